@@ -1,0 +1,74 @@
+"""What a server needs of the agent behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from synapse_tui.model import MessageRequest, StateReport, Task
+
+
+class HostedAgent(Protocol):
+    """An agent as its HTTP server sees it; `agents.session.AgentSession` is one.
+
+    All methods are called in the event loop and must not block it.
+    """
+
+    @property
+    def agent_id(self) -> str:
+        """`synapse-{type}-{port}`."""
+
+    @property
+    def agent_type(self) -> str:
+        """Name of its profile."""
+
+    @property
+    def name(self) -> str:
+        """Name given by the user; may be empty."""
+
+    @property
+    def port(self) -> int:
+        """Port it is served on."""
+
+    @property
+    def endpoint(self) -> str:
+        """URL of its server, `http://127.0.0.1:8100`."""
+
+    @property
+    def context_id(self) -> str:
+        """UUID of the session: one conversation of the agent."""
+
+    @property
+    def report(self) -> StateReport:
+        """Its state and why it was decided."""
+
+    def recent_text(self) -> str:
+        """What its screen shows at present, at most some 4,000 characters, for `GET /status`."""
+
+    def accept(self, request: MessageRequest) -> Task:
+        """Take a message.
+
+        Returns:
+            The task that stands for it from now on.
+
+        Raises:
+            MessageError: The message cannot be taken.
+            AgentExited: The agent has ended.
+        """
+
+    def task(self, task_id: str) -> Task:
+        """The newest snapshot of a task.
+
+        Raises:
+            TaskNotFound: There is none of that id.
+        """
+
+    def list_tasks(self) -> Sequence[Task]:
+        """Snapshots of the tasks that are still known, oldest first."""
+
+    async def cancel(self, task_id: str) -> Task:
+        """Cancel a task: take it out of the outbox, or stop the turn that works on it.
+
+        Raises:
+            TaskNotFound: There is none of that id.
+        """

@@ -1,0 +1,166 @@
+"""The client of a host: asynchronous, on httpx; imported late, in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import httpx
+
+from synapse_tui.errors import PeerRefused, PeerUnreachable
+from synapse_tui.model import Sender
+
+from . import dialect
+from .dialect import Call, PeerTask
+from .signing import TokenVerifier, nobody
+
+__all__ = ["A2AClient", "PeerTask"]
+
+
+class A2AClient:
+    """Calls agents, of this host or others.
+
+    Nothing is ever sent twice: a call whose fate is unknown is reported as an error.
+    Every call has a connection of its own: on one that was kept, a server that has just closed it cannot be
+    told from one that took the message and died.
+
+    Args:
+        token_of: Gives the tokens of this host's agents; calls to this machine are signed with the sender's.
+        timeout: Seconds that an answer may take.
+    """
+
+    def __init__(self, *, token_of: TokenVerifier = nobody, timeout: float = dialect.ANSWER_TIMEOUT) -> None:
+        self._token_of = token_of
+        self._timeout = httpx.Timeout(timeout, connect=dialect.CONNECT_TIMEOUT)
+        # Certificates take long to load: the client for https is made only when one is called.
+        self._plain = self._make(verify=False)
+        self._secure: asyncio.Task[httpx.AsyncClient] | None = None
+
+    def _make(self, *, verify: bool) -> httpx.AsyncClient:
+        limits = httpx.Limits(max_keepalive_connections=0)
+        transport = httpx.AsyncHTTPTransport(verify=verify, limits=limits, trust_env=False)
+        # trust_env: a proxy of the environment has no business between agents of this machine.
+        return httpx.AsyncClient(
+            transport=transport, timeout=self._timeout, trust_env=False, follow_redirects=False
+        )
+
+    async def close(self) -> None:
+        """End all connections."""
+        await self._plain.aclose()
+        if self._secure is not None:
+            await (await self._secure).aclose()
+
+    async def send(
+        self,
+        endpoint: str,
+        text: str,
+        *,
+        sender: Sender | None = None,
+        priority: int = 3,
+        response_expected: bool = False,
+        metadata: Mapping[str, object] | None = None,
+    ) -> PeerTask:
+        """Send a message.
+
+        Args:
+            endpoint: URL of the receiver's server.
+            text: The message.
+            sender: Who sends it.
+            priority: 1 to 5.
+            response_expected: Whether the sender waits for the answer.
+            metadata: Whatever else goes with it.
+
+        Returns:
+            The task that the agent made of it.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: The message was not taken.
+        """
+        call = dialect.send_call(
+            text,
+            sender=sender,
+            priority=priority,
+            response_expected=response_expected,
+            metadata=metadata or {},
+        )
+        return dialect.read_task(endpoint, await self._call(endpoint, call, sender))
+
+    async def task(self, endpoint: str, task_id: str) -> PeerTask:
+        """Read a task.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: There is no such task.
+        """
+        return dialect.read_task(endpoint, await self._call(endpoint, dialect.task_call(task_id)))
+
+    async def cancel(self, endpoint: str, task_id: str, *, sender: Sender | None = None) -> PeerTask:
+        """Cancel a task.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: There is no such task, or it has ended.
+        """
+        return dialect.read_task(
+            endpoint, await self._call(endpoint, dialect.task_call(task_id, "cancel"), sender)
+        )
+
+    async def status(self, endpoint: str) -> Mapping[str, object]:
+        """Read an agent's state: `{"status", "context"}`.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: The answer is no status.
+        """
+        return await self._object(endpoint, "/status")
+
+    async def card(self, endpoint: str) -> Mapping[str, object]:
+        """Read an agent's card.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: The answer is no card.
+        """
+        return await self._object(endpoint, "/.well-known/agent-card.json")
+
+    async def _object(self, endpoint: str, path: str) -> Mapping[str, object]:
+        value = await self._call(endpoint, Call("GET", path))
+        if not isinstance(value, dict):
+            raise PeerRefused(f"{endpoint}{path} is no JSON object", 502, "is it an agent's endpoint?")
+        return value
+
+    async def _client_for(self, endpoint: str) -> httpx.AsyncClient:
+        if not endpoint.startswith("https:"):
+            return self._plain
+        if self._secure is None:
+            self._secure = asyncio.create_task(asyncio.to_thread(self._make, verify=True))
+        return await asyncio.shield(self._secure)
+
+    async def _call(self, endpoint: str, call: Call, sender: Sender | None = None) -> object:
+        headers = call.headers(endpoint, sender.sender_id if sender else "", self._token_of)
+        client = await self._client_for(endpoint)
+        url = endpoint.rstrip("/") + call.target
+        try:
+            async with client.stream(
+                call.method, url, content=call.body or None, headers=headers
+            ) as response:
+                return dialect.read_answer(endpoint, response.status_code, await _read(response))
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise PeerUnreachable(f"nobody answers at {endpoint}", "the agent may have just ended") from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise PeerUnreachable(
+                f"{endpoint} did not answer: {dialect.tidy(str(error)) or type(error).__name__}",
+                "it is not known whether the message arrived" if call.method == "POST" else "try again",
+            ) from error
+
+
+async def _read(response: httpx.Response) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in response.aiter_bytes():
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > dialect.MAX_ANSWER:
+            break
+    return b"".join(chunks)

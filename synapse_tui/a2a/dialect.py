@@ -1,0 +1,215 @@
+"""The HTTP dialect from the caller's side, for both clients: what to send, how to read answers; no I/O."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from urllib.parse import urlsplit
+
+from synapse_tui.errors import PeerRefused, TaskNotFound
+from synapse_tui.model import Sender, TaskState
+
+from .signing import SignedRequest, TokenVerifier, signature_headers
+
+MAX_ANSWER = 16 * 1024 * 1024
+"""Bytes of an answer that are read."""
+CONNECT_TIMEOUT = 3.0
+ANSWER_TIMEOUT = 10.0
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+_NO_FIELDS: Mapping[str, object] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class PeerTask:
+    """A task as a peer tells of it.
+
+    Attributes:
+        task_id: UUID of the task.
+        context_id: UUID of the peer's session; may be empty.
+        state: Its state; one that is not known counts as working.
+        delivery: How far the delivery has come; empty from peers that do not tell.
+        reason: Why it is held or failed; may be empty.
+        texts: The artifacts' texts.
+        truncated: Whether rows of an artifact are known to be missing.
+        fields: All that the peer told.
+    """
+
+    task_id: str
+    context_id: str = ""
+    state: TaskState = TaskState.SUBMITTED
+    delivery: str = ""
+    reason: str = ""
+    texts: tuple[str, ...] = ()
+    truncated: bool = False
+    fields: Mapping[str, object] = field(default_factory=lambda: _NO_FIELDS, repr=False)
+
+    @property
+    def text(self) -> str:
+        """All that the agent answered."""
+        return "\n".join(self.texts)
+
+    @property
+    def status(self) -> str:
+        """State and reason in a few words: `queued`, `held: permission dialog open`, `completed`."""
+        word = self.state.value if self.state.final or not self.delivery else self.delivery
+        return f"{word}: {self.reason}" if self.reason else word
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, ready to be sent.
+
+    Attributes:
+        method: `GET` or `POST`.
+        target: Path and query.
+        body: JSON, or empty.
+    """
+
+    method: str
+    target: str
+    body: bytes = b""
+
+    def headers(self, endpoint: str, sender_id: str, token_of: TokenVerifier) -> dict[str, str]:
+        """Headers for a peer; signed when the peer is on this machine and the sender has a token."""
+        headers = {"Accept": "application/json", "User-Agent": "synapse-tui"}
+        if self.body:
+            headers["Content-Type"] = "application/json"
+        url = urlsplit(endpoint)
+        token = token_of(sender_id) if sender_id and url.hostname in _LOOPBACK else None
+        if token:
+            signed = SignedRequest(self.method, url.port or 80, url.path.rstrip("/") + self.target, self.body)
+            headers |= signature_headers(signed, agent_id=sender_id, token=token)
+        return headers
+
+
+def send_call(
+    text: str,
+    *,
+    sender: Sender | None,
+    priority: int,
+    response_expected: bool = False,
+    metadata: Mapping[str, object] = _NO_FIELDS,
+) -> Call:
+    """The call that sends a message.
+
+    Args:
+        text: The message; what UTF-8 cannot carry is replaced.
+        sender: Who sends it; None for nobody in particular.
+        priority: 1 to 5.
+        response_expected: Whether the sender waits for the answer.
+        metadata: Whatever else goes with it.
+    """
+    about: dict[str, object] = {**metadata, "response_expected": response_expected}
+    if sender is not None:
+        about["sender"] = {
+            "sender_id": sender.sender_id,
+            "sender_type": sender.sender_type,
+            "sender_endpoint": sender.sender_endpoint,
+        }
+    part = {"type": "text", "text": text.encode("utf-8", "replace").decode()}
+    body = {"message": {"role": "user", "parts": [part]}, "metadata": about}
+    return Call(
+        "POST", f"/tasks/send-priority?priority={priority}", json.dumps(body, ensure_ascii=False).encode()
+    )
+
+
+def task_call(task_id: str, action: str = "") -> Call:
+    """The call that reads a task, or does something to it (`cancel`)."""
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", task_id):
+        raise TaskNotFound(f"'{tidy(task_id)}' is no task id", "use the id, or its first 8 characters")
+    return Call("POST", f"/tasks/{task_id}/{action}") if action else Call("GET", f"/tasks/{task_id}")
+
+
+def read_answer(endpoint: str, status: int, body: bytes) -> object:
+    """The JSON value of an answer.
+
+    Raises:
+        PeerRefused: It is an error, no JSON, or too large.
+    """
+    if len(body) > MAX_ANSWER:
+        raise PeerRefused(f"the answer of {endpoint} is over {MAX_ANSWER} bytes", status)
+    try:
+        value: object = json.loads(body)
+    except (ValueError, RecursionError):
+        value = None
+    if not 200 <= status < 300:
+        raise _refusal(endpoint, status, value)
+    if value is None:
+        raise PeerRefused(f"{endpoint} did not answer in JSON", status, "is it an agent's endpoint?")
+    return value
+
+
+def _refusal(endpoint: str, status: int, value: object) -> PeerRefused:
+    fields = value if isinstance(value, dict) else {}
+    error = fields.get("error")
+    told = error if isinstance(error, dict) else {"message": fields.get("detail")}
+    message, hint = told.get("message"), told.get("hint")
+    words = tidy(message) if isinstance(message, str) and message else f"HTTP status {status}"
+    return PeerRefused(f"{endpoint} refused: {words}", status, tidy(hint) if isinstance(hint, str) else "")
+
+
+def read_task(endpoint: str, value: object) -> PeerTask:
+    """The task of an answer, bare or as `{"task": {...}}`.
+
+    Raises:
+        PeerRefused: There is none in it.
+    """
+    fields = value.get("task", value) if isinstance(value, dict) else None
+    if not isinstance(fields, dict) or not isinstance(fields.get("id"), str):
+        raise PeerRefused(f"{endpoint} answered without a task", 502, "is it an agent's endpoint?")
+    metadata = fields.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    artifacts = fields.get("artifacts")
+    artifacts = [each for each in artifacts if isinstance(each, dict)] if isinstance(artifacts, list) else []
+    return PeerTask(
+        task_id=tidy(fields["id"]),
+        context_id=_word(fields.get("context_id")),
+        state=_state(fields.get("status")),
+        delivery=_word(metadata.get("delivery")),
+        reason=_word(metadata.get("reason")) or _error_text(fields.get("error")),
+        texts=tuple(text for text in map(_artifact_text, artifacts) if text),
+        truncated=any(each.get("truncated") is True for each in artifacts),
+        fields=fields,
+    )
+
+
+def tidy(text: str, limit: int = 300) -> str:
+    """A peer's words as one line without control characters: they are shown on terminals."""
+    line = _CONTROL.sub(" ", text).strip()
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _word(value: object) -> str:
+    return tidy(value) if isinstance(value, str) else ""
+
+
+def _error_text(value: object) -> str:
+    return _word(value.get("message")) if isinstance(value, dict) else ""
+
+
+def _state(value: object) -> TaskState:
+    """The state as the dialect, A2A 0.3 (`input-required`) or 1.0 (`TASK_STATE_WORKING`) spells it."""
+    word = value.get("state") if isinstance(value, dict) else value
+    if not isinstance(word, str):
+        return TaskState.WORKING
+    word = word.lower().replace("-", "_").removeprefix("task_state_")
+    try:
+        return TaskState(word)
+    except ValueError:
+        return TaskState.WORKING
+
+
+def _artifact_text(artifact: Mapping[str, object]) -> str:
+    """The text of an artifact: in its parts, or as the `data` of the dialect."""
+    parts = artifact.get("parts")
+    if isinstance(parts, list):
+        texts = [part.get("text") for part in parts if isinstance(part, dict)]
+        return "\n".join(text for text in texts if isinstance(text, str))
+    data = artifact.get("data")
+    if isinstance(data, dict):
+        data = data.get("content", data.get("text"))
+    return data if isinstance(data, str) else ""

@@ -1,0 +1,118 @@
+"""Who is at the other end of a loopback connection: the user that owns the peer's socket.
+
+Linux tells it by sock_diag(7), and by `/proc/net/tcp` and `tcp6` (proc(5)) where a sandbox forbids that.
+Elsewhere, or where both are hidden, nothing is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from pathlib import Path
+
+from .sock_diag import Address, NoAnswer, TcpSocket, find_socket
+
+Find = Callable[[Address, Address], TcpSocket | None]
+
+
+class Owner(StrEnum):
+    """Whose the caller's process is."""
+
+    OURS = "ours"
+    """This user's (or root's, from whom nothing can be kept)."""
+    OTHER = "other"
+    UNKNOWN = "unknown"
+    """This system does not tell."""
+
+
+OwnerOf = Callable[[Address, Address], Awaitable[Owner]]
+"""Tells the owner of a connection, given the client's and the server's address."""
+
+
+async def owner_of(client: Address, server: Address) -> Owner:
+    """Look up who owns the client's end of a connection."""
+    if not sys.platform.startswith("linux"):
+        return Owner.UNKNOWN
+    try:
+        return ask_kernel(client, server, uid=os.geteuid())
+    except ValueError:
+        return Owner.UNKNOWN
+    except NoAnswer:
+        return await asyncio.to_thread(look_up, client, server, folder=Path("/proc/net"), uid=os.geteuid())
+
+
+def ask_kernel(client: Address, server: Address, *, uid: int, find: Find = find_socket) -> Owner:
+    """Ask for the client's socket; takes microseconds.
+
+    Args:
+        client: The caller's address.
+        server: Ours.
+        uid: Ours.
+        find: Finds a socket.
+
+    Raises:
+        NoAnswer: The kernel does not tell.
+        ValueError: An address is none.
+    """
+    caller = find(client, server)
+    if caller is not None:
+        return _judge(caller.uid, caller.inode, uid)
+    # Where not even our own end is shown, nothing follows from the absence of the other.
+    return Owner.UNKNOWN if find(server, client) is None else Owner.OTHER
+
+
+def _judge(owner: int, inode: int, uid: int) -> Owner:
+    # A socket that its process has closed is shown as root's with inode 0: it proves nothing.
+    return Owner.OURS if owner in (uid, 0) and inode else Owner.OTHER
+
+
+def look_up(client: Address, server: Address, *, folder: Path, uid: int) -> Owner:
+    """Find both ends of a connection in the kernel's tables.
+
+    Args:
+        client: The caller's address.
+        server: Ours.
+        folder: Where `tcp` and `tcp6` lie.
+        uid: Ours.
+    """
+    try:
+        ends = {_hex(client, mapped): _hex(server, mapped) for mapped in (False, True)}
+    except ValueError:
+        return Owner.UNKNOWN
+    trusted = False
+    for row in _rows(folder):
+        local, remote, owner, inode = row[1], row[2], row[7], row[9]
+        if ends.get(remote) == local:
+            trusted = True  # our own end: the table shows this connection
+        if ends.get(local) == remote:
+            return _judge(int(owner), int(inode), uid)
+    return Owner.OTHER if trusted else Owner.UNKNOWN
+
+
+def _rows(folder: Path) -> list[list[str]]:
+    rows = []
+    for name in ("tcp", "tcp6"):
+        try:
+            lines = (folder / name).read_text(encoding="ascii", errors="replace").splitlines()
+        except OSError:
+            continue
+        rows += [
+            row
+            for row in map(str.split, lines[1:])
+            if len(row) >= 10 and row[7].isdigit() and row[9].isdigit()
+        ]
+    return rows
+
+
+def _hex(address: Address, mapped: bool) -> str:
+    """An address as the tables write it: words in the machine's byte order; IPv4 also as IPv4-mapped IPv6."""
+    host = ipaddress.ip_address(address[0].partition("%")[0])
+    packed = host.packed
+    if mapped and host.version == 4:
+        packed = bytes(10) + b"\xff\xff" + packed
+    words = (packed[at : at + 4] for at in range(0, len(packed), 4))
+    return "".join(f"{int.from_bytes(word, sys.byteorder):08X}" for word in words) + f":{address[1]:04X}"

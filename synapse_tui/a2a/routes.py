@@ -1,0 +1,213 @@
+"""The routes of the HTTP dialect.
+
+One application serves all agents: the gate in front of each server says whose request it is.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from synapse_tui.errors import InvalidValue, MessageError, MessageTooLarge, SynapseError, TaskNotFound
+from synapse_tui.model import DEFAULT_PRIORITY, MAX_MESSAGE_BYTES, MessageRequest, Task, check_priority
+
+from .agent import HostedAgent
+from .card import card_json
+from .problems import HttpProblem, answer_for
+from .senders import sender_of
+from .wire import PlainBody, SendBody, SentTask, StatusAnswer, check_metadata, task_json, text_of
+
+log = logging.getLogger(__name__)
+
+SHORTEST_PREFIX = 8
+"""What people are shown of a task's id."""
+_PRIORITY_HINT = "use 1 (information) to 5 (interrupt)"
+_ROUTES_HINT = "GET /.well-known/agent.json tells what this agent offers"
+
+
+def _agent(request: Request) -> HostedAgent:
+    agent: HostedAgent = request.state.agent
+    return agent
+
+
+def _verified_id(request: Request) -> str:
+    sender_id: str = request.state.sender_id
+    return sender_id
+
+
+Agent = Annotated[HostedAgent, Depends(_agent)]
+VerifiedId = Annotated[str, Depends(_verified_id)]
+Priority = Annotated[int, Query(ge=1, le=5, description=_PRIORITY_HINT)]
+Limit = Annotated[int, Query(ge=1, le=1000, description="How many tasks at most")]
+
+router = APIRouter()
+
+
+@router.get("/.well-known/agent.json")
+@router.get("/.well-known/agent-card.json")
+async def read_card(agent: Agent) -> dict[str, Any]:
+    """The agent's card."""
+    return card_json(agent)
+
+
+@router.post("/tasks/send")
+async def send_message(body: SendBody, agent: Agent, verified_id: VerifiedId) -> SentTask:
+    """Send a message at the usual priority."""
+    return _send(agent, text_of(body.message.parts), body.metadata, verified_id, DEFAULT_PRIORITY)
+
+
+@router.post("/tasks/send-priority")
+async def send_with_priority(
+    body: SendBody, agent: Agent, verified_id: VerifiedId, priority: Priority = DEFAULT_PRIORITY
+) -> SentTask:
+    """Send a message at a priority; 5 interrupts the agent."""
+    return _send(agent, text_of(body.message.parts), body.metadata, verified_id, priority)
+
+
+@router.post("/message")
+async def send_plain(body: PlainBody, agent: Agent, verified_id: VerifiedId) -> dict[str, Any]:
+    """Send a message in the early form."""
+    priority = check_priority(body.priority)
+    text = text_of([{"type": "text", "text": body.content}])
+    sent = _send(agent, text, body.metadata, verified_id, priority)
+    return {"status": "sent", "priority": priority, "task_id": sent.task["id"], "task": sent.task}
+
+
+@router.get("/tasks")
+async def list_tasks(agent: Agent, limit: Limit = 100) -> list[dict[str, Any]]:
+    """The newest tasks that are still known, oldest first."""
+    return [task_json(task) for task in agent.list_tasks()[-limit:]]
+
+
+@router.get("/tasks/{task_id}")
+async def read_task(task_id: str, agent: Agent) -> dict[str, Any]:
+    """One task."""
+    return task_json(_find(agent, task_id))
+
+
+@router.post("/tasks/{task_id}/cancel")
+async def cancel_task(task_id: str, agent: Agent) -> dict[str, Any]:
+    """Cancel a task that has not ended."""
+    task = _find(agent, task_id)
+    if task.state.final:
+        raise HttpProblem(409, "task_not_cancelable", f"task {task.short_id} is {task.state} already")
+    return task_json(await agent.cancel(task.id))
+
+
+@router.get("/status")
+async def read_status(agent: Agent) -> StatusAnswer:
+    """The agent's state and what its screen shows."""
+    context = agent.recent_text().encode("utf-8", "replace").decode()
+    return StatusAnswer(status=agent.report.state.value, context=context)
+
+
+def _send(
+    agent: HostedAgent, text: str, metadata: Mapping[str, Any], verified_id: str, priority: int
+) -> SentTask:
+    size = len(text.encode("utf-8", "replace"))
+    if size > MAX_MESSAGE_BYTES:
+        raise MessageTooLarge(
+            f"the message has {size} bytes, more than {MAX_MESSAGE_BYTES}",
+            "put the text into a file and name the file in the message",
+        )
+    expected = metadata.get("response_expected", False)
+    if not isinstance(expected, bool):
+        raise MessageError("metadata.response_expected is neither true nor false", "send a boolean")
+    rest = {key: value for key, value in check_metadata(metadata).items() if key != "sender"}
+    request = MessageRequest(
+        text=text,
+        sender=sender_of(metadata, verified_id),
+        priority=priority,
+        response_expected=expected,
+        metadata=rest,
+    )
+    return SentTask(task=task_json(agent.accept(request)))
+
+
+def _find(agent: HostedAgent, task_id: str) -> Task:
+    """The task of an id or of a unique beginning of one."""
+    found = [task for task in agent.list_tasks() if task.id.startswith(task_id.lower())]
+    if len(task_id) < SHORTEST_PREFIX or not found:
+        raise TaskNotFound(f"there is no task '{task_id[:40]}'", "GET /tasks lists them")
+    if len(found) > 1:
+        raise HttpProblem(
+            409, "ambiguous_task", f"'{task_id}' begins several tasks", "give more characters of the id"
+        )
+    return found[0]
+
+
+def build_app() -> FastAPI:
+    """Make the application; it holds nothing of any agent and can serve all of them."""
+    app = FastAPI(
+        title="synapse-tui", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
+    )
+    app.include_router(router)
+    app.add_exception_handler(SynapseError, _on_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(Exception, _on_crash)
+    return app
+
+
+async def _on_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, SynapseError)
+    answer = answer_for(error)
+    return Response(answer.body, answer.status, dict(answer.headers), "application/json")
+
+
+async def _on_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return await _on_error(request, _invalid(error))
+
+
+def _invalid(error: RequestValidationError) -> SynapseError:
+    """Say what pydantic found in the words of the dialect."""
+    first = error.errors()[0]
+    place = list(first["loc"])
+    if first["type"] == "json_invalid":
+        return _malformed(str(error.body), int(place[-1]), str(first.get("ctx", {}).get("error", "")))
+    if place[-1:] == ["priority"]:
+        return InvalidValue(f"priority {first.get('input')!r} is not valid", _PRIORITY_HINT)
+    if place == ["body"]:
+        return HttpProblem(400, "invalid_body", "the body is missing or no JSON object", _BODY_HINT)
+    where = ".".join(str(step) for step in place[1:])
+    hint = _BODY_HINT if place[0] == "body" else _ROUTES_HINT
+    return HttpProblem(422, "invalid_request", f"{where}: {first['msg']}", hint)
+
+
+_BODY_HINT = 'a body is {"message": {"role": "user", "parts": [{"type": "text", "text": "..."}]}}'
+
+
+def _malformed(text: str, at: int, reason: str) -> HttpProblem:
+    found = json.JSONDecodeError(reason or "malformed", text, min(at, len(text)))
+    return HttpProblem(
+        400,
+        "invalid_json",
+        f"the body is no JSON: {found.msg} (line {found.lineno}, column {found.colno})",
+        _BODY_HINT,
+    )
+
+
+async def _on_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "bad_request")
+    message = {
+        404: f"there is no {request.url.path[:100]}",
+        405: f"{request.url.path[:100]} does not take {request.method}",
+    }.get(error.status_code, str(error.detail))
+    return await _on_error(
+        request, HttpProblem(error.status_code, code, message, _ROUTES_HINT, error.headers)
+    )
+
+
+async def _on_crash(request: Request, error: Exception) -> Response:
+    log.error("request failed: %s %s", request.method, request.url.path, exc_info=error)
+    return await _on_error(
+        request, HttpProblem(500, "internal_error", "the agent's server failed", "see its log")
+    )

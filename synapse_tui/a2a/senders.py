@@ -1,0 +1,70 @@
+"""Who a message is from: what the caller claims, held against what its signature proves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from synapse_tui.errors import MessageError
+from synapse_tui.model import Sender
+
+from .problems import HttpProblem
+from .wire import WireSender
+
+RESERVED = "synapse-system"
+"""The id of synapse's own messages; nobody from outside may use it."""
+_AGENT_ID = re.compile(r"synapse-(.+)-\d+")
+_OWN_TYPES = {"user": "user", RESERVED: "system"}
+
+
+def sender_of(metadata: Mapping[str, Any], verified_id: str) -> Sender:
+    """The sender of a message.
+
+    A claim that no signature proves stays a claim (`verified` is False), whoever it names.
+
+    Args:
+        metadata: The message's metadata; its `sender` is the claim.
+        verified_id: Whose signature the request carries; empty for none.
+
+    Raises:
+        MessageError: The claim is malformed.
+        HttpProblem: It names another sender than the signature, or a reserved one.
+    """
+    claim = _claim(metadata.get("sender"))
+    if verified_id:
+        if claim.sender_id not in (verified_id, "external"):
+            raise HttpProblem(
+                403,
+                "sender_mismatch",
+                f"the request is signed by '{verified_id}' but says that it is from '{claim.sender_id}'",
+                "leave metadata.sender.sender_id out, or name the one who signs",
+            )
+        return Sender(verified_id, type_of(verified_id), claim.sender_endpoint, verified=True)
+    if claim.sender_id.lower() == RESERVED or claim.sender_type.lower() == "system":
+        raise HttpProblem(
+            403, "sender_reserved", f"'{RESERVED}' is reserved", "send under a name of your own"
+        )
+    return Sender(claim.sender_id, claim.sender_type, claim.sender_endpoint, verified=False)
+
+
+def type_of(sender_id: str) -> str:
+    """The type in a sender's id: that of an agent, `user`, `system`, else `external`."""
+    match = _AGENT_ID.fullmatch(sender_id)
+    return match[1] if match else _OWN_TYPES.get(sender_id, "external")
+
+
+def _claim(value: object) -> WireSender:
+    if value is None:
+        return WireSender()
+    try:
+        return WireSender.model_validate(value, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(("metadata.sender", *map(str, first["loc"])))
+        raise MessageError(
+            f"{where} is not valid: {first['msg']}",
+            "ids are letters, digits, '.', '_', '-', '@'; endpoints are http URLs",
+        ) from error

@@ -1,0 +1,144 @@
+"""Signed messages: who sent a request, proven without sending the secret.
+
+Each hosted agent has a token that only its host and its own processes know. A request carries
+
+    X-Synapse-Sender: synapse-claude-8100
+    X-Synapse-Signature: t=<unix seconds>,n=<nonce>,v1=<hex HMAC-SHA-256>
+
+The code is over `t.n.METHOD.port.target.sha256(body)` with the token as key. `port` is the receiver's, so
+that a signed message cannot be handed on to another agent; `target` is the path with its query, so that its
+priority cannot be changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+SENDER_HEADER = "X-Synapse-Sender"
+SIGNATURE_HEADER = "X-Synapse-Signature"
+MAX_AGE = 300.0
+"""How old or how far ahead of our clock a signature may be, in seconds."""
+MAX_NONCES = 10_000
+_AGENT_PREFIX = "synapse-"
+"""Agent ids are unique on a machine. Others (`user`) exist in every host, each with a token of its own."""
+_SIGNATURE = re.compile(r"t=(\d{1,12}),n=([A-Za-z0-9_-]{8,64}),v1=([0-9a-f]{64})")
+
+TokenVerifier = Callable[[str], str | None]
+"""Gives the token of an agent id that this host knows; None for others."""
+
+
+def nobody(agent_id: str) -> str | None:  # noqa: ARG001 - a TokenVerifier
+    """A `TokenVerifier` that knows no one."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRequest:
+    """The parts of a request that a signature covers.
+
+    Attributes:
+        method: `POST`.
+        port: Port of the receiver.
+        target: Path and query, `/tasks/send-priority?priority=5`.
+        body: The body as sent.
+    """
+
+    method: str
+    port: int
+    target: str
+    body: bytes = b""
+
+    def code(self, token: str, timestamp: str, nonce: str) -> str:
+        """The HMAC in hexadecimal digits."""
+        digest = hashlib.sha256(self.body).hexdigest()
+        text = f"{timestamp}.{nonce}.{self.method}.{self.port}.{self.target}.{digest}"
+        return hmac.new(token.encode(), text.encode("utf-8", "surrogateescape"), hashlib.sha256).hexdigest()
+
+
+def signature_headers(
+    request: SignedRequest,
+    *,
+    agent_id: str,
+    token: str,
+    clock: Callable[[], float] = time.time,
+    make_nonce: Callable[[], str] = lambda: secrets.token_urlsafe(16),
+) -> dict[str, str]:
+    """The two headers that prove a sender.
+
+    Args:
+        request: What is sent; sign again when it is sent again.
+        agent_id: Who sends.
+        token: The sender's token.
+        clock: Gives seconds since the epoch.
+        make_nonce: Gives 8 to 64 URL-safe characters, never the same twice.
+    """
+    timestamp, nonce = str(int(clock())), make_nonce()
+    code = request.code(token, timestamp, nonce)
+    return {SENDER_HEADER: agent_id, SIGNATURE_HEADER: f"t={timestamp},n={nonce},v1={code}"}
+
+
+class Verdict(StrEnum):
+    """What a signature is worth."""
+
+    VERIFIED = "verified"
+    STRANGER = "stranger"
+    """The sender is none of this host's agents; nothing can be said."""
+    MALFORMED = "malformed"
+    WRONG = "wrong"
+    EXPIRED = "expired"
+    REPLAYED = "replayed"
+
+
+class SignatureChecker:
+    """Checks signatures and remembers their nonces, so that none works twice.
+
+    Args:
+        token_of: Gives the tokens.
+        clock: Gives seconds since the epoch.
+    """
+
+    def __init__(self, token_of: TokenVerifier, *, clock: Callable[[], float] = time.time) -> None:
+        self._token_of = token_of
+        self._clock = clock
+        self._seen: OrderedDict[tuple[str, str], float] = OrderedDict()
+
+    def check(self, request: SignedRequest, *, sender: str, signature: str) -> Verdict:
+        """Check one request.
+
+        Args:
+            request: What came.
+            sender: Value of `X-Synapse-Sender`.
+            signature: Value of `X-Synapse-Signature`.
+        """
+        match = _SIGNATURE.fullmatch(signature)
+        if match is None or not sender:
+            return Verdict.MALFORMED
+        token = self._token_of(sender)
+        if not token:
+            return Verdict.STRANGER
+        timestamp, nonce, code = match.groups()
+        if not hmac.compare_digest(request.code(token, timestamp, nonce), code):
+            return Verdict.WRONG if sender.startswith(_AGENT_PREFIX) else Verdict.STRANGER
+        now = self._clock()
+        if abs(now - int(timestamp)) > MAX_AGE:
+            return Verdict.EXPIRED
+        return self._first_use(sender, nonce, now)
+
+    def _first_use(self, sender: str, nonce: str, now: float) -> Verdict:
+        # Twice the age: a signature from ahead of our clock stays valid that long.
+        while self._seen and next(iter(self._seen.values())) < now - 2 * MAX_AGE:
+            self._seen.popitem(last=False)
+        if (sender, nonce) in self._seen:
+            return Verdict.REPLAYED
+        if len(self._seen) >= MAX_NONCES:
+            self._seen.popitem(last=False)
+        self._seen[sender, nonce] = now
+        return Verdict.VERIFIED

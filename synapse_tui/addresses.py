@@ -1,0 +1,238 @@
+"""Who is meant by `@claude`, `@claude-8100`, `@reviewer`, `@all`: agent ids, addresses and their completion.
+
+The order is exact id > type-port > name > type. Types, names and `all` mean agents of this project; those of
+others are reached by their exact id. Letters' case and width (a Japanese keyboard's `ｃｌａｕｄｅ`) do not
+matter. A sender never addresses itself.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from .errors import AgentExited, AgentNotFound, AmbiguousAddress
+
+ALL = "all"
+"""The address of every other agent of the project."""
+
+_AGENT_ID = re.compile(r"synapse-(?P<type>.+)-(?P<port>\d{1,5})")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """One agent, and what it can be called.
+
+    Attributes:
+        agent_id: `synapse-{type}-{port}`.
+        agent_type: Name of its profile.
+        name: Name given by the user; empty for none.
+        port: Port of its server.
+        endpoint: URL of its server.
+        local: Whether it belongs to this project.
+        working_dir: Its working folder.
+        aliases: Other words for its type (`ClaudeCode`).
+        live: Whether it runs; one that has ended is known, but can be sent nothing.
+    """
+
+    agent_id: str
+    agent_type: str
+    name: str
+    port: int
+    endpoint: str
+    local: bool = True
+    working_dir: str = ""
+    aliases: tuple[str, ...] = ()
+    live: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A way to finish an address.
+
+    Attributes:
+        text: The address without `@`.
+        targets: Whom it means.
+    """
+
+    text: str
+    targets: tuple[Address, ...]
+
+
+def agent_id_for(agent_type: str, port: int) -> str:
+    """The id of the agent of a type on a port."""
+    return f"synapse-{agent_type}-{port}"
+
+
+def parse_agent_id(agent_id: str) -> tuple[str, int] | None:
+    """Type and port of an agent id, or None when it is none."""
+    match = _AGENT_ID.fullmatch(agent_id)
+    return (match["type"], int(match["port"])) if match else None
+
+
+def fold(text: str) -> str:
+    """The text as addresses are compared: without regard to case and width, without `@` in front."""
+    return unicodedata.normalize("NFKC", text).strip().removeprefix("@").casefold()
+
+
+def resolve(address: str, candidates: Sequence[Address], *, sender: str = "") -> list[Address]:
+    """Find out whom an address means.
+
+    Args:
+        address: With or without `@`.
+        candidates: All agents, also those that have ended.
+        sender: Agent id of who sends; it is never meant itself.
+
+    Returns:
+        One live agent, or all live others of the project for `all`.
+
+    Raises:
+        AgentNotFound: It means nobody, or the sender itself.
+        AgentExited: Whom it means has ended.
+        AmbiguousAddress: It means two or more.
+    """
+    wanted = fold(address)
+    others = [candidate for candidate in candidates if candidate.agent_id != sender]
+    if wanted == ALL:
+        return _everyone(others)
+    for matches in _LEVELS:
+        found = [candidate for candidate in others if matches(candidate, wanted)]
+        if found:
+            return [_only_live(wanted, found)]
+    raise _not_found(wanted, candidates, others)
+
+
+def could_be(text: str, candidates: Sequence[Address], *, sender: str = "") -> bool:
+    """Whether an address begins with the text; also when it is ambiguous or that of an agent that has ended.
+
+    Args:
+        text: What was typed after `@`; the empty text begins every address.
+        candidates: All agents, also those that have ended.
+        sender: Agent id of who types.
+    """
+    start = fold(text)
+    others = [candidate for candidate in candidates if candidate.agent_id != sender]
+    if any(candidate.local for candidate in others) and ALL.startswith(start):
+        return True
+    return any(form.startswith(start) for candidate in others for form in _folded_forms(candidate))
+
+
+def complete(text: str, candidates: Sequence[Address], *, sender: str = "") -> list[Completion]:
+    """The addresses that begin with the text: for each agent the shortest one that means it alone.
+
+    Args:
+        text: What was typed after `@`.
+        candidates: All agents; those that have ended are not offered.
+        sender: Agent id of who types; it is not offered.
+
+    Returns:
+        Agents of the project in the given order, then `all`, then agents of other projects.
+    """
+    start = fold(text)
+    others = [candidate for candidate in candidates if candidate.agent_id != sender and candidate.live]
+    local = [candidate for candidate in others if candidate.local]
+    found = _completions(start, local, candidates, sender)
+    if len(local) > 1 and ALL.startswith(start):
+        found.append(Completion(ALL, tuple(local)))
+    foreign = [candidate for candidate in others if not candidate.local]
+    return found + _completions(start, foreign, candidates, sender)
+
+
+def shortest_form(target: Address, candidates: Sequence[Address], *, sender: str = "") -> str:
+    """The shortest address, without `@`, that means this agent alone."""
+    found = _completions("", [target], candidates, sender)
+    return found[0].text if found else target.agent_id
+
+
+def _forms(candidate: Address) -> list[str]:
+    """What an agent can be called: its name, then from the shortest to the exact one."""
+    if not candidate.local:
+        return [candidate.agent_id]
+    kind = candidate.agent_type
+    forms = [candidate.name, kind, *candidate.aliases, f"{kind}-{candidate.port}", candidate.agent_id]
+    return [form for form in forms if form]
+
+
+def _folded_forms(candidate: Address) -> list[str]:
+    return [fold(form) for form in _forms(candidate)]
+
+
+def _has_id(candidate: Address, wanted: str) -> bool:
+    return fold(candidate.agent_id) == wanted
+
+
+def _has_type_and_port(candidate: Address, wanted: str) -> bool:
+    return candidate.local and fold(f"{candidate.agent_type}-{candidate.port}") == wanted
+
+
+def _has_name(candidate: Address, wanted: str) -> bool:
+    return candidate.local and bool(candidate.name) and fold(candidate.name) == wanted
+
+
+def _has_type(candidate: Address, wanted: str) -> bool:
+    return candidate.local and wanted in map(fold, (candidate.agent_type, *candidate.aliases))
+
+
+_LEVELS: tuple[Callable[[Address, str], bool], ...] = (_has_id, _has_type_and_port, _has_name, _has_type)
+
+
+def _everyone(others: Sequence[Address]) -> list[Address]:
+    found = [candidate for candidate in others if candidate.local]
+    if not found:
+        raise AgentNotFound("there is no other agent in this project", "open one first")
+    live = [candidate for candidate in found if candidate.live]
+    if not live:
+        raise AgentExited("all other agents of this project have ended", "restart one in its pane")
+    return live
+
+
+def _only_live(wanted: str, found: Sequence[Address]) -> Address:
+    """The live one of those that an address means alike."""
+    live = [candidate for candidate in found if candidate.live]
+    if len(live) > 1:
+        raise AmbiguousAddress(wanted, sorted(candidate.agent_id for candidate in live))
+    if live:
+        return live[0]
+    if len(found) > 1:
+        raise AgentExited(f"all agents that '@{wanted}' means have ended", "restart one in its pane")
+    raise AgentExited(f"{found[0].agent_id} has ended", "restart it in its pane")
+
+
+def _not_found(wanted: str, candidates: Sequence[Address], others: Sequence[Address]) -> AgentNotFound:
+    if any(wanted in _folded_forms(candidate) for candidate in candidates if candidate not in others):
+        return AgentNotFound(f"'@{wanted}' is the sender itself", "address another agent")
+    known = [form for candidate in others for form in _folded_forms(candidate)]
+    near = difflib.get_close_matches(wanted, known, 1)
+    if near:
+        return AgentNotFound(f"no agent answers to '@{wanted}'", f"did you mean '@{near[0]}'?")
+    live = ", ".join(f"@{candidate.agent_id}" for candidate in others if candidate.live)
+    return AgentNotFound(
+        f"no agent answers to '@{wanted}'", f"live agents: {live}" if live else "no agent is running"
+    )
+
+
+def _completions(
+    start: str, targets: Sequence[Address], candidates: Sequence[Address], sender: str
+) -> list[Completion]:
+    found = []
+    for target in targets:
+        form = next(
+            (
+                form
+                for form in _forms(target)
+                if fold(form).startswith(start) and _means(form, target, candidates, sender)
+            ),
+            None,
+        )
+        if form is not None:
+            found.append(Completion(form, (target,)))
+    return found
+
+
+def _means(form: str, target: Address, candidates: Sequence[Address], sender: str) -> bool:
+    try:
+        return resolve(form, candidates, sender=sender) == [target]
+    except (AgentNotFound, AgentExited, AmbiguousAddress):
+        return False

@@ -1,0 +1,91 @@
+"""What the agent wrote in a turn: the rows that passed over its screen, without the frame around them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from synapse_tui.model import Artifact
+
+from .answer_text import after_echo, cut_prompts, tidy, without_frame
+from .stitching import StitchedRows
+
+_BARS = frozenset("┃│▐█▌░▒▓|")
+_FAR = 40
+_SCROLLBAR = re.compile(r"\s{2,}[┃│▐█▌░▒▓]$")
+"""At the right edge, apart from the text; the row of a table begins with a border too."""
+
+
+class AnswerCollector:
+    """Collects the rows of one answer, also of agents that paint their own scrolling.
+
+    Args:
+        text: The message as it was typed.
+        screen: Gives the rows of the screen as they are now.
+        pastes: Stand-ins of the agent for a long message.
+        framed: Whether those rows hold the composer and what is below it too.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        screen: Callable[[], Sequence[str]],
+        pastes: Sequence[re.Pattern[str]] = (),
+        *,
+        framed: bool = True,
+    ) -> None:
+        self._text = text
+        self._screen = screen
+        self._pastes = pastes
+        self._idle = _rows(screen())
+        # Rows that stay the same are frame, but an answer like the one before stays the same too.
+        self._frame = self._idle if framed else []
+        self._seen = StitchedRows(self._idle)
+
+    def begin(self) -> None:
+        """Enter is about to be pressed: what was on the screen up to now is no answer."""
+        self._seen = StitchedRows(_rows(self._screen()))
+
+    def scrolled(self, row: str) -> None:
+        """A row has left the screen at its top."""
+        self._seen.scrolled(row.rstrip())
+
+    def observe(self) -> bool:
+        """Look at the screen.
+
+        Returns:
+            Whether it differs from the last look.
+        """
+        return self._seen.look(_rows(self._screen()))
+
+    def peek(self) -> str:
+        """The answer as far as it can be seen."""
+        return self._read(())[0]
+
+    def finish(self, prompts: Sequence[str] = ()) -> Artifact:
+        """The answer; what follows a later prompt of the user is cut off."""
+        self.observe()
+        text, found = self._read(prompts)
+        return Artifact(text, truncated=self._seen.truncated or not found)
+
+    def _read(self, prompts: Sequence[str]) -> tuple[str, bool]:
+        """The answer, and whether its beginning was found."""
+        rows = without_frame(self._seen.rows, self._frame)
+        answer = after_echo(rows, self._text, self._pastes)
+        if answer is None:
+            before = set(self._idle)
+            answer = [row for row in rows if not row or row not in before]
+            return tidy(cut_prompts(answer, prompts)), False
+        return tidy(cut_prompts(answer, prompts)), True
+
+
+def _rows(display: Sequence[str]) -> list[str]:
+    return [_without_scrollbar(row.rstrip()) for row in display]
+
+
+def _without_scrollbar(row: str) -> str:
+    first = row.lstrip()[:1]
+    if first in _BARS:
+        alone = len(row.lstrip()) == 1 and len(row) > _FAR
+        return "" if alone else row
+    return _SCROLLBAR.sub("", row)

@@ -1,0 +1,369 @@
+"""Brings waiting messages to the agent, one at a time, whenever that is safe (design, decision 4)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import Callable
+
+from synapse_tui.model import INTERRUPT_PRIORITY, AgentState, DeliveryState, Task, TaskState
+
+from .after_dialog import AfterDialog, Standing
+from .answer import AnswerCollector
+from .gate import DRAFT, EXITED, STEADY, Hold, dialog_open, dialog_words, why_held
+from .interrupt import Interrupter, InterruptOutcome
+from .keyboard import Keyboard
+from .outbox import Outbox
+from .profile import Profile
+from .proof import Proof
+from .sanitize import simple_emoji
+from .tasks import TaskBook
+from .turns import TurnTracker
+from .typist import SETTLE, Typed, TypingResult, Typist
+from .view import AgentView
+
+log = logging.getLogger(__name__)
+
+ATTEMPTS = 3
+"""How often a message is typed that the agent did not take, before a person must look."""
+RETRY = 1.0
+"""Seconds between two attempts."""
+UNCERTAIN = "uncertain whether it was sent"
+NOT_STARTED = "the agent has not started yet"
+LEFT_OVER = "another message is left in the composer"
+
+
+class Delivery:
+    """The loop that types the messages of one outbox.
+
+    Args:
+        view: The agent's terminal.
+        keyboard: The user's keys.
+        profile: What is known of the agent.
+        book: Where tasks change.
+        outbox: What waits.
+        turns: Told when a message was submitted.
+        compose: Gives the text that is typed for a task.
+        collector: Makes what collects the answer to a text; called while the composer is still empty.
+    """
+
+    def __init__(
+        self,
+        view: AgentView,
+        keyboard: Keyboard,
+        profile: Profile,
+        *,
+        book: TaskBook,
+        outbox: Outbox,
+        turns: TurnTracker,
+        compose: Callable[[Task], str],
+        collector: Callable[[str], AnswerCollector],
+    ) -> None:
+        self._view = view
+        self._keyboard = keyboard
+        self._profile = profile
+        self._book = book
+        self._outbox = outbox
+        self._turns = turns
+        self._compose = compose
+        self._collector = collector
+        self._typist = Typist(view, keyboard, profile)
+        self._dialogs = AfterDialog(view, self._typist)
+        self._interrupter = Interrupter(view, profile)
+        self._busy = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+        self._covered: Standing | None = None
+        """Typed, and then a dialog opened over it."""
+        self._standing: Standing | None = None
+        """Left in the composer for a person to look at."""
+        self._failures: Counter[str] = Counter()
+        self._retry_at = 0.0
+        self._started = False
+        self._entered_at = 0.0
+        self._stopped_at = float("-inf")
+        self._typing = ""
+        """The task whose message is being typed."""
+        self._interrupted: set[str] = set()
+        self._submitted: deque[Proof] = deque(maxlen=8)
+
+    def start(self) -> None:
+        """Begin to deliver."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="delivery")
+
+    async def stop(self) -> None:
+        """Deliver no more; what is being typed is left as it is."""
+        typing = self._typing
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        self._keyboard.reset()
+        if typing in self._outbox:
+            entering = self._book.get(typing).delivery is DeliveryState.SUBMITTING
+            self._covered = Standing(typing, "", entering)
+
+    def abandon(self) -> None:
+        """The process has ended: what stood in its composer stands there no more."""
+        for standing in (self._covered, self._standing):
+            if standing is not None and standing.task_id in self._outbox:
+                if standing.entered:
+                    self._outbox.park(standing.task_id, UNCERTAIN)
+                elif self._outbox.is_parked(standing.task_id):
+                    self._outbox.release(standing.task_id)
+        self._covered = self._standing = None
+        self._turns.end(TaskState.FAILED, EXITED)
+
+    def explain(self) -> None:
+        """Give the waiting messages the reason why they wait, if they do."""
+        if self._typing:
+            self._outbox.hold("another message goes first", but=self._typing)
+        elif (hold := self._hold()) is not None:
+            self._outbox.hold(hold.reason)
+
+    def note_submitted(self, text: str) -> None:
+        """A text was submitted, by a message or by the user: an interrupt may put it back."""
+        pastes = self._profile.composer.pastes if self._profile.composer is not None else ()
+        self._submitted.append(Proof(text, pastes))
+
+    def already_interrupted(self, task_id: str) -> None:
+        """The turn was interrupted for that message already."""
+        self._interrupted.add(task_id)
+
+    # -- the loop ---
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                wait = await self._step()
+            except Exception:
+                log.exception("delivery failed")
+                wait = RETRY
+            if wait is None or wait > 0:
+                await self._view.changed(wait)
+
+    async def _step(self) -> float | None:
+        """Do what can be done now.
+
+        Returns:
+            Seconds until something may be done without a change on the screen; None for never.
+        """
+        recheck = self._turns.check(self._view.report)
+        self._started = self._started or self._view.report.state is AgentState.READY
+        urgent = self._urgent()
+        if urgent is not None and urgent.id not in self._interrupted:
+            await self._interrupt_for(urgent)
+            return 0.0
+        if self._covered is not None:
+            return await self._look_again(self._covered)
+        if self._keyboard.holding and not dialog_open(self._view):
+            self._keyboard.release()
+        if self._standing is not None and self._watch(self._standing):
+            recheck = STEADY
+        task = self._outbox.head
+        return recheck if task is None else await self._send(task, recheck)
+
+    async def _make_room(self, task: Task, hold: Hold) -> bool:
+        """Deal with a text in the composer that is no draft of the user's.
+
+        Returns:
+            Whether something was done about it.
+        """
+        if hold.reason == LEFT_OVER and (standing := self._released(task)) is not None:
+            await self._submit_again(standing)
+            return True
+        # Some agents put the stopped message back only a moment after they have stopped.
+        if hold.reason != DRAFT or self._keyboard.last_key > self._stopped_at:
+            return False
+        if not self._interrupter.restored(self._submitted):
+            return False
+        async with self._busy:
+            await self._interrupter.clear_restored(self._submitted)
+        return True
+
+    def _urgent(self) -> Task | None:
+        """The next message, when it interrupts."""
+        task = self._outbox.head
+        return task if task is not None and task.priority >= INTERRUPT_PRIORITY else None
+
+    async def _send(self, task: Task, recheck: float | None) -> float | None:
+        """Type the next message, if that is safe now."""
+        hold = self._hold()
+        if hold is not None and await self._make_room(task, hold):
+            return 0.0
+        if hold is not None:
+            self._outbox.hold(hold.reason)
+            return min((s for s in (hold.seconds, recheck) if s is not None), default=None)
+        async with self._busy:
+            await self._view.settled(SETTLE)
+            # That and waiting for the lock may have taken a while.
+            if self._hold() is None and (head := self._outbox.head) is not None and head.id == task.id:
+                await self._type(task)
+        return 0.0
+
+    def _hold(self) -> Hold | None:
+        hold = why_held(self._view, self._keyboard, self._profile)
+        if hold is not None:
+            ours = hold.reason == DRAFT and self._standing and self._typist.stands(self._standing.text)
+            return Hold(LEFT_OVER) if ours else hold
+        if self._turns.current is not None:
+            return Hold("working")
+        left = self._retry_at - self._view.now()
+        return Hold("tries again", left) if left > 0 else None
+
+    async def _type(self, task: Task) -> None:
+        text = self._compose(task)
+        if self._failures[task.id]:
+            text = simple_emoji(
+                text
+            )  # the agent may draw it in another width than the terminal, and unreadably so
+        self._turns.prepare(self._collector(text))
+        self._typing = task.id
+        try:
+            self._book.change(task.id, delivery=DeliveryState.TYPING, reason="")
+            result = await self._typist.type(text, lambda: self._commit(task.id))
+            self._settle(Standing(task.id, text, result.entered), result)
+        finally:
+            self._typing = ""
+
+    def _released(self, task: Task) -> Standing | None:
+        """The message left in the composer, when a person lets it go on and it still stands there."""
+        standing = self._standing
+        if standing is None or standing.task_id != task.id or not self._typist.stands(standing.text):
+            return None
+        return standing
+
+    async def _submit_again(self, message: Standing) -> None:
+        self._standing = None
+        async with self._busy:
+            result = await self._typist.submit(message.text, lambda: self._commit(message.task_id))
+        self._settle(Standing(message.task_id, message.text, result.entered), result)
+
+    async def _commit(self, task_id: str) -> None:
+        self._book.change(task_id, delivery=DeliveryState.SUBMITTING)
+        self._turns.entering()
+        self._entered_at = self._view.now()
+        await self._book.flush()
+
+    # -- what became of it ---
+
+    def _settle(self, message: Standing, result: TypingResult) -> None:
+        match result.outcome:
+            case Typed.SUBMITTED:
+                self._went(message)
+            case Typed.BLOCKED:
+                self._covered = message
+                self._book.change(message.task_id, delivery=DeliveryState.HELD, reason=result.reason)
+            case Typed.REMOVED if not result.entered:
+                self._failed(message.task_id, result.reason)
+            case Typed.EXITED if not result.entered:
+                self._book.change(message.task_id, delivery=DeliveryState.HELD, reason=EXITED)
+            case Typed.LEFT:
+                self._standing = message if self._typist.stands(message.text) else None
+                self._outbox.park(message.task_id, f"{result.reason}; the text is left in the composer")
+            case _:
+                self._outbox.park(message.task_id, f"{UNCERTAIN}: {result.reason}")
+
+    def _went(self, message: Standing) -> None:
+        self._outbox.take(message.task_id)
+        self._failures.pop(message.task_id, None)
+        self._interrupted.discard(message.task_id)
+        self.note_submitted(message.text)
+        task = self._book.get(message.task_id)
+        self._turns.begin(task, message.text, self._view.report, self._entered_at)
+
+    def _failed(self, task_id: str, reason: str) -> None:
+        self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
+        if self._keyboard.quiet_in(self._view.now()):
+            return  # it gave way to the user; that is no failure
+        self._failures[task_id] += 1
+        self._retry_at = self._view.now() + RETRY
+        if self._failures[task_id] >= ATTEMPTS:
+            del self._failures[task_id]
+            self._outbox.park(task_id, reason)
+
+    async def _look_again(self, message: Standing) -> float | None:
+        """A dialog opened over a message: when it is gone, see what became of it."""
+        if self._view.alive and dialog_open(self._view):
+            self._outbox.hold(dialog_words(self._view))
+            return None
+        async with self._busy:
+            urgent = self._urgent()
+            if message.task_id not in self._outbox or (urgent is not None and urgent.id != message.task_id):
+                result = await self._dialogs.take_back(message)
+            else:
+                result = await self._dialogs.look(message, lambda: self._commit(message.task_id))
+        self._covered = None
+        if message.task_id in self._outbox:
+            self._settle(Standing(message.task_id, message.text, result.entered), result)
+        return 0.0
+
+    def _watch(self, message: Standing) -> bool:
+        """A message was left in the composer: see whether a person has sent it or taken it out.
+
+        Returns:
+            Whether that will be clear in a moment.
+        """
+        if message.task_id not in self._outbox:
+            self._standing = None
+            return False
+        if self._typist.stands(message.text):
+            return False
+        report = self._view.report
+        if report.state is AgentState.PROCESSING and report.since > self._entered_at:
+            self._standing = None
+            self._went(message)
+        elif self._view.empty_for() >= STEADY:
+            self._standing = None
+            if self._outbox.is_parked(message.task_id):
+                self._outbox.park(message.task_id, f"{UNCERTAIN}: it is no longer in the composer")
+        return self._view.reading().empty
+
+    # -- interrupts and cancellation ---
+
+    async def interrupt(self, reason: str) -> InterruptOutcome:
+        """Stop the turn that runs; its task is canceled for that reason."""
+        if not self._started:
+            # What asks now asks about the start itself: Escape would end many agents.
+            return InterruptOutcome(stopped=False, alive=self._view.alive, seconds=0.0, reason=NOT_STARTED)
+        async with self._busy:
+            self._turns.stopping(reason)
+            outcome = await self._interrupter.run(self._submitted)
+            self._stopped_at = self._view.now()
+            if outcome.stopped:
+                self._turns.end(TaskState.CANCELED, reason)
+            else:
+                self._turns.stopping("")
+            return outcome
+
+    async def _interrupt_for(self, task: Task) -> None:
+        self._interrupted.add(task.id)
+        if not self._started:
+            return
+        outcome = await self.interrupt(f"interrupted by {task.sender.sender_id}")
+        if not outcome.stopped and task.id in self._outbox:
+            self._book.change(task.id, delivery=DeliveryState.HELD, reason=outcome.reason)
+
+    async def cancel(self, task_id: str) -> Task:
+        """Take a message back in whatever state it is."""
+        task = self._book.get(task_id)
+        if task.state.final:
+            return task
+        async with self._busy:
+            if task.id in self._outbox:
+                await self._withdraw(task.id)
+                self._interrupted.discard(task.id)
+                return self._outbox.cancel(task.id)
+        turn = self._turns.current
+        if turn is not None and turn.task_id == task.id:
+            outcome = await self.interrupt("canceled")
+            if not outcome.stopped:
+                self._book.change(task.id, reason=f"not canceled: {outcome.reason}")
+        return self._book.get(task.id)
+
+    async def _withdraw(self, task_id: str) -> None:
+        """Take a message's text out of the composer, where it stands there."""
+        # One that a dialog covers is taken out when the dialog is gone: see _look_again.
+        if self._standing is not None and self._standing.task_id == task_id:
+            await self._typist.clear(self._standing.text)
+            self._standing = None

@@ -1,0 +1,197 @@
+"""Decides an agent's state from the signals of its terminal, by the ordered rules of its profile."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from synapse_tui.model import AgentState, StateReport
+from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent
+
+from .composer import ComposerReading, read_composer, screen_rows
+from .profile import READY_DEBOUNCE, Profile
+from .rules import Signals, Verdict, decide, next_change
+
+if TYPE_CHECKING:
+    from synapse_tui.terminal import Terminal
+
+_TIMELINE_LENGTH = 200
+_UNKNOWN_DEBOUNCE = READY_DEBOUNCE
+"""Agents without synchronized output show half frames, on which no rule holds, for some milliseconds."""
+
+_FRAME_PATIENCE = 0.2
+"""Seconds that an agent may take for one synchronized frame (DEC mode 2026)."""
+
+
+class StateDetector:
+    """Follows one process of an agent.
+
+    READY comes from a rule that matched, never from the absence of others: what no rule knows is UNKNOWN.
+
+    Args:
+        profile: The rules.
+        now: Seconds on the session's monotonic clock, at the spawn.
+    """
+
+    def __init__(self, profile: Profile, *, now: float) -> None:
+        self._profile = profile
+        self._spawned = now
+        self._status = ""
+        self._status_fields: Mapping[str, str] = MappingProxyType({})
+        self._progress: int | None = None
+        self._rows: Sequence[str] = ()
+        self._title = ""
+        self._reading = ComposerReading(visible=False)
+        self._changed = now
+        self._frame_began: float | None = None
+        self._was_ready = False
+        self._candidate = AgentState.STARTING
+        self._candidate_since = now
+        self._deadline: float | None = now + profile.startup.timeout
+        self.report = StateReport(AgentState.STARTING, "starting", "", now)
+        self._timeline: deque[StateReport] = deque([self.report], maxlen=_TIMELINE_LENGTH)
+
+    @property
+    def timeline(self) -> Sequence[StateReport]:
+        """The last reports, oldest first."""
+        return tuple(self._timeline)
+
+    @property
+    def deadline(self) -> float | None:
+        """When `update` must be called again even without output; None for not before output."""
+        return self._deadline
+
+    @property
+    def reading(self) -> ComposerReading:
+        """The composer as of the last update."""
+        return self._reading
+
+    def event(self, event: TerminalEvent, now: float) -> None:
+        """Take a signal that the terminal told while it was fed; `update` follows.
+
+        Args:
+            event: Any terminal event; those that tell no state are ignored.
+            now: Seconds on the session's clock.
+        """
+        if self.report.state is AgentState.EXITED:
+            return
+        match event:
+            case ProgramStatus(state="clear"):
+                self._status, self._status_fields = "", MappingProxyType({})
+            case ProgramStatus(state=state, fields=fields):
+                self._status, self._status_fields = state, fields
+            case ProgressChanged(state=progress):
+                self._progress = progress
+            case _:
+                return
+        self._changed = now
+
+    def update(self, terminal: Terminal, now: float) -> StateReport | None:
+        """Decide anew, after output or at the deadline.
+
+        Args:
+            terminal: The agent's terminal; all output so far has been fed to it.
+            now: Seconds on the session's clock.
+
+        Returns:
+            The new report when state, rule or detail changed; else None.
+        """
+        if self.report.state is AgentState.EXITED:
+            return None
+        self._look(terminal, now)
+        signals = Signals(
+            rows=self._rows,
+            composer=self._reading,
+            title=self._title,
+            status=self._status,
+            status_fields=self._status_fields,
+            progress=self._progress,
+            quiet=now - self._changed,
+        )
+        verdict = decide(self._profile.states, signals)
+        state, wait = self._wanted(verdict, now)
+        if state is not self._candidate:
+            self._candidate, self._candidate_since = state, now
+        held = self._candidate_since + wait
+        self._set_deadline(signals, now, held)
+        return self._settle(state, verdict, now) if now >= held else None
+
+    def exited(self, now: float) -> StateReport:
+        """Take that the process has ended; nothing changes after that.
+
+        Args:
+            now: Seconds on the session's clock.
+        """
+        self._deadline = None
+        if self.report.state is not AgentState.EXITED:
+            self._report(StateReport(AgentState.EXITED, "process", "", now))
+        return self.report
+
+    def _look(self, terminal: Terminal, now: float) -> None:
+        """Read the screen, and note whether it changed; one that is still being drawn is not looked at."""
+        if not terminal.modes.synchronized:
+            self._frame_began = None
+        elif self._frame_began is None:
+            self._frame_began = now
+        if self._frame_began is not None and now < self._frame_began + _FRAME_PATIENCE:
+            return
+        rows = screen_rows(terminal)
+        if rows != self._rows or terminal.title != self._title:
+            self._changed = now
+        self._rows, self._title = rows, terminal.title
+        self._reading = read_composer(terminal, self._profile)
+
+    def _wanted(self, verdict: Verdict | None, now: float) -> tuple[AgentState, float]:
+        """The state to go to and how long it must hold before it is reported."""
+        if verdict is None:
+            if (
+                self.report.state is AgentState.STARTING
+                and now < self._spawned + self._profile.startup.timeout
+            ):
+                return AgentState.STARTING, 0.0
+            return AgentState.UNKNOWN, _UNKNOWN_DEBOUNCE
+        rule = verdict.rule
+        if rule.state is AgentState.READY and not self._was_ready and not self._started(now):
+            return AgentState.STARTING, 0.0
+        return rule.state, rule.debounce
+
+    def _started(self, now: float) -> bool:
+        startup = self._profile.startup
+        return now >= self._spawned + startup.delay and (self._reading.visible or not startup.composer)
+
+    def _set_deadline(self, signals: Signals, now: float, held: float) -> None:
+        times = [held] if now < held else []
+        if self._frame_began is not None:
+            times.append(self._frame_began + _FRAME_PATIENCE)
+        wait = next_change(self._profile.states, signals)
+        if wait is not None:
+            times.append(now + wait)
+        if not self._was_ready:
+            startup = self._profile.startup
+            times += [self._spawned + seconds for seconds in (startup.delay, startup.timeout)]
+        self._deadline = min((time for time in times if time > now), default=None)
+
+    def _settle(self, state: AgentState, verdict: Verdict | None, now: float) -> StateReport | None:
+        before = self.report
+        self._was_ready = self._was_ready or state is AgentState.READY
+        known = verdict is not None and verdict.rule.state is state
+        rule = verdict.rule.name if verdict is not None and known else _unruled(state)
+        detail = verdict.detail if verdict is not None and known else ""
+        if (before.state, before.rule, before.detail) == (state, rule, detail):
+            return None
+        since = before.since if before.state is state else now
+        return self._report(
+            StateReport(state, rule, verdict.matched if verdict is not None else "", since, detail)
+        )
+
+    def _report(self, report: StateReport) -> StateReport:
+        self.report = report
+        self._timeline.append(report)
+        return report
+
+
+def _unruled(state: AgentState) -> str:
+    """Why a state is reported that no rule decided."""
+    return "starting" if state is AgentState.STARTING else "no rule matches"

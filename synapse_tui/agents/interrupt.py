@@ -1,0 +1,166 @@
+"""Stops an agent's turn by the agent's own means, and sees to it that the agent lives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from synapse_tui.model import AgentState
+
+from .gate import EXITED, dialog_open
+from .profile import Profile
+from .proof import Proof
+from .view import AgentView
+
+DENY_TIME = 0.7
+"""Seconds in which a dialog must be gone after the deny keys."""
+DENIALS = 3
+"""How many dialogs in a row are dismissed."""
+CLEAR_TIME = 1.0
+LINES_CLEARED = 40
+CTRL_C = b"\x03"
+
+_IDLE = frozenset({AgentState.READY, AgentState.ERROR})
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptOutcome:
+    """What came of an interrupt.
+
+    Attributes:
+        stopped: Whether no turn runs any longer.
+        alive: Whether the agent's process still runs.
+        seconds: How long it took.
+        reason: What a person should know when it did not stop; empty when it did.
+    """
+
+    stopped: bool
+    alive: bool
+    seconds: float
+    reason: str = ""
+
+
+class Interrupter:
+    """Interrupts one agent.
+
+    Args:
+        view: The agent's terminal.
+        profile: Its interrupt, its deny and its clear keys.
+    """
+
+    def __init__(self, view: AgentView, profile: Profile) -> None:
+        self._view = view
+        self._profile = profile
+
+    async def run(self, submitted: Iterable[Proof] = ()) -> InterruptOutcome:
+        """Dismiss open dialogs, stop the turn, and clear what the agent put back into its composer.
+
+        Args:
+            submitted: Texts that were submitted of late: only these count as put back, a user's draft stays.
+        """
+        begun = self._view.now()
+        reason = await self._stop()
+        if not reason and self._view.alive:
+            await self.clear_restored(tuple(submitted))
+        seconds = self._view.now() - begun
+        if not self._view.alive:
+            return InterruptOutcome(stopped=True, alive=False, seconds=seconds, reason=EXITED)
+        return InterruptOutcome(stopped=not reason, alive=True, seconds=seconds, reason=reason)
+
+    async def _stop(self) -> str:
+        if not await self._deny():
+            return "a dialog stays open: answer it"
+        if self._view.report.state in _IDLE or not self._view.alive:
+            return ""
+        if not self._may_press():
+            return f"the agent is {self._view.report.state.lower()}, and its interrupt would end it"
+        for _ in range(2 if self._profile.interrupt.again else 1):
+            if await self._press_until_stopped():
+                return ""
+            # The agent may have asked for something in between.
+            if not await self._deny():
+                return "a dialog stays open: answer it"
+        return "the turn did not stop"
+
+    def _may_press(self) -> bool:
+        """Whether the interrupt may be used: Ctrl+C and signals end many agents that are idle."""
+        interrupt = self._profile.interrupt
+        deadly = bool(interrupt.signal) or CTRL_C in interrupt.keys
+        return self._view.report.state is AgentState.PROCESSING or not deadly
+
+    async def _deny(self) -> bool:
+        """Dismiss the dialogs that are open; never approves one.
+
+        Returns:
+            Whether none is open any longer.
+        """
+        for _ in range(DENIALS):
+            if not self._asked():
+                return True
+            for key in self._profile.deny:
+                self._view.write(key)
+            deadline = self._view.now() + DENY_TIME
+            while self._asked():
+                if not await self._change(deadline):
+                    break
+        return not self._asked()
+
+    def _asked(self) -> bool:
+        return self._view.alive and dialog_open(self._view)
+
+    async def _press_until_stopped(self) -> bool:
+        interrupt = self._profile.interrupt
+        if interrupt.signal:
+            self._view.signal(interrupt.signal)
+        for place, key in enumerate(interrupt.keys):
+            if place and await self._pause(interrupt.gap):
+                return True
+            self._view.write(key)
+        deadline = self._view.now() + interrupt.timeout
+        while not self._stopped():
+            if not await self._change(deadline):
+                return False
+        return True
+
+    async def _pause(self, seconds: float) -> bool:
+        """Wait between two keys; True when the turn has stopped: another key would do something else."""
+        deadline = self._view.now() + seconds
+        while await self._change(deadline):
+            if self._stopped():
+                return True
+        return self._stopped()
+
+    def _stopped(self) -> bool:
+        if not self._view.alive:
+            return True
+        report, interrupt = self._view.report, self._profile.interrupt
+        if report.state in interrupt.stopped or report.state in _IDLE:
+            return True
+        return interrupt.screen is not None and interrupt.screen.search(self._view.tail()) is not None
+
+    def restored(self, submitted: Iterable[Proof]) -> bool:
+        """Whether the composer holds a text that was submitted before the interrupt, and nothing else."""
+        reading = self._view.reading()
+        return reading.visible and any(proof.restored(reading.draft) for proof in submitted)
+
+    async def clear_restored(self, submitted: Iterable[Proof]) -> None:
+        """Empty the composer when it holds what was submitted before the interrupt."""
+        if not self.restored(submitted):
+            return
+        for _ in range(LINES_CLEARED):
+            reading = self._view.reading()
+            if not reading.visible or not reading.draft:
+                return
+            for key in self._profile.clear:
+                self._view.write(key)
+            deadline = self._view.now() + CLEAR_TIME
+            while self._view.reading().draft == reading.draft:
+                if not await self._change(deadline):
+                    return
+
+    async def _change(self, deadline: float) -> bool:
+        left = deadline - self._view.now()
+        if left <= 0:
+            return False
+        await self._view.changed(left)
+        return True

@@ -1,0 +1,307 @@
+"""What is known of one kind of agent: how to start it, type to it, stop it and read its state. Data only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from synapse_tui.model import AgentState
+
+Origin = Literal["shipped", "user", "project"]
+PasteMethod = Literal["paste", "typed"]
+WorkingInput = Literal["hold", "queue", "steer"]
+DialogKind = Literal["permission", "question", "notice"]
+
+DEFAULT_PORTS = (8200, 8289)
+READY_DEBOUNCE = 0.25
+"""Seconds that READY must hold: agents show their idle screen for some 0.1 s between a turn and a dialog."""
+
+
+@dataclass(frozen=True, slots=True)
+class Startup:
+    """When a new process may be believed to be ready.
+
+    Attributes:
+        delay: Seconds after the spawn before READY is believed.
+        timeout: Seconds after which an agent that gave no signal is UNKNOWN in place of STARTING.
+        composer: Whether the first READY also needs the composer on the screen.
+    """
+
+    delay: float = 3.0
+    timeout: float = 60.0
+    composer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """How a message is put into the composer and sent.
+
+    Attributes:
+        method: `paste`: as one bracketed paste; `typed`: as plain characters.
+        pause: Seconds between the text and the enter sequence, which is a write of its own.
+        enter: The bytes that submit.
+        multiline: Whether line feeds may stand in the text; else they become spaces.
+        chunk: Characters a write for `typed`; 0 for one write.
+        chunk_pause: Seconds between two chunks.
+        verify: Seconds in which the screen must show that the text was submitted, after each enter sequence.
+        retries: How often the enter sequence may be repeated, each time under the same proof.
+    """
+
+    method: PasteMethod = "paste"
+    pause: float = 0.4
+    enter: bytes = b"\r"
+    multiline: bool = True
+    chunk: int = 0
+    chunk_pause: float = 0.02
+    verify: float = 2.0
+    retries: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """How a running turn is stopped, and how it is seen that it did.
+
+    Attributes:
+        keys: Byte strings, one a key press; empty when `signal` is used.
+        gap: Seconds between two of the keys.
+        signal: Number of the signal for the foreground process group; 0 for none.
+        stopped: States that prove that the turn has stopped.
+        screen: Text on the screen that proves it too; None for none.
+        quiet: Seconds that one of `stopped` must last.
+        timeout: Seconds after which the interrupt has failed.
+        again: Whether the keys may be sent once more after the timeout.
+        restores_draft: Whether the agent puts the stopped message back into its composer.
+    """
+
+    keys: tuple[bytes, ...] = (b"\x1b",)
+    gap: float = 0.25
+    signal: int = 0
+    stopped: frozenset[AgentState] = frozenset({AgentState.READY})
+    screen: re.Pattern[str] | None = None
+    quiet: float = 0.3
+    timeout: float = 2.0
+    again: bool = True
+    restores_draft: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hazards:
+    """Texts that the agent's composer takes for something else than a message.
+
+    Attributes:
+        leading: First characters of a text that start a command or a mode (`!`, `/`, `#`).
+        trailing_mention: Whether Enter after a final `@token` accepts a completion and submits nothing.
+    """
+
+    leading: tuple[str, ...] = ("!", "/", "#")
+    trailing_mention: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceholderStyle:
+    """How a suggestion, which is no draft, is told: its style, its words if known, the cursor before it.
+
+    Attributes:
+        dim: It may be drawn faint (SGR 2).
+        grey: It may be drawn in a middle grey (RGB or palette, channels nearly equal).
+        text: Its own words besides; None when they change.
+    """
+
+    dim: bool = True
+    grey: bool = False
+    text: re.Pattern[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ComposerRules:
+    """Where the composer stands on the rendered screen. All patterns are tried on one row each.
+
+    Attributes:
+        prompt: Start of the first row, with the prompt's glyph; what follows is the draft.
+        row: Start of a row after the first one; what follows is the draft.
+        above: The row over the composer (its frame); None for none.
+        below: The row under the composer (its frame); None when a blank row or its background ends it.
+        footer: At most so many rows with text stand under it; what is farther up is the conversation.
+        background: Whether its rows are told by the background colour of its prompt, where that has one.
+        margin: Rows between the frame and the draft: above it, below it.
+        right: A frame at the end of each row, cut off; None for none.
+        absent: None of these stands in the composer or below it: signs of a mode (a shell, a search) in
+            which it takes no message.
+        cursor: Whether the cursor stands in the composer whenever it takes keys: a second proof of it.
+        placeholder: How a suggestion is told from a draft.
+        pastes: Stand-ins for a long paste, with groups `lines`, `more` (lines but one) or `chars` as proof.
+    """
+
+    prompt: re.Pattern[str]
+    row: re.Pattern[str]
+    above: re.Pattern[str] | None = None
+    below: re.Pattern[str] | None = None
+    footer: int = 12
+    background: bool = False
+    margin: tuple[int, int] = (0, 0)
+    right: re.Pattern[str] | None = None
+    absent: tuple[re.Pattern[str], ...] = ()
+    cursor: bool = True
+    placeholder: PlaceholderStyle = field(default_factory=PlaceholderStyle)
+    pastes: tuple[re.Pattern[str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DialogRule:
+    """A dialog that waits for a human, as it looks at the bottom of the screen.
+
+    Attributes:
+        name: Names the dialog in the pane's "why".
+        kind: What it asks.
+        screen: All of these must match; each is tried on the last `tail` rows, joined by line feeds, with
+            `^` and `$` at each row.
+        tail: So many rows, counted up from the last one with text.
+        title: Tell a person what is asked: the first group of each, or all of its match, joined.
+    """
+
+    name: str
+    screen: tuple[re.Pattern[str], ...]
+    kind: DialogKind = "permission"
+    tail: int = 40
+    title: tuple[re.Pattern[str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StateRule:
+    """One ordered rule: when all of its conditions hold, it decides the state.
+
+    Attributes:
+        name: Names the rule in the pane's "why".
+        state: What it decides.
+        title: The window title matches.
+        status: The last OSC 7501 state is one of these.
+        status_kinds: And its `kind` is one of these; empty for any.
+        progress: The last OSC 9;4 state is one of these (0 none, 1 set, 2 error, 3 indeterminate, 4 paused).
+        screen: All of these match the last `tail` rows of the screen.
+        absent: None of these does.
+        tail: So many rows, counted up from the last one with text.
+        dialog: Whether one of the profile's dialogs is (or is not) on the screen; None for no matter.
+        composer: Whether the composer is (or is not) on the screen; None for no matter.
+        silence: Nothing changed on the screen and in the title for so many seconds; None for no matter.
+        active: Something changed within so many seconds; None for no matter.
+        debounce: Seconds that the state must hold before it is reported.
+        detail: Its first group on the screen tells a person more; None for none.
+    """
+
+    name: str
+    state: AgentState
+    title: re.Pattern[str] | None = None
+    status: frozenset[str] = frozenset()
+    status_kinds: frozenset[str] = frozenset()
+    progress: frozenset[int] = frozenset()
+    screen: tuple[re.Pattern[str], ...] = ()
+    absent: tuple[re.Pattern[str], ...] = ()
+    tail: int = 40
+    dialog: bool | None = None
+    composer: bool | None = None
+    silence: float | None = None
+    active: float | None = None
+    debounce: float = 0.0
+    detail: re.Pattern[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """Where the agent writes its conversation.
+
+    Attributes:
+        format: Name of the reader.
+        path: Glob below the user's home folder; `{cwd}` is the working folder with every `/` and `.` as `-`.
+    """
+
+    format: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quirks:
+    """What differs from other terminal programs.
+
+    Attributes:
+        term_program: TERM_PROGRAM and its version for the agent; empty for none; some tell it more.
+        alternate_screen: Whether it draws on the alternate screen (so nothing scrolls into the scrollback).
+        idle_output: Whether it draws while idle, so that silence means nothing.
+        exits_on_ctrl_c: Whether Ctrl+C ends it.
+        daemon: Whether it leaves a process behind that outlives its terminal.
+    """
+
+    term_program: tuple[str, str] = ("", "")
+    alternate_screen: bool = False
+    idle_output: bool = False
+    exits_on_ctrl_c: bool = False
+    daemon: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One kind of agent.
+
+    Attributes:
+        name: Its type: the `claude` of `synapse-claude-8100` and of `@claude`.
+        display: Its name for people.
+        command: The executable, on PATH or with a folder.
+        aliases: Other names it is addressed by, in lower case.
+        color: A colour name or `#rrggbb` for the user interface; empty for one by its place.
+        description: One line for the launcher.
+        args: Arguments of the command.
+        env: Variables set for it.
+        ports: First and last port of its servers.
+        install: The command that installs it; empty when unknown.
+        receives: Whether messages may be typed into it at all (a shell would run them).
+        working_input: Whether a message for a working agent is held back, queued by it, or steers its turn.
+        startup: When it is ready.
+        submit: How a message gets in.
+        interrupt: How a turn is stopped.
+        deny: Keys that answer a permission dialog with no.
+        clear: Keys that empty the composer.
+        hazards: What a message must not begin or end with.
+        composer: Where its composer stands; None when that is not known.
+        dialogs: Its dialogs.
+        states: Its state rules, in order.
+        resume: Arguments that continue its last conversation.
+        transcript: Where it writes its conversation.
+        quirks: What else is special.
+        source: The file it was read from.
+        origin: Whose file that is.
+    """
+
+    name: str
+    display: str
+    command: str
+    aliases: tuple[str, ...] = ()
+    color: str = ""
+    description: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    ports: tuple[int, int] = DEFAULT_PORTS
+    install: str = ""
+    receives: bool = True
+    working_input: WorkingInput = "hold"
+    startup: Startup = field(default_factory=Startup)
+    submit: Submit = field(default_factory=Submit)
+    interrupt: Interrupt = field(default_factory=Interrupt)
+    deny: tuple[bytes, ...] = (b"\x1b",)
+    clear: tuple[bytes, ...] = (b"\x15",)
+    hazards: Hazards = field(default_factory=Hazards)
+    composer: ComposerRules | None = None
+    dialogs: tuple[DialogRule, ...] = ()
+    states: tuple[StateRule, ...] = ()
+    resume: tuple[str, ...] = ()
+    transcript: Transcript | None = None
+    quirks: Quirks = field(default_factory=Quirks)
+    source: Path = field(default_factory=Path)
+    origin: Origin = "shipped"
+
+    @property
+    def type(self) -> str:
+        """Another word for the name: the agent type in ids and addresses."""
+        return self.name

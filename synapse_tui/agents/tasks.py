@@ -1,0 +1,179 @@
+"""The tasks of one agent: their newest snapshots, and the one place where a task changes."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Protocol
+
+from synapse_tui.errors import MessageError, TaskNotFound
+from synapse_tui.events import EventBus, TaskChanged
+from synapse_tui.model import MessageRequest, Task
+
+MIN_PREFIX = 8
+"""The shortest prefix of a task id that names a task: what people are shown."""
+MAX_FINISHED = 500
+"""How many ended tasks are kept; older ones are forgotten."""
+
+
+class Journal(Protocol):
+    """Where task changes are made durable."""
+
+    def record(self, task: Task) -> None:
+        """Note a snapshot; called in order, before any listener hears of it."""
+
+    async def flush(self) -> None:
+        """Return when all that was recorded would survive the end of this process."""
+
+
+class NoJournal:
+    """Keeps nothing."""
+
+    def record(self, task: Task) -> None:
+        """Forget it."""
+
+    async def flush(self) -> None:
+        """Nothing to wait for."""
+
+
+class TaskBook:
+    """Newest snapshot of each task of one agent, in the order of their making.
+
+    Every change of a task passes `change`: it is recorded in the journal first and then published.
+
+    Args:
+        agent_id: The agent that the tasks are for.
+        context_id: UUID of its session.
+        events: Told of every new snapshot.
+        journal: Where changes are made durable.
+        clock: The time now, aware.
+        new_id: Makes a UUID.
+        limit: How many ended tasks are kept.
+    """
+
+    def __init__(
+        self,
+        agent_id: str,
+        context_id: str,
+        events: EventBus,
+        *,
+        journal: Journal | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+        limit: int = MAX_FINISHED,
+    ) -> None:
+        self._agent_id = agent_id
+        self._context_id = context_id
+        self._events = events
+        self._journal: Journal = journal or NoJournal()
+        self._clock = clock
+        self._new_id = new_id
+        self._limit = limit
+        self._tasks: dict[str, Task] = {}
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(tuple(self._tasks.values()))
+
+    def __contains__(self, task_id: str) -> bool:
+        return task_id in self._tasks
+
+    def create(self, request: MessageRequest) -> Task:
+        """Make a task of a message.
+
+        Args:
+            request: The message; its `task_id` is used when it has one.
+
+        Returns:
+            The first snapshot: submitted, queued.
+
+        Raises:
+            MessageError: A task of that id exists.
+        """
+        task_id = request.task_id or self._new_id()
+        if task_id in self._tasks:
+            raise MessageError(f"there is a task '{task_id}' already", "leave the id out, or use a new UUID")
+        now = self._clock()
+        task = Task(
+            id=task_id,
+            context_id=self._context_id,
+            target=self._agent_id,
+            sender=request.sender,
+            text=request.text,
+            priority=request.priority,
+            created_at=now,
+            updated_at=now,
+            response_expected=request.response_expected,
+            metadata=MappingProxyType(dict(request.metadata)),
+        )
+        self._store(task)
+        return task
+
+    def change(self, task_id: str, **fields: object) -> Task:
+        """Replace a task's snapshot; nothing happens when the fields have these values already.
+
+        Args:
+            task_id: Its whole id.
+            fields: What changes: attributes of `Task`.
+
+        Returns:
+            The newest snapshot.
+
+        Raises:
+            TaskNotFound: No task has that id.
+        """
+        old = self._tasks.get(task_id)
+        if old is None:
+            raise _unknown(task_id)
+        if all(getattr(old, name) == value for name, value in fields.items()):
+            return old
+        new = dataclasses.replace(old, updated_at=self._clock(), **fields)  # type: ignore[arg-type]
+        self._store(new)
+        return new
+
+    def get(self, task_id: str) -> Task:
+        """The task of that id, or of a unique prefix of at least 8 characters.
+
+        Raises:
+            TaskNotFound: No task has that id, or several begin so.
+        """
+        exact = self._tasks.get(task_id)
+        if exact is not None:
+            return exact
+        if len(task_id) < MIN_PREFIX:
+            raise _unknown(task_id)
+        found = [task for key, task in self._tasks.items() if key.startswith(task_id.lower())]
+        if len(found) > 1:
+            raise TaskNotFound(
+                f"'{task_id}' could be any of {len(found)} tasks", "give more characters of the id"
+            )
+        if not found:
+            raise _unknown(task_id)
+        return found[0]
+
+    async def flush(self) -> None:
+        """Return when all changes so far are durable."""
+        await self._journal.flush()
+
+    def _store(self, task: Task) -> None:
+        self._journal.record(task)
+        self._tasks[task.id] = task
+        if task.state.final:
+            self._forget_old()
+        self._events.publish(TaskChanged(task))
+
+    def _forget_old(self) -> None:
+        ended = [key for key, task in self._tasks.items() if task.state.final]
+        for key in ended[: max(0, len(ended) - self._limit)]:
+            del self._tasks[key]
+
+
+def _unknown(task_id: str) -> TaskNotFound:
+    return TaskNotFound(
+        f"there is no task '{task_id}'", "`synapse list` names the agents, their tasks are in the sidebar"
+    )

@@ -1,0 +1,349 @@
+"""Puts a message into an agent's composer and submits it, each step proved on the rendered screen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from synapse_tui.model import AgentState
+from synapse_tui.terminal.paste import encode_paste
+
+from .gate import EXITED, STEADY, dialog_open, dialog_words
+from .keyboard import Keyboard
+from .profile import Profile
+from .proof import Proof
+from .view import AgentView
+
+APPEAR = 3.0
+"""Seconds in which a short text must appear in the composer; a long one gets more."""
+BYTES_A_SECOND = 20_000
+"""How fast an agent takes in a long paste at the least."""
+PATIENCE = 1.5
+"""Seconds that a user who types while a message is being typed waits before the message gives way."""
+SETTLE = 0.1
+"""Seconds that the agent has at the most to finish what it is doing before Enter is pressed."""
+CLEAR_PAUSE = 0.3
+MAX_CLEARS = 20
+"""How often the clear key is pressed, so many seconds apart, on a composer that cannot be read."""
+CLEARED = 1.0
+"""Seconds in which the composer must be empty after a clear key."""
+
+Commit = Callable[[], Awaitable[None]]
+
+
+class Typed(StrEnum):
+    """What became of a message that was to be typed."""
+
+    SUBMITTED = "submitted"
+    REMOVED = "removed"
+    """It is not in the composer and was not submitted."""
+    BLOCKED = "blocked"
+    """A dialog opened: the text may or may not be in the composer under it."""
+    LEFT = "left"
+    """It stands in the composer, unsent, and nothing more can be done about it here."""
+    UNCERTAIN = "uncertain"
+    """Enter was pressed, and the screen does not tell whether it was submitted."""
+    EXITED = "exited"
+
+
+@dataclass(frozen=True, slots=True)
+class TypingResult:
+    """What became of it, and why, for a person.
+
+    Attributes:
+        outcome: What became of it.
+        reason: Why it was not submitted; empty when it was.
+        entered: Whether Enter was pressed at least once.
+    """
+
+    outcome: Typed
+    reason: str = ""
+    entered: bool = False
+
+
+class _Mark(NamedTuple):
+    """What was seen when Enter was pressed."""
+
+    since: float
+    tail: str
+
+
+class _Stop(Exception):
+    def __init__(self, outcome: Typed, reason: str) -> None:
+        super().__init__(reason)
+        self.outcome = outcome
+        self.reason = reason
+
+
+class Typist:
+    """Types into one agent; the caller sees to it that the gate is open and one message is typed at a time.
+
+    The user's keys are held back meanwhile; they are let through when the message is out of the way. They
+    stay held back after `BLOCKED`, and while a dialog is open: the caller releases them when it is gone.
+
+    Args:
+        view: The agent's terminal.
+        keyboard: The user's keys.
+        profile: How the agent takes text.
+    """
+
+    def __init__(self, view: AgentView, keyboard: Keyboard, profile: Profile) -> None:
+        self._view = view
+        self._keyboard = keyboard
+        self._profile = profile
+        self._proof: Proof | None = None
+
+    async def type(self, text: str, commit: Commit) -> TypingResult:
+        """Put a text into the empty composer and submit it.
+
+        Args:
+            text: The text, free of control characters.
+            commit: Makes durable that Enter is about to be pressed.
+        """
+        self._keyboard.hold()
+        try:
+            await self._put(text)
+        except _Stop as stop:
+            return await self._give_way(text, stop, entered=False)
+        return await self._submit(text, commit)
+
+    async def submit(self, text: str, commit: Commit) -> TypingResult:
+        """Submit a text that stands in the composer already."""
+        self._keyboard.hold()
+        return await self._submit(text, commit)
+
+    async def clear(self, text: str) -> bool:
+        """Take a text out of the composer again.
+
+        Returns:
+            Whether it is gone: the composer is empty, or holds something else.
+        """
+        if not self.stands(text):
+            return True
+        for key in self._profile.clear:
+            self._view.write(key)
+        deadline = self._view.now() + CLEARED
+        # One press clears one line in some agents: as long as it does something, it is pressed again.
+        return await self._lasts(lambda: not self.stands(text), deadline) and await self._clear_rest()
+
+    def stands(self, text: str) -> bool:
+        """Whether a text stands in the composer, by the output parsed up to now."""
+        proof = self._proof_of(text)
+        if self._profile.composer is None:
+            return proof.on(self._view.tail())
+        reading = self._view.reading()
+        return reading.visible and not reading.dialog and proof.stands(reading.draft)
+
+    def _proof_of(self, text: str) -> Proof:
+        if self._proof is None or self._proof.text != text:
+            pastes = self._profile.composer.pastes if self._profile.composer is not None else ()
+            self._proof = Proof(text, pastes)
+        return self._proof
+
+    async def _clear_rest(self) -> bool:
+        for _ in range(200):
+            before = self._view.reading()
+            if self._profile.composer is None or not before.visible or not before.draft:
+                return True
+            for key in self._profile.clear:
+                self._view.write(key)
+            deadline = self._view.now() + CLEARED
+            while self._view.reading().draft == before.draft:
+                if not await self._change(deadline):
+                    return False
+        return False
+
+    # -- before Enter ---
+
+    async def _put(self, text: str) -> None:
+        """Write the text and wait until it stands in the composer and the agent's pause is over."""
+        patience = APPEAR + len(text.encode()) / BYTES_A_SECOND
+        await self._write(text, patience)
+        begun = self._view.now()
+        await self._until_it_stands(text, begun + patience)
+        while (left := begun + self._profile.submit.pause - self._view.now()) > 0:
+            self._check_dialog()
+            await self._view.changed(left)
+
+    async def _write(self, text: str, patience: float) -> None:
+        submit = self._profile.submit
+        if submit.method == "paste" and self._view.modes.bracketed_paste:
+            self._view.write(encode_paste(text, self._view.modes))
+        else:
+            await self._write_typed(text, submit.chunk or len(text), submit.chunk_pause)
+        if not await self._view.drained(patience):
+            self._check_dialog()
+            raise _Stop(Typed.UNCERTAIN, "agent does not read its input")
+
+    async def _write_typed(self, text: str, chunk: int, pause: float) -> None:
+        # Without bracketed paste a line feed may submit, and a tab may complete.
+        flat = " ".join(text.split("\n")).replace("\t", " ") if not self._view.modes.bracketed_paste else text
+        for start in range(0, len(flat), chunk):
+            self._check_dialog()
+            self._view.write(flat[start : start + chunk].encode())
+            if start + chunk < len(flat):
+                await asyncio.sleep(pause)
+
+    async def _until_it_stands(self, text: str, deadline: float) -> None:
+        while not self.stands(text):
+            self._check_dialog()
+            self._check_patience()
+            if not await self._change(deadline):
+                raise _Stop(Typed.LEFT, "the composer does not show the message")
+
+    def _check_dialog(self) -> None:
+        if not self._view.alive:
+            raise _Stop(Typed.EXITED, EXITED)
+        if dialog_open(self._view):
+            raise _Stop(Typed.BLOCKED, dialog_words(self._view))
+
+    def _check_patience(self) -> None:
+        if self._user_waits_too_long():
+            raise _Stop(Typed.REMOVED, "typing")
+
+    def _user_waits_too_long(self) -> bool:
+        since = self._keyboard.waiting_since
+        return since is not None and self._view.now() - since >= PATIENCE
+
+    # -- Enter and after ---
+
+    async def _submit(self, text: str, commit: Commit) -> TypingResult:
+        entered = False
+        try:
+            for _ in range(1 + self._profile.submit.retries):
+                await self._apart_from_user()
+                await commit()
+                await self._view.settled(SETTLE)
+                before = self._enter(text)
+                entered = True
+                if await self._went(text, before):
+                    self._release()
+                    return TypingResult(Typed.SUBMITTED, entered=True)
+        except _Stop as stop:
+            return await self._give_way(text, stop, entered=entered)
+        return await self._give_way(text, _Stop(Typed.LEFT, "agent did not take Enter"), entered=True)
+
+    async def _apart_from_user(self) -> None:
+        while (left := self._keyboard.apart_in(self._view.now())) > 0:
+            self._check_dialog()
+            await self._view.changed(left)
+
+    def _enter(self, text: str) -> _Mark:
+        """Press Enter if, by all output that has arrived, the text stands there and no dialog is open."""
+        self._view.look()
+        self._check_dialog()
+        if not self.stands(text):
+            raise _Stop(Typed.LEFT, "the composer does not show the message")
+        before = _Mark(self._view.report.since, self._view.tail() if self._profile.composer is None else "")
+        self._view.write(self._profile.submit.enter)
+        return before
+
+    async def _went(self, text: str, before: _Mark) -> bool:
+        """Wait until the screen shows that Enter was taken; False when the text still stands there."""
+        deadline = self._view.now() + self._profile.submit.verify
+        if await self._lasts(
+            lambda: self._taken(text, before), deadline, lambda: self._works(before), hurry=True
+        ):
+            return True
+        if not self._view.alive:
+            raise _Stop(Typed.EXITED, EXITED)
+        if dialog_open(self._view):
+            raise _Stop(Typed.BLOCKED, dialog_words(self._view))
+        if not self.stands(text):
+            raise _Stop(Typed.UNCERTAIN, "Enter was pressed, and the screen does not tell whether it went")
+        return False
+
+    def _taken(self, text: str, before: _Mark) -> bool:
+        if self._profile.composer is None:
+            return self._works(before) or self._view.tail() != before.tail
+        reading = self._view.reading()
+        if reading.visible and not reading.dialog:
+            return not self.stands(text)
+        return self._works(before) and not reading.dialog
+
+    def _works(self, before: _Mark) -> bool:
+        report = self._view.report
+        return report.since > before.since and report.state is AgentState.PROCESSING
+
+    # -- when it does not go ---
+
+    async def _give_way(self, text: str, stop: _Stop, *, entered: bool) -> TypingResult:
+        """End without having submitted; a user who waits gets the composer back without the text."""
+        outcome, reason = stop.outcome, stop.reason
+        if outcome is Typed.BLOCKED:
+            return TypingResult(outcome, reason, entered)
+        if outcome is Typed.LEFT and self._empty() and not entered:
+            outcome, reason = Typed.REMOVED, "agent did not take the text"
+        elif outcome in (Typed.LEFT, Typed.REMOVED):
+            outcome = await (self._take_out(text, outcome) if entered else self._wipe(text, outcome))
+        self._release()
+        return TypingResult(outcome, reason, entered)
+
+    async def _take_out(self, text: str, outcome: Typed) -> Typed:
+        """Enter had no effect: give the composer to a user who waits, else leave the text for a person."""
+        if self._keyboard.waiting_since is None or not self.stands(text) or not await self.clear(text):
+            return outcome
+        # An Enter that was slow to be taken empties the composer just as the clear key does.
+        return Typed.UNCERTAIN
+
+    async def _wipe(self, text: str, outcome: Typed) -> Typed:
+        """Leave the composer as empty as it was, when it holds our text and nothing before it."""
+        proof = self._proof_of(text)
+        if not proof.begins(self._view.reading().draft, self._view.tail()):
+            return outcome
+        for _ in range(MAX_CLEARS):
+            for key in self._profile.clear:
+                self._view.write(key)
+            if await self._lasts(lambda: self._view.reading().empty, self._view.now() + CLEAR_PAUSE):
+                return Typed.REMOVED
+        return Typed.LEFT
+
+    def _release(self) -> None:
+        """Let the user's keys through, unless they would answer a dialog that has opened since."""
+        if not dialog_open(self._view):
+            self._keyboard.release()
+
+    def _empty(self) -> bool:
+        return self._view.empty_for() >= STEADY
+
+    async def _lasts(
+        self,
+        condition: Callable[[], bool],
+        deadline: float,
+        now: Callable[[], bool] = lambda: False,
+        *,
+        hurry: bool = False,
+    ) -> bool:
+        """Wait until something holds for a moment: a composer that is being redrawn shows anything.
+
+        Args:
+            condition: What must hold.
+            deadline: When it must have begun to hold.
+            now: When this holds too, there is no need to wait on.
+            hurry: Whether a user who waits shortens the deadline.
+        """
+        since: float | None = None
+        while self._view.alive:
+            if not condition():
+                since = None
+                if (hurry and self._user_waits_too_long()) or not await self._change(deadline):
+                    return False
+                continue
+            since = self._view.now() if since is None else since
+            if now() or self._view.now() - since >= STEADY:
+                return True
+            await self._view.changed(since + STEADY - self._view.now())
+        return False
+
+    async def _change(self, deadline: float) -> bool:
+        left = deadline - self._view.now()
+        if left <= 0:
+            return False
+        since = self._keyboard.waiting_since
+        if since is not None:
+            left = min(left, max(0.05, since + PATIENCE - self._view.now()))
+        await self._view.changed(left)
+        return True

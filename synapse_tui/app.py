@@ -1,0 +1,394 @@
+"""The Textual application around the panes: hears the host's events, calls its methods, does no I/O."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events
+from textual.app import App
+from textual.binding import Binding
+from textual.driver import Driver
+from textual.message import Message
+from textual.widget import Widget
+
+from .actions import with_function_keys
+from .driver.events import OuterTerminalChanged, TerminalKeyRelease
+from .driver.synapse_driver import SynapseDriver
+from .events import Event
+from .leader import Leader, Step
+from .mention import MentionInterceptor
+from .model import AgentSpec
+from .screens.commands import Commands
+from .screens.dialog import Dialog, describe
+from .screens.events import EventReader
+from .screens.main import MainScreen
+from .themes import THEMES, choose_theme, variable_defaults
+from .widgets.pane_keys import Interceptor
+from .widgets.status_bar import Level
+from .widgets.sturdy import ErrorGate, Sturdy
+from .widgets.terminal_view import TerminalView
+
+if TYPE_CHECKING:
+    from .agents.session import AgentSession
+    from .driver.outer import OuterTerminal
+    from .host import Host, Receipt
+
+log = logging.getLogger(__name__)
+
+TOAST_SECONDS = 5.0
+BELL_SECONDS = 1.0
+"""Least time between two bells: an agent must not ring for ever."""
+
+
+class PaneView(Sturdy, TerminalView):
+    """The terminal of an agent, which goes on when one of its handlers fails."""
+
+
+class SynapseApp(Sturdy, App[None], inherit_bindings=False):
+    """Shows the agents of a host.
+
+    Args:
+        host: Whose agents are shown; the caller starts and stops it.
+        specs: Agents to open at the start; with none the launcher asks, unless there are agents.
+        layout: How the panes are arranged at the start.
+        driver_class: Textual driver of the terminal; None for Textual's own choice.
+        leader: The leader key; None for the settings' one.
+        sidebar: Whether the sidebar is open at the start; None for what the settings say.
+        theme: Name of a theme; None for the one that suits the terminal.
+        make_view: Makes the terminal widget of a session.
+        trust: Trusts the files of `host.profiles.untrusted` and loads them; None when nobody can.
+    """
+
+    CSS_PATH = "themes/app.tcss"
+    TITLE = "synapse"
+    ENABLE_COMMAND_PALETTE = False
+    ALLOW_SELECT: ClassVar[bool] = False
+    ESCAPE_TO_MINIMIZE: ClassVar[bool] = False
+    NOTIFICATION_TIMEOUT = TOAST_SECONDS
+
+    BINDINGS: ClassVar = [
+        Binding(action.key, f"perform('{action.id}')", action.title, priority=True, show=False)
+        for action in with_function_keys()
+    ]
+
+    @dataclass
+    class HostEvent(Message):
+        """Something happened in the host."""
+
+        event: Event
+
+    def __init__(  # noqa: PLR0913 - each has a default
+        self,
+        host: Host,
+        *,
+        specs: Sequence[AgentSpec] = (),
+        layout: str = "tabs",
+        driver_class: type[Driver] | None = None,
+        leader: str | None = None,
+        sidebar: bool | None = None,
+        theme: str | None = None,
+        make_view: Callable[[AgentSession], Widget] | None = None,
+        trust: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(driver_class=driver_class, ansi_color=True)
+        self.host = host
+        self._specs = list(specs)
+        self._trust = trust
+        self.errors = ErrorGate(monotonic)
+        self._leader = Leader(leader or host.settings.text("tui.leader"))
+        for known in THEMES:
+            self.register_theme(known)
+        self.begun = False
+        """Whether the agents that were there are shown and the first question is asked."""
+        self._early: list[events.Event] = []
+        """Keys and pastes for a dialog that does not take them yet."""
+        self._rang_at = float("-inf")
+        self._own_theme = theme is not None
+        self._outer: OuterTerminal | None = None
+        self.theme = theme or choose_theme(self.console.color_system)
+        self.main = MainScreen(
+            host,
+            make_view=make_view or self._make_view,
+            layout=layout,
+            leader=self._leader.label,
+            sidebar=host.settings.flag("tui.sidebar") if sidebar is None else sidebar,
+        )
+        self.commands = Commands(self, host, self.main, self._leader.label)
+        self._reader = EventReader(self, host, self.main)
+        self._unsubscribe: Callable[[], None] = lambda: None
+
+    def _make_view(self, session: AgentSession) -> PaneView:
+        mentions: Interceptor = MentionInterceptor(
+            addresses=self.host.addresses, sender=session.agent_id, clock=monotonic
+        )
+        return PaneView(session, interceptor=mentions)
+
+    # Life
+
+    def get_default_screen(self) -> MainScreen:
+        """The main screen is the only one below the dialogs."""
+        return self.main
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Our colours under Textual's own themes."""
+        return variable_defaults()
+
+    def on_mount(self) -> None:
+        """Listen to the host, show what it has, and begin."""
+        self._unsubscribe = self.host.events.subscribe(self._heard)
+        self.call_after_refresh(self._begin)
+
+    def _heard(self, event: Event) -> None:
+        self.post_message(self.HostEvent(event))
+
+    async def _begin(self) -> None:
+        """The first frame is on the screen: agents may start."""
+        self.host.load_servers()
+        await self._reader.show_all()
+        if self.host.profiles.untrusted and self._trust is not None:
+            self.commands.ask_trust(self._open_first)
+        else:
+            self._open_first()
+        self.begun = True
+
+    def _open_first(self) -> None:
+        problems = len(self.host.profiles.problems)
+        if problems:
+            self.notice(
+                f"profile files could not be read: {problems}; {self._leader.label} ! shows why", "warning"
+            )
+        if self._specs:
+            self.commands.run(self.commands.open_all(self._specs))
+        elif not self.host.agents:
+            self.commands.launch()
+
+    def on_unmount(self) -> None:
+        """Stop listening."""
+        self._unsubscribe()
+
+    def trust_project(self) -> None:
+        """Trust the project's files as they were shown."""
+        if self._trust is not None:
+            self._trust()
+
+    # What the host tells
+
+    async def on_synapse_app_host_event(self, message: HostEvent) -> None:
+        """Take an event over into the widgets."""
+        try:
+            await self._reader.read(message.event)
+        except Exception as error:
+            self.report(error)
+
+    def follow(self, agent_id: str, receipts: Sequence[Receipt], summary: str) -> None:
+        """Keep the title of a pane in step with the messages that were sent from it."""
+        self._reader.follow(agent_id, receipts, summary)
+
+    # What the person asks for
+
+    def on_main_screen_asked(self, message: MainScreen.Asked) -> None:
+        """Do what was asked for."""
+        if message.action_id != "leader":
+            self._show_leader(pending=False)
+        self.perform(message.action_id, message.agent_id, message.task_id)
+
+    def perform(self, action_id: str, agent_id: str = "", task_id: str = "") -> None:
+        """Do an action; when it fails, the person is told and the application goes on."""
+        try:
+            self.commands.perform(action_id, agent_id, task_id)
+        except Exception as error:
+            self.report(error)
+
+    def action_perform(self, action_id: str) -> None:
+        """A function key was pressed: act before the next key, which may be for another agent then."""
+        if self.screen is self.main:
+            self._show_leader(pending=False)
+            self.perform(action_id)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Look at keys for the leader before anyone else does; keep keys for a dialog that opens."""
+        looked_at = isinstance(event, events.Key | events.Paste | events.MouseDown) and not event.is_forwarded
+        if not (looked_at and self.screen_stack):
+            await super().on_event(event)
+        elif not self._takes(event):
+            screen = self.screen
+            await super().on_event(event)
+            if isinstance(screen, Dialog) and not isinstance(event, events.MouseDown):
+                screen.pace()
+
+    def _takes(self, event: events.Event) -> bool:
+        """Whether input goes no further for now."""
+        screen = self.screen
+        if isinstance(screen, Dialog):
+            # A key that comes before the message that tells of the dialog's being ready must not overtake.
+            if (self._early or not screen.ready) and not isinstance(event, events.MouseDown):
+                return self._keep(event, screen)
+        elif screen is self.main:
+            if self._waits(event):
+                self._early.append(event)
+                return True
+            if isinstance(event, events.Key):
+                self.main.settle()
+                return not isinstance(event, TerminalKeyRelease) and self._lead(event)
+            if not self._over_hints(event):
+                self._show_leader(pending=False)
+        return False
+
+    def _waits(self, event: events.Event) -> bool:
+        """Whether a key for the main screen comes before ones that are kept, or before the pane it is for."""
+        if isinstance(event, events.MouseDown):
+            return False
+        return bool(self._early) or self.main.expects_pane
+
+    def _keep(self, event: events.Event, screen: Dialog[object]) -> bool:
+        """Keep a key for later, but never the one that leaves a dialog that is busy; whether it was kept."""
+        if screen.busy and isinstance(event, events.Key) and event.key == "escape":
+            self._early.clear()
+            return False
+        self._early.append(event)
+        return True
+
+    async def on_dialog_opened(self) -> None:
+        """Give a dialog the keys that were typed before it took any."""
+        await self._catch_up()
+
+    async def on_main_screen_resumed(self) -> None:
+        """A dialog is gone: what was typed after the key that closed it is for the agent."""
+        await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        early, self._early = self._early, []
+        for event in early:
+            await self.on_event(event)
+
+    def _lead(self, event: events.Key) -> bool:
+        """Let the leader judge a key; whether nobody else may have it."""
+        verdict = self._leader.take(event.key, event.character)
+        self.main.set_class(self._leader.pending, "-leader")
+        if verdict.step is Step.DO and verdict.action is not None:
+            self.perform(verdict.action.id, verdict.argument)
+        elif verdict.step is Step.UNKNOWN:
+            self.notice(f"{verdict.argument} means nothing after {self._leader.label}", "warning")
+        elif verdict.step is Step.LITERAL:
+            return False
+        return verdict.step is not Step.PASS
+
+    def _over_hints(self, event: events.Event) -> bool:
+        if not isinstance(event, events.MouseEvent):
+            return False
+        widget, _region = self.get_widget_at(event.x, event.y)
+        return widget is self.main.which_key or widget is self.main.status_bar
+
+    def _show_leader(self, *, pending: bool) -> None:
+        self._leader.pending = pending
+        self.main.set_class(pending, "-leader")
+
+    def toggle_leader(self) -> None:
+        """The leader was clicked in the status bar: show what may follow, or hide it."""
+        self._show_leader(pending=not self._leader.pending)
+
+    def let_go(self) -> None:
+        """Give the agent in focus what is held of a mention: something else takes the keys."""
+        pane = self.main.active_pane
+        if pane is not None and isinstance(pane.view, TerminalView):
+            pane.view.give_back()
+
+    def on_terminal_view_mentioned(self, message: TerminalView.Mentioned) -> None:
+        """A message was typed as `@agent text` in a pane: send it in the name of its agent."""
+        pane = next((pane for pane in self.main.deck.panes if pane.view is message.view), None)
+        if pane is not None:
+            mention = message.mention
+            self.commands.send_mention(pane.agent_id, mention.address, mention.text, mention.priority)
+
+    def on_terminal_view_link_clicked(self, message: TerminalView.LinkClicked) -> None:
+        """Copy a link: opening it is for the person's own machine, which may be another one."""
+        self.copy_to_clipboard(message.link)
+        self.notice(f"copied {message.link}")
+
+    def toggle_scroll(self, view: Widget) -> None:
+        """Enter the scroll mode of a terminal view, or leave it."""
+        if isinstance(view, TerminalView):
+            (view.leave_scroll_mode if view.scroll_mode is not None else view.enter_scroll_mode)()
+
+    def leave_scroll(self, view: Widget) -> None:
+        """Return to the live screen."""
+        if isinstance(view, TerminalView):
+            view.leave_scroll_mode()
+
+    def on_terminal_view_status_changed(self, message: TerminalView.StatusChanged) -> None:
+        """Show in the pane's title where its view stands."""
+        for pane in self.main.deck.panes:
+            if pane.view is message.view:
+                pane.scrolled = message.status
+
+    def on_terminal_view_copied(self, message: TerminalView.Copied) -> None:
+        """Tell that something was copied."""
+        self.notice(f"copied {len(message.text)} characters")
+
+    # Notices and errors
+
+    def notice(self, text: str, level: Level = "information") -> None:
+        """Tell the person something: in the status bar, and as a toast when it is a warning or an error."""
+        self.main.status_bar.show(text, level)
+        if level != "information":
+            self.notify(text, severity=level, timeout=TOAST_SECONDS, markup=False)
+
+    def notice_error(self, error: Exception) -> None:
+        """Tell the person about an error, with what can be done about it."""
+        self.notice(describe(error).replace("\n", "; "), "error")
+
+    def report(self, error: Exception) -> None:
+        """Log an error that nobody expected, and show it; before the first frame it ends the application."""
+        if not self.main.is_mounted:
+            super()._handle_exception(error)
+        elif self.errors.passes(error):
+            self.notice(f"unexpected {type(error).__name__}: {error}; the log has more", "error")
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Textual would leave at the first error of any handler; agents must not go down with a widget."""
+        self.report(error)
+
+    def ring(self) -> None:
+        """Ring the terminal's bell, at most once a second."""
+        now = monotonic()
+        if now - self._rang_at >= BELL_SECONDS:
+            self._rang_at = now
+            self.bell()
+
+    # Terminal
+
+    def terminal_resized(self) -> None:
+        """The terminal has another size (SIGWINCH); called by whoever owns the signal."""
+        driver = self._driver
+        if isinstance(driver, SynapseDriver):
+            driver.resized()
+
+    def on_outer_terminal_changed(self, message: OuterTerminalChanged) -> None:
+        """Take the colours that suit the terminal's background, and answer the agents' questions for them."""
+        self._outer = message.outer
+        if not self._own_theme:
+            self.theme = choose_theme(self.console.color_system, dark=message.outer.dark is not False)
+        for session in self.host.agents.values():
+            self.tell_colours(session)
+
+    def tell_colours(self, session: AgentSession) -> None:
+        """Let an agent's terminal answer with the colours of the terminal around it."""
+        outer, colours = self._outer, session.terminal.colors
+        if outer is None:
+            return
+        colours.foreground = outer.foreground or colours.foreground
+        colours.background = outer.background or colours.background
+        colours.cursor = outer.cursor or colours.cursor
+        colours.dark = outer.dark
+
+    def next_theme(self) -> None:
+        """Take the next of our themes."""
+        self._own_theme = True
+        names = [theme.name for theme in THEMES]
+        place = names.index(self.theme) if self.theme in names else -1
+        self.theme = names[(place + 1) % len(names)]
+        self.notice(f"colours: {self.theme}")

@@ -1,0 +1,128 @@
+"""Who runs this command and what it sees: environment, project, registry, addresses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from synapse_tui.addresses import Address, fold, parse_agent_id, resolve
+from synapse_tui.errors import AgentExited, AgentNotFound
+from synapse_tui.model import USER, Sender
+from synapse_tui.paths import UserPaths, find_project
+from synapse_tui.registry import Record, Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The process that runs a command.
+
+    Attributes:
+        agent_id: The agent inside which it runs; empty at a shell.
+        token: The agent's token; empty at a shell.
+        endpoint: The agent's own server; may be empty.
+        paths: Folders of the user.
+        folder: Current folder.
+    """
+
+    agent_id: str
+    token: str
+    endpoint: str
+    paths: UserPaths
+    folder: Path
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str] | None = None) -> Caller:
+        """The caller as its environment tells."""
+        values = os.environ if environ is None else environ
+        return cls(
+            values.get("SYNAPSE_AGENT_ID", ""),
+            values.get("SYNAPSE_TOKEN", ""),
+            values.get("SYNAPSE_ENDPOINT", ""),
+            UserPaths.of_environment(),
+            Path.cwd(),
+        )
+
+    @property
+    def registry(self) -> Registry:
+        """The user's registry."""
+        return Registry(self.paths.registry)
+
+    def project_of(self, records: Sequence[Record]) -> str:
+        """The project that addresses mean: that of the agent inside which this runs, else the folder's."""
+        mine = next((record.project for record in records if record.agent_id == self.agent_id), "")
+        return mine or str(find_project(self.folder))
+
+    def sender(self, sender_id: str = "") -> Sender:
+        """Who a message is from.
+
+        Args:
+            sender_id: Who the user says; empty for the agent inside which this runs, or the user at a shell.
+        """
+        who = sender_id or self.agent_id or USER.sender_id
+        if who == USER.sender_id:
+            return Sender(who, USER.sender_type)
+        parsed = parse_agent_id(who)
+        return Sender(who, parsed[0] if parsed else "external", self.endpoint if who == self.agent_id else "")
+
+    def token_of(self, sender_id: str) -> str | None:
+        """The token to sign with; only the agent's own."""
+        return self.token if sender_id == self.agent_id and self.token else None
+
+    def find(self, target: str, *, sender: str = "") -> list[Address]:
+        """Find who an address means; records of agents that have ended are taken away on the way.
+
+        Args:
+            target: An address, with or without `@`.
+            sender: Id of the sender, who is not meant by `all`.
+
+        Raises:
+            AgentNotFound: Nobody.
+            AgentExited: One that has ended.
+            AmbiguousAddress: Two or more.
+        """
+        live, stale = self.registry.scan()
+        for record in stale:
+            self.registry.discard(record)
+        project = self.project_of(live)
+        try:
+            return resolve(target, [address_of(record, project) for record in live], sender=sender)
+        except AgentNotFound:
+            ended = [record for record in stale if fold(target) in map(fold, names_of(record))]
+            if ended:
+                raise _exited(ended[0]) from None
+            raise
+
+
+def address_of(record: Record, project: str) -> Address:
+    """The address of a record as seen from a project."""
+    return Address(
+        record.agent_id,
+        record.agent_type,
+        record.name,
+        record.port,
+        record.endpoint,
+        local=record.project == project,
+        working_dir=record.working_dir,
+        aliases=record.aliases,
+    )
+
+
+def names_of(record: Record) -> tuple[str, ...]:
+    """All that an agent is called, the most exact first."""
+    names = (
+        record.agent_id,
+        f"{record.agent_type}-{record.port}",
+        record.name,
+        record.agent_type,
+        *record.aliases,
+    )
+    return tuple(name for name in names if name)
+
+
+def _exited(record: Record) -> AgentExited:
+    return AgentExited(
+        f"{record.agent_id} has ended: its process {record.pid} is gone",
+        "its entry has been removed; see 'synapse list' for who is there",
+    )

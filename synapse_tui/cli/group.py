@@ -1,0 +1,113 @@
+"""The group of commands: loads a command when it is called, and takes profiles as commands."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import cast
+
+import click
+
+from synapse_tui import __version__
+
+_COMMANDS: Mapping[str, str] = MappingProxyType(
+    {
+        "list": "synapse_tui.cli.list_agents",
+        "logs": "synapse_tui.cli.logs",
+        "send": "synapse_tui.cli.send",
+    }
+)
+"""Each module has its command as `command`."""
+
+
+class ProfileCommand(click.Command):
+    """`synapse PROFILE ARGUMENTS...`: opens the application; its arguments are those of synapse-tui."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep every argument as it is, `--` too."""
+        ctx.args = list(args)
+        return []
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Hand over to the application."""
+        tui = importlib.import_module("synapse_tui.cli.tui")
+        tui.run_profile(ctx.info_name, ctx.args)
+
+
+class SynapseGroup(click.Group):
+    """The commands of `synapse`, and every profile as a further one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Names for the help."""
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Load a command; None when there is none of that name."""
+        module = _COMMANDS.get(cmd_name)
+        if module is not None:
+            return cast("click.Command", importlib.import_module(module).command)
+        return ProfileCommand(cmd_name) if is_profile(cmd_name) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of the first argument, or say what might have been meant."""
+        name = args[0]
+        command = self.get_command(ctx, name)
+        if command is None and not name.startswith("-"):
+            ctx.fail(f"there is no command or profile '{name}'.{did_you_mean(name, known_words())}")
+        return super().resolve_command(ctx, args)
+
+
+def is_profile(word: str) -> bool:
+    """Whether a word is `PROFILE[:NAME][@DIR]` with a profile that there is."""
+    name = word.partition("@")[0].partition(":")[0]
+    return name in profile_names()
+
+
+def profile_names() -> list[str]:
+    """Names of the profile files there are; they are not read."""
+    from synapse_tui.paths import UserPaths, find_project, shipped_profiles
+
+    folders = (
+        shipped_profiles(),
+        UserPaths.of_environment().profiles,
+        find_project(Path.cwd()) / ".synapse" / "profiles",
+    )
+    return sorted(
+        {path.stem for folder in folders for path in _files(folder) if path.suffix in (".yaml", ".yml")}
+    )
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def known_words() -> list[str]:
+    """All that may stand after `synapse`."""
+    return [*_COMMANDS, *profile_names()]
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """A question that names the nearest word; empty when none is near."""
+    import difflib
+
+    near = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.6)
+    return f" Did you mean '{near[0]}'?" if near else ""
+
+
+@click.command(
+    cls=SynapseGroup,
+    name="synapse",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    subcommand_metavar="COMMAND|PROFILE [ARGUMENTS]...",
+    epilog="`synapse PROFILE` opens the application with that agent, such as `synapse claude`.",
+)
+@click.version_option(__version__, prog_name="synapse", message="%(prog)s %(version)s")
+def synapse() -> None:
+    """Coding agents that message one another."""

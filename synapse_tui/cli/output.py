@@ -1,0 +1,176 @@
+"""What a command says and how it ends: stdout is data, stderr is narration; all exit codes are given here."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import unicodedata
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any, NoReturn
+
+import click
+
+from synapse_tui import errors
+
+_JSON = "synapse.json"
+_ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class ExitCode(IntEnum):
+    """How a command ended; documented in docs/cli.md."""
+
+    DONE = 0
+    FAILED = 1
+    """Something that no other code is for."""
+    USAGE = 2
+    """Wrong arguments, settings or profiles."""
+    NO_RECEIVER = 3
+    """The address means nobody, more than one, or an agent that has ended."""
+    NOT_TAKEN = 4
+    """The message is too large or otherwise not acceptable."""
+    PEER = 5
+    """The agent's server cannot be reached or refused."""
+    TASK_FAILED = 6
+    """The awaited task failed, was rejected or canceled."""
+    TIMED_OUT = 7
+    """The awaited task goes on."""
+    UNFIT = 8
+    """The terminal cannot show the application."""
+    NOT_STARTED = 9
+    """An agent cannot be started."""
+    INTERRUPTED = 130
+
+
+_CODES: tuple[tuple[type[errors.SynapseError], ExitCode], ...] = (
+    (errors.ConfigError, ExitCode.USAGE),
+    (errors.SpawnError, ExitCode.NOT_STARTED),
+    (errors.AddressError, ExitCode.NO_RECEIVER),
+    (errors.MessageError, ExitCode.NOT_TAKEN),
+    (errors.PeerError, ExitCode.PEER),
+    (errors.TerminalUnfit, ExitCode.UNFIT),
+)
+
+
+class TaskEnded(errors.SynapseError):
+    """An awaited task ended without a result."""
+
+
+class WaitTimedOut(errors.SynapseError):
+    """An awaited task took longer than the caller would wait."""
+
+
+def exit_code_for(error: errors.SynapseError) -> ExitCode:
+    """The exit code of an error."""
+    if isinstance(error, TaskEnded):
+        return ExitCode.TASK_FAILED
+    if isinstance(error, WaitTimedOut):
+        return ExitCode.TIMED_OUT
+    return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)
+
+
+def run_command(command: click.Command, words: Sequence[str], *, name: str, obj: object = None) -> NoReturn:
+    """Run a command and end the process; no error shows a traceback.
+
+    Args:
+        command: The command.
+        words: Its arguments.
+        name: What it is called in messages.
+        obj: Handed to the command as `context.obj`.
+    """
+    code = _run(command, list(words), name, obj)
+    # What a closed pipe left in the buffer would be an error at the interpreter's end.
+    try:
+        sys.stdout.flush()
+    except (BrokenPipeError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(code)
+
+
+def _run(command: click.Command, words: list[str], name: str, obj: object) -> int:
+    meta: dict[str, Any] = {}
+    try:
+        with command.make_context(name, words, obj=obj) as context:
+            meta = context.meta
+            command.invoke(context)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        note(f"{name}: interrupted")
+        return ExitCode.INTERRUPTED.value
+    except errors.SynapseError as error:
+        fail(error, name=name, as_json=bool(meta.get(_JSON)))
+        return exit_code_for(error).value
+    except BrokenPipeError:
+        return ExitCode.DONE.value
+    except Exception as error:
+        # The edge of the process: a person is told in a sentence.
+        if os.environ.get("SYNAPSE_DEBUG"):
+            raise
+        note(f"{name}: {type(error).__name__}: {error}\n  set SYNAPSE_DEBUG=1 to see where")
+        return ExitCode.FAILED.value
+    return ExitCode.DONE.value
+
+
+def fail(error: errors.SynapseError, *, name: str, as_json: bool = False) -> None:
+    """Tell of an error: on stderr for people and, when the data is JSON, on stdout for programs."""
+    if as_json:
+        show_json({"error": error_json(error)})
+    note(f"{name}: {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
+
+
+def error_json(error: errors.SynapseError) -> dict[str, str]:
+    """An error as data."""
+    return {"type": type(error).__name__, "message": error.message, "hint": error.hint}
+
+
+def want_json(context: click.Context) -> None:
+    """Note that this command's data is JSON, errors included."""
+    context.meta[_JSON] = True
+
+
+def note(text: str) -> None:
+    """Say something to the person, on stderr."""
+    click.echo(_sound(text), err=True)
+
+
+def show(text: str) -> None:
+    """Put data on stdout."""
+    click.echo(_sound(text))
+
+
+def show_json(value: object) -> None:
+    """Put data on stdout as JSON."""
+    show(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Put a table on stdout; columns are as wide as their widest cell, wide characters counted as two."""
+    table = [tuple(heads), *map(tuple, rows)]
+    widths = [max(cells(row[at]) for row in table) for at in range(len(heads))]
+    for row in table:
+        padded = (text + " " * (width - cells(text)) for text, width in zip(row, widths, strict=True))
+        show("  ".join(padded).rstrip())
+
+
+def _sound(text: str) -> str:
+    """Text that UTF-8 can carry; a peer may have sent half a surrogate pair."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def plain(text: str) -> str:
+    """An agent's text without the control characters that would act on the terminal; lines and tabs stay."""
+    return _ACTING.sub("", text)
+
+
+def cells(text: str) -> int:
+    """How many columns of a terminal a text takes (Unicode UAX 11)."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )

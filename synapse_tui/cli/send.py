@@ -1,0 +1,157 @@
+"""`synapse send`: a message to an agent."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.errors import InvalidValue, MessageError, MessageTooLarge
+from synapse_tui.model import DEFAULT_PRIORITY, MAX_MESSAGE_BYTES, check_priority
+
+from .caller import Caller
+from .flow import waits
+from .order import Order, Outcome
+from .output import error_json, exit_code_for, fail, note, plain, show, show_json, want_json
+
+MAX_WAIT = 7 * 86_400
+"""Seconds."""
+
+
+@click.command(name="send")
+@click.argument("target")
+@click.argument("message")
+@click.option(
+    "--from", "sender", metavar="ID", default="", help="Who sends it; else $SYNAPSE_AGENT_ID, or you."
+)
+@click.option(
+    "-p", "--priority", metavar="N", type=int, default=DEFAULT_PRIORITY, help="1 to 5; 5 interrupts. [3]"
+)
+@click.option(
+    "--response/--no-response", default=None, help="Wait for the answer, or do not. [setting a2a.flow]"
+)
+@click.option("--wait-timeout", metavar="S", type=float, default=300.0, help="Seconds to wait at most. [300]")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def command(
+    context: click.Context,
+    target: str,
+    message: str,
+    sender: str,
+    priority: int,
+    response: bool | None,
+    wait_timeout: float,
+    as_json: bool,
+) -> None:
+    """Send MESSAGE to the agent TARGET and print its answer.
+
+    TARGET is an agent id (synapse-claude-8100), type and port (claude-8100), a name, a type, or `all`.
+    MESSAGE `-` is read from standard input.
+    """
+    if as_json:
+        want_json(context)
+    check_priority(priority)
+    _check_timeout(wait_timeout)
+    text = read_message(message)
+    caller = Caller.of()
+    who = caller.sender(sender)
+    targets = caller.find(target, sender=who.sender_id)
+    waiting = waits(flow_of(caller), response)
+    order = Order(caller, who, text, priority, wait_timeout if waiting else None)
+    outcomes = order.deliver(targets)
+    _report(outcomes, as_json=as_json, waiting=waiting)
+    failed = [outcome.error for outcome in outcomes if outcome.error]
+    if failed:
+        context.exit(int(exit_code_for(failed[0])))
+
+
+def _check_timeout(seconds: float) -> None:
+    if not 0 <= seconds <= MAX_WAIT:
+        raise InvalidValue(f"--wait-timeout {seconds:g} is not valid", f"give seconds from 0 to {MAX_WAIT}")
+
+
+def read_message(message: str) -> str:
+    """The text of a message: the argument, or standard input for `-`.
+
+    Raises:
+        MessageError: It is empty or no UTF-8.
+        MessageTooLarge: It is over the limit.
+    """
+    data = _standard_input() if message == "-" else os.fsencode(message)
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise MessageTooLarge(
+            f"the message has more than {MAX_MESSAGE_BYTES} bytes",
+            "put the text into a file and name the file in the message",
+        )
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise MessageError(
+            f"byte {error.start} of the message is no UTF-8", "convert it, by iconv"
+        ) from error
+    if not text.strip():
+        raise MessageError("the message is empty", "say something: synapse send TARGET MESSAGE")
+    return text
+
+
+def _standard_input() -> bytes:
+    """All of it, without the line feed at its end; a little more than the limit is enough to know."""
+    return sys.stdin.buffer.read(MAX_MESSAGE_BYTES + 2).removesuffix(b"\n")
+
+
+def flow_of(caller: Caller) -> str:
+    """The setting `a2a.flow`; what is wrong with the settings is told on stderr."""
+    from synapse_tui.agents.trust import TrustStore
+    from synapse_tui.paths import find_project
+    from synapse_tui.settings import load_settings
+
+    trust = TrustStore(caller.paths.trusted)
+    settings = load_settings(
+        find_project(caller.folder),
+        paths=caller.paths,
+        environ=os.environ,
+        trusted=lambda path, data: trust.check(path, data) is None,
+    )
+    for problem in settings.problems:
+        note(f"synapse: {problem}")
+    return settings.text("a2a.flow")
+
+
+def _report(outcomes: Sequence[Outcome], *, as_json: bool, waiting: bool) -> None:
+    """Put what came of it on stdout, and what failed on stderr."""
+    if as_json:
+        values = [_json(outcome) for outcome in outcomes]
+        show_json(values[0] if len(values) == 1 else values)
+    for outcome in outcomes:
+        if outcome.error:
+            fail(outcome.error, name="synapse")
+        elif outcome.task and not as_json:
+            show(_line(outcome, outcome.task, waiting=waiting, alone=len(outcomes) == 1))
+        if outcome.task and outcome.task.truncated:
+            note(f"synapse: the answer of {outcome.target.agent_id} is not complete")
+
+
+def _line(outcome: Outcome, task: PeerTask, *, waiting: bool, alone: bool) -> str:
+    if not waiting:
+        return f"{outcome.target.agent_id}: {task.status} (task {task.task_id[:8]})"
+    text = plain(task.text)
+    return text if alone else f"== {outcome.target.agent_id} ==\n{text}"
+
+
+def _json(outcome: Outcome) -> dict[str, object]:
+    told: dict[str, object] = {"target": outcome.target.agent_id}
+    if outcome.task:
+        task = outcome.task
+        told |= {
+            "task_id": task.task_id,
+            "status": task.state.value,
+            "delivery": task.delivery,
+            "reason": task.reason,
+        }
+        told |= {"text": task.text, "truncated": task.truncated}
+    if outcome.error:
+        told["error"] = error_json(outcome.error)
+    return told

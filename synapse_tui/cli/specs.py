@@ -1,0 +1,46 @@
+"""Agents as words of the command line: `PROFILE[:NAME][@DIR]`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from synapse_tui.errors import ConfigError
+from synapse_tui.model import AgentSpec
+from synapse_tui.names import check_name
+
+_SPEC = re.compile(r"(?P<profile>[A-Za-z0-9][\w.-]*)(?::(?P<name>[\w.-]+))?(?:@(?P<folder>.+))?")
+
+
+def parse_spec(text: str, *, base: Path) -> AgentSpec:
+    """Read one `PROFILE[:NAME][@DIR]`.
+
+    Args:
+        text: The word.
+        base: Folder that a relative DIR starts from.
+
+    Raises:
+        ConfigError: It has another form.
+    """
+    match = _SPEC.fullmatch(text)
+    if match is None:
+        raise ConfigError(
+            f"'{text}' names no agent", "write PROFILE[:NAME][@FOLDER], such as claude:alice@~/api"
+        )
+    name = check_name(match["name"]) if match["name"] else ""
+    folder = (base / Path(match["folder"]).expanduser()) if match["folder"] else None
+    return AgentSpec(match["profile"], name, folder)
+
+
+def split_arguments(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
+    """Split what is ours from what follows `--`.
+
+    Returns:
+        Our arguments, and those for the agent; None when there is no `--`.
+    """
+    words = list(arguments)
+    if "--" not in words:
+        return words, None
+    at = words.index("--")
+    return words[:at], tuple(words[at + 1 :])

@@ -1,0 +1,114 @@
+"""`synapse-tui`: opens the application; `synapse PROFILE` is the same with one agent."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from synapse_tui import __version__
+from synapse_tui.errors import ConfigError, TerminalUnfit
+from synapse_tui.model import AgentSpec
+from synapse_tui.settings.schema import LAYOUTS
+
+from .specs import parse_spec, split_arguments
+
+EPILOG = """\b
+Examples:
+  synapse-tui                                the agents of the settings, or a list to choose from
+  synapse-tui claude codex gemini            three agents
+  synapse-tui claude:alice@~/api codex       a name and a folder of its own
+  synapse-tui claude -- --continue           arguments for the agent
+"""
+
+
+@click.command(
+    name="synapse-tui",
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+@click.argument("agents", metavar="[PROFILE[:NAME][@DIR]]...", nargs=-1)
+@click.option(
+    "--cwd", metavar="DIR", default=".", help="Folder of the project and of agents without one of their own."
+)
+@click.option("--layout", type=click.Choice(LAYOUTS), help="How the panes are arranged.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port of the agent; only with a single one.")
+@click.option(
+    "--prompt", metavar="TEXT", default="", help="First prompt, delivered to each agent when it is ready."
+)
+@click.version_option(__version__, prog_name="synapse-tui", message="%(prog)s %(version)s")
+@click.pass_context
+def command(
+    context: click.Context,
+    agents: tuple[str, ...],
+    cwd: str,
+    layout: str | None,
+    port: int | None,
+    prompt: str,
+) -> None:
+    """Open coding agents side by side in one terminal.
+
+    Each agent runs unmodified in a pane of its own. Type to the one in focus; type `@name message` to send
+    a message to another. F1 in the application shows all keys.
+    """
+    base = Path(cwd).expanduser()
+    extra: tuple[str, ...] | None = context.obj
+    specs = build_specs(agents, base=base, extra=extra, port=port, prompt=prompt)
+    check_terminal()
+    from .foreground import run
+
+    run(base, specs, layout=layout)
+
+
+def build_specs(
+    words: Sequence[str], *, base: Path, extra: tuple[str, ...] | None, port: int | None, prompt: str
+) -> list[AgentSpec]:
+    """The agents that a command line asks for.
+
+    Raises:
+        ConfigError: A word is no agent, a port or arguments are given for several, or the folder is unusable.
+    """
+    if not base.is_dir():
+        raise ConfigError(f"'{base}' is no folder", "give an existing one with --cwd")
+    specs = [parse_spec(word, base=base) for word in words]
+    if len(specs) != 1 and port is not None:
+        raise ConfigError("--port is for a single agent", "name one agent, or leave --port out")
+    if len(specs) != 1 and extra:
+        raise ConfigError("arguments after -- are for a single agent", "name one agent before the --")
+    if prompt and not specs:
+        raise ConfigError("--prompt needs an agent to go to", "name one: synapse-tui claude --prompt ...")
+    return [dataclasses.replace(spec, args=extra or (), port=port or 0, prompt=prompt) for spec in specs]
+
+
+def check_terminal() -> None:
+    """Make sure that there is a terminal to draw on.
+
+    Raises:
+        TerminalUnfit: There is none, or it can do nothing but print.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise TerminalUnfit(
+            "synapse-tui needs a terminal for its input and output",
+            "run it in one; scripts use 'synapse send' and 'synapse list'",
+        )
+    if os.environ.get("TERM", "") in ("", "dumb"):
+        raise TerminalUnfit(
+            "the terminal (TERM=dumb) cannot show the application", "use a terminal that can, or set TERM"
+        )
+
+
+def run_profile(profile: str, arguments: Sequence[str]) -> None:
+    """Run `synapse PROFILE ARGUMENTS...`: all that synapse-tui takes, with the profile as its agent."""
+    main([profile, *arguments], name="synapse")
+
+
+def main(arguments: Sequence[str] | None = None, name: str = "synapse-tui") -> None:
+    """Entry point of `synapse-tui`; ends the process."""
+    from .output import run_command
+
+    words, extra = split_arguments(sys.argv[1:] if arguments is None else arguments)
+    run_command(command, words, name=name, obj=extra)

@@ -1,0 +1,123 @@
+"""What the dummy does with a message: directives in its text, and friendly answers to anything else."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+DIRECTIVES_HELP = """\
+directives in a message (in place of a model; more than one may stand in a message):
+  %%slow:SECS%%        answer over that many seconds
+  %%hang:SECS%%        work silently that long, then answer
+  %%perm%%  %%perm:COMMAND%%
+                       ask for permission, do nothing with it
+  %%run:COMMAND%%      ask for permission, then run the command and show its output
+  %%ask:QUESTION%%     ask a question; options may follow: %%ask:Which?|red|blue%%
+  %%wide%%             answer with wide characters, emoji and accents
+  %%flood:SECS%%       write as fast as possible
+  %%alt:SECS%%         show something on the alternate screen
+  %%bell%%             ring the bell
+  %%notify:TEXT%%      send a notification (OSC 9)
+  %%clip:TEXT%%        write to the clipboard (OSC 52)
+  %%title:TEXT%%       set the window title
+  %%invalid%%          write bytes that are no UTF-8
+  %%error:TEXT%%       end the turn with an error (OSC 7501 state=error)
+  %%exit:CODE%%        end with that exit status
+  %%crash:SIGNAL%%     end by that signal (KILL, SEGV, 15, ...)
+
+keys: Enter sends, Shift+Enter or Ctrl+J breaks the line, Escape interrupts or denies, Ctrl+U clears, Up
+    recalls,
+Ctrl+C twice ends. A message beginning with / is a command (/help), one with ! runs in a shell without
+asking."""
+
+_HELP = """\
+I am a scripted agent: no model, no account, nothing leaves this machine. Things to try here:
+
+  {peer} hello   to the other pane
+  %%slow:5%%          slowly; Esc stops
+  %%perm:make all%%   ask permission
+  %%run:ls%%          run a command
+  %%ask:Ok?|yes|no%%  ask a question
+  %%wide%%            日本語 and emoji
+
+`python -m synapse_tui.dummy --help` knows all of it."""
+
+TIPS = (
+    "Type `{peer} hello` on an empty line to write to another pane.",
+    "`%%slow:5%%` makes me answer slowly; Esc interrupts me.",
+    "`%%perm:rm -rf build%%` makes me ask for permission first.",
+    "`%%run:git status%%` runs a command, when you allow it.",
+    "Agents can talk: `%%run:synapse send {target} hello%%`.",
+)
+
+WIDE = """\
+日本語のテキスト、한국어 텍스트, 中文文本。
+Emoji: 👍 👍🏽 👩‍💻 🇯🇵 ⚠️ ✅  combining: e\u0301 n\u0303 a\u0308  नमस्ते  สวัสดี
+|全角|半角|ﾊﾝｶｸ|Ａ|
+|two |2   |four|2 |"""
+
+_DIRECTIVE = re.compile(
+    r"%%(slow|hang|perm|run|ask|wide|flood|alt|bell|notify|clip|title|invalid|error|exit|crash)(?::(.*?))?%%",
+    re.DOTALL,
+)
+_SENDER = re.compile(r"\[A2A:(?:[0-9a-fA-F]+:)?([\w.-]+)\]\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """One instruction found in a message."""
+
+    name: str
+    argument: str = ""
+
+    def seconds(self, default: float = 1.0) -> float:
+        """The argument as seconds, at most an hour."""
+        try:
+            return max(0.0, min(float(self.argument), 3600.0))
+        except ValueError:
+            return default
+
+
+def directives(text: str) -> list[Directive]:
+    """The directives of a message, in order."""
+    return [Directive(match[1], (match[2] or "").strip()) for match in _DIRECTIVE.finditer(text)]
+
+
+def help_text(peer: str) -> str:
+    """What can be tried.
+
+    Args:
+        peer: An address that another agent probably has, such as `@dummy-8191`.
+    """
+    return _HELP.format(peer=peer)
+
+
+def answer(text: str, *, turn: int, peer: str, reply: str = "") -> str:
+    """The answer to a message.
+
+    Args:
+        text: The message.
+        turn: Messages answered before it.
+        peer: An address that another agent probably has.
+        reply: The answer to give in any case; `{text}` stands for the message.
+    """
+    if reply:
+        return reply.replace("{text}", text)
+    match = _SENDER.match(text)
+    said = _DIRECTIVE.sub("", text[match.end() :] if match else text).strip()
+    who = f"{match[1]} says" if match else "You said"
+    chars, lines = len(text), text.count("\n") + 1
+    size = f"({chars} character{'s' * (chars != 1)}, {lines} line{'s' * (lines != 1)})"
+    echo = f"{who}: {said[:160]}{'…' * (len(said) > 160)}\n{size}" if said else f"Done. {size}"
+    if match:
+        return echo
+    if turn == 0:
+        return f"{echo}\n\n{help_text(peer)}"
+    tip = TIPS[(turn - 1) % len(TIPS)]
+    return f"{echo}\n\n{tip.format(peer=peer, target=peer.removeprefix('@'))}"
+
+
+def slow_text(text: str, seconds: float) -> str:
+    """A longer answer for a slow turn: two lines a second, and a last line that proves that it is whole."""
+    lines = "\n".join(f"slow line {index} of a long answer" for index in range(int(seconds * 2)))
+    return f"{text}\n{lines}\nEND-OF-SLOW"

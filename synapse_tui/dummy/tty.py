@@ -1,0 +1,59 @@
+"""The terminal itself: raw mode, size, bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import termios
+import tty
+
+
+class Tty:
+    """A terminal that is put into raw mode and given back as it was.
+
+    Args:
+        descriptor: Read from and written to.
+    """
+
+    def __init__(self, descriptor: int = 0, output: int = 1) -> None:
+        self.descriptor = descriptor
+        self._output = output
+        self._saved: list[int | list[bytes | int]] | None = None
+
+    def raw(self) -> None:
+        """Take keys as they come; what was typed before is dropped."""
+        self._saved = termios.tcgetattr(self.descriptor)
+        tty.setraw(self.descriptor, termios.TCSAFLUSH)
+
+    def restore(self) -> None:
+        """Give the terminal back as it was found."""
+        if self._saved is not None:
+            with contextlib.suppress(termios.error):
+                termios.tcsetattr(self.descriptor, termios.TCSANOW, self._saved)
+            self._saved = None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and lines, at least 20 and 5."""
+        try:
+            size = os.get_terminal_size(self._output)
+        except OSError:
+            return 80, 24
+        return max(size.columns, 20), max(size.lines, 5)
+
+    def write(self, text: str) -> None:
+        """Write all of it; surrogate escapes become the bytes that they stand for.
+
+        When the terminal is gone nobody sees it; the next read tells.
+        """
+        data = memoryview(text.encode("utf-8", "surrogateescape"))
+        with contextlib.suppress(OSError):
+            while data:
+                data = data[os.write(self._output, data) :]
+
+    def read(self) -> bytes:
+        """What is there; empty when the terminal is gone."""
+        try:
+            return os.read(self.descriptor, 65536)
+        except OSError:
+            return b""

@@ -1,0 +1,162 @@
+"""The error tree.
+
+Every error that can reach a person derives from `SynapseError`: its message says what happened and to what,
+its hint says what to do. Exit codes are given in `cli/output.py`, HTTP status codes in `a2a/`, nowhere else.
+
+    SynapseError
+    ├── ConfigError             arguments, settings or profiles are wrong
+    │   ├── ProfileError        a profile file is broken (file, line, reason)
+    │   ├── UnknownProfile      no profile of that name
+    │   └── InvalidValue        a value is out of its range (a priority of 9)
+    ├── SpawnError              an agent cannot be started
+    │   ├── CommandNotFound     its command is not on PATH
+    │   ├── FolderUnusable      its working folder is missing or cannot be read
+    │   └── PortsExhausted      no free port in the range, or the asked one is taken
+    ├── AddressError            a message has no one to go to
+    │   ├── AgentNotFound       no agent answers to that address
+    │   ├── AmbiguousAddress    two or more do
+    │   └── AgentExited         it did, but it has ended
+    ├── MessageError            a message cannot be taken
+    │   ├── MessageTooLarge     its text is over the limit
+    │   └── TaskNotFound        no task of that id
+    ├── PeerError               another process did not do as asked
+    │   ├── PeerUnreachable     nobody listens at its endpoint
+    │   └── PeerRefused         it answered with an error
+    └── TerminalUnfit           the terminal cannot show the application
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+
+class SynapseError(Exception):
+    """Something went wrong that a person can do something about.
+
+    Args:
+        message: What happened, and to what; one sentence without a final full stop.
+        hint: What to do about it; empty when the message says it already.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class ConfigError(SynapseError):
+    """Arguments, settings or profiles are wrong."""
+
+
+class ProfileError(ConfigError):
+    """A profile file is broken.
+
+    Args:
+        path: The file.
+        line: Its line, from 1; 0 when the file as a whole is meant.
+        reason: What is wrong there.
+    """
+
+    def __init__(self, path: Path, line: int, reason: str) -> None:
+        where = f"{path}:{line}" if line else str(path)
+        super().__init__(f"{where}: {reason}", "correct the file; the other profiles still load")
+        self.path = path
+        self.line = line
+        self.reason = reason
+
+
+class UnknownProfile(ConfigError):
+    """No profile has that name."""
+
+    def __init__(self, name: str, known: Sequence[str], nearest: str | None = None) -> None:
+        hint = f"did you mean '{nearest}'?" if nearest else f"known profiles: {', '.join(known)}"
+        super().__init__(f"there is no profile '{name}'", hint)
+        self.name = name
+
+
+class InvalidValue(ConfigError):
+    """A value is not one of those allowed."""
+
+
+class SpawnError(SynapseError):
+    """An agent cannot be started."""
+
+
+class CommandNotFound(SpawnError):
+    """The agent's command is not on PATH."""
+
+    def __init__(self, command: str, profile: str, install: str = "") -> None:
+        hint = f"install it with: {install}" if install else "install it or put it on PATH"
+        super().__init__(f"'{command}' of the profile '{profile}' is not on PATH", hint)
+        self.command = command
+
+
+class FolderUnusable(SpawnError):
+    """The agent's working folder is missing, no folder, or cannot be read."""
+
+
+class PortsExhausted(SpawnError):
+    """No port is free in the agent's range, or the one asked for is taken."""
+
+
+class AddressError(SynapseError):
+    """A message has no one to go to."""
+
+
+class AgentNotFound(AddressError):
+    """No agent answers to that address."""
+
+
+class AmbiguousAddress(AddressError):
+    """Two or more agents answer to that address."""
+
+    def __init__(self, address: str, candidates: Sequence[str]) -> None:
+        super().__init__(f"'@{address}' could be any of {', '.join(candidates)}", "use one of these ids")
+        self.address = address
+        self.candidates = tuple(candidates)
+
+
+class AgentExited(AddressError):
+    """The agent has ended and can take no message."""
+
+
+class MessageError(SynapseError):
+    """A message cannot be taken."""
+
+
+class MessageTooLarge(MessageError):
+    """The text of a message is over the limit."""
+
+
+class TaskNotFound(MessageError):
+    """No task has that id."""
+
+
+class PeerError(SynapseError):
+    """Another process did not do as asked."""
+
+
+class PeerUnreachable(PeerError):
+    """Nobody listens at the peer's endpoint."""
+
+
+class PeerRefused(PeerError):
+    """The peer answered with an error.
+
+    Args:
+        message: What it said.
+        status: The HTTP status code.
+        hint: What to do about it.
+    """
+
+    def __init__(self, message: str, status: int, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.status = status
+
+
+class TerminalUnfit(SynapseError):
+    """The terminal cannot show the application."""

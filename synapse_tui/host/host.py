@@ -1,0 +1,379 @@
+"""The composition root: opens and closes agents, serves and registers them, routes messages between them."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from uuid import uuid4
+
+from synapse_tui.a2a.sockets import LoopbackSockets, bind_loopback, free_port
+from synapse_tui.addresses import Address, agent_id_for, resolve
+from synapse_tui.agents.environment import child_environment
+from synapse_tui.agents.profile import Profile
+from synapse_tui.agents.profiles import ProfileSet
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.errors import AgentNotFound, CommandNotFound
+from synapse_tui.events import (
+    AgentAdded,
+    AgentProcessExited,
+    AgentRemoved,
+    AgentRenamed,
+    AgentStateChanged,
+    Event,
+    EventBus,
+    Notice,
+)
+from synapse_tui.model import USER, AgentSpec, AgentState, Sender, Task
+from synapse_tui.names import check_name
+from synapse_tui.paths import UserPaths
+from synapse_tui.pty import Guardian, ReadScheduler
+from synapse_tui.pty.command import check_folder, find_command
+from synapse_tui.registry import Registry
+from synapse_tui.settings import Settings
+
+from .identity import Tokens
+from .peers import PeerWatch
+from .records import RecordKeeper
+from .routing import Receipt, deliver_to_all
+from .serving import Servers
+
+log = logging.getLogger(__name__)
+
+
+class Host:
+    """Owns the agents of one project.
+
+    Args:
+        project: Folder of the project; types, names and `@all` mean its agents.
+        folder: Working folder of agents without one of their own.
+        profiles: Every profile that can be opened.
+        settings: The settings that hold.
+        paths: Folders of the user.
+        environ: Environment that agents inherit.
+        make_id: Makes UUIDs.
+    """
+
+    def __init__(
+        self,
+        project: Path,
+        *,
+        folder: Path | None = None,
+        profiles: ProfileSet,
+        settings: Settings,
+        paths: UserPaths,
+        environ: Mapping[str, str],
+        make_id: Callable[[], str] = lambda: str(uuid4()),
+    ) -> None:
+        self.project = project
+        self.folder = folder or project
+        self.profiles = profiles
+        self.settings = settings
+        self.paths = paths
+        self.events = EventBus()
+        self.scheduler = ReadScheduler()
+        self._environ = dict(environ)
+        self._make_id = make_id
+        self._agents: dict[str, AgentSession] = {}
+        self._last_ports: dict[tuple[str, Path], int] = {}
+        self._tokens = Tokens()
+        self._guardian = Guardian()
+        self._registry = Registry(paths.registry)
+        self._records = RecordKeeper(self._registry, self.events)
+        self._peers = PeerWatch(self._registry, self.events)
+        self._servers = Servers(self._tokens, self.events)
+        self._unsubscribe = self.events.subscribe(self._on_event)
+
+    @property
+    def agents(self) -> Mapping[str, AgentSession]:
+        """Sessions by agent id, in the order of opening."""
+        return MappingProxyType(self._agents)
+
+    @property
+    def tasks(self) -> Sequence[Task]:
+        """Recent tasks of all agents, oldest first."""
+        every = itertools.chain.from_iterable(agent.list_tasks() for agent in self._agents.values())
+        return sorted(every, key=lambda task: task.created_at)
+
+    # -- life ------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Begin to watch the registry; records that a killed process left are removed."""
+        self._peers.start()
+
+    def load_servers(self) -> None:
+        """Import what serves HTTP, in a thread; called once the first frame is on the screen."""
+        self._servers.load()
+
+    async def stop(self) -> None:
+        """End every agent and server and take their records away."""
+        await self._peers.stop()
+        await asyncio.gather(
+            *(self.close(agent_id) for agent_id in tuple(self._agents)), return_exceptions=True
+        )
+        await self._servers.stop()
+        await self._records.close()
+        self._guardian.close()
+
+    # -- agents ----------------------------------------------------------------
+
+    async def open(
+        self, spec: AgentSpec, *, columns: int, lines: int, environ: Mapping[str, str] | None = None
+    ) -> AgentSession:
+        """Open an agent: bind its port, start it in a PTY, register and serve it.
+
+        Args:
+            spec: What to open.
+            columns: Width of its terminal in cells.
+            lines: Height of its terminal in cells.
+            environ: Environment it inherits; None for the host's.
+
+        Raises:
+            ConfigError: The profile is unknown, or the name is taken.
+            SpawnError: The command, the folder or the ports do not allow it.
+        """
+        inherited = self._environ if environ is None else environ
+        profile, folder = self.check(spec, inherited)
+        sockets = self._bind(profile, spec, folder)
+        try:
+            session = self._new_session(profile, spec, folder, sockets, inherited)
+            session.start(columns, lines)
+        except BaseException:
+            sockets.close()
+            raise
+        self._agents[session.agent_id] = session
+        self._records.add(session, spec, project=self.project)
+        self._servers.add(session, sockets)
+        self.events.publish(AgentAdded(session.agent_id))
+        return session
+
+    def check(self, spec: AgentSpec, environ: Mapping[str, str] | None = None) -> tuple[Profile, Path]:
+        """Look whether an agent could be opened, without opening it; only its port is not looked at.
+
+        Returns:
+            Its profile and its working folder, a real path.
+
+        Raises:
+            ConfigError: The profile is unknown, or the name cannot be given.
+            SpawnError: The command or the folder does not allow it.
+        """
+        profile = self.profiles.find(spec.profile)
+        self._check_name(spec.name)
+        folder = _real(spec.cwd or self.folder)
+        check_folder(folder)
+        if (
+            find_command(profile.command, env=self._environ if environ is None else environ, cwd=folder)
+            is None
+        ):
+            raise CommandNotFound(profile.command, profile.name, profile.install)
+        return profile, folder
+
+    def _bind(self, profile: Profile, spec: AgentSpec, folder: Path) -> LoopbackSockets:
+        if spec.port:
+            return bind_loopback(spec.port)
+        first, last = profile.ports
+        preferred = self._last_ports.get((profile.name, folder), 0)
+        return free_port(range(first, last + 1), preferred=preferred)
+
+    def _new_session(
+        self,
+        profile: Profile,
+        spec: AgentSpec,
+        folder: Path,
+        sockets: LoopbackSockets,
+        inherited: Mapping[str, str],
+    ) -> AgentSession:
+        agent_id = agent_id_for(profile.name, sockets.port)
+        endpoint = sockets.endpoint
+        environ = child_environment(
+            inherited,
+            profile=profile,
+            agent_id=agent_id,
+            endpoint=endpoint,
+            token=self._tokens.issue(agent_id),
+        )
+        return AgentSession(
+            profile,
+            agent_id=agent_id,
+            port=sockets.port,
+            cwd=folder,
+            spec=spec,
+            environ=environ,
+            events=self.events,
+            scheduler=self.scheduler,
+            guardian=self._guardian,
+            logs=self.paths.logs,
+            scrollback=self.settings.number("tui.scrollback"),
+            plain_messages=self.settings.text("a2a.message_format") == "plain",
+            make_id=self._make_id,
+        )
+
+    def _check_name(self, name: str, agent_id: str = "") -> None:
+        """Make sure that a name means nobody else; an empty one is no name."""
+        if not name:
+            return
+        words = {
+            word for profile in self.profiles.profiles.values() for word in (profile.name, *profile.aliases)
+        }
+        others = {agent.name for agent in self._agents.values() if agent.agent_id != agent_id}
+        check_name(name, taken={word.lower() for word in words | others})
+
+    async def close(self, agent_id: str) -> None:
+        """End an agent and forget it.
+
+        Raises:
+            AgentNotFound: There is none of that id.
+        """
+        session = self._session(agent_id)
+        del self._agents[agent_id]
+        self._last_ports[session.agent_type, session.cwd] = session.port
+        await self._records.remove(agent_id)
+        await self._servers.remove(agent_id)
+        await session.stop()
+        self._tokens.revoke(agent_id)
+        self.events.publish(AgentRemoved(agent_id))
+
+    async def restart(self, agent_id: str) -> AgentSession:
+        """Start an agent anew, with the same id, name, folder and queue.
+
+        Raises:
+            AgentNotFound: There is none of that id.
+            SpawnError: It cannot be started.
+        """
+        session = self._session(agent_id)
+        await session.restart()
+        return session
+
+    def rename(self, agent_id: str, name: str) -> None:
+        """Give an agent another name; an empty one takes it away.
+
+        Raises:
+            AgentNotFound: There is none of that id.
+            ConfigError: It cannot be a name, or means another agent.
+        """
+        session = self._session(agent_id)
+        self._check_name(name, agent_id)
+        session.name = name
+        self._records.update(session)
+        self.events.publish(AgentRenamed(agent_id, name))
+
+    def _session(self, agent_id: str) -> AgentSession:
+        try:
+            return self._agents[agent_id]
+        except KeyError:
+            raise AgentNotFound(
+                f"there is no agent '{agent_id}' here", "see the sidebar or 'synapse list'"
+            ) from None
+
+    # -- messages --------------------------------------------------------------
+
+    def addresses(self) -> list[Address]:
+        """Everyone an address can mean: the agents here, ended ones too, then those of other processes."""
+        own = [self._address(session) for session in self._agents.values()]
+        return own + [
+            Address(
+                record.agent_id,
+                record.agent_type,
+                record.name,
+                record.port,
+                record.endpoint,
+                local=record.project == str(self.project),
+                working_dir=record.working_dir,
+                aliases=record.aliases,
+                live=record.status != AgentState.EXITED,
+            )
+            for record in self._peers.records
+        ]
+
+    def _address(self, session: AgentSession) -> Address:
+        return Address(
+            session.agent_id,
+            session.agent_type,
+            session.name,
+            session.port,
+            session.endpoint,
+            local=True,
+            working_dir=str(session.cwd),
+            aliases=session.profile.aliases,
+            live=session.exit is None,
+        )
+
+    def resolve(self, address: str, *, sender: str = "") -> list[Address]:
+        """Find who an address means; several only for `all`.
+
+        Raises:
+            AgentNotFound: Nobody.
+            AmbiguousAddress: Two or more.
+            AgentExited: An agent that has ended.
+        """
+        return resolve(address, self.addresses(), sender=sender)
+
+    async def send(self, address: str, text: str, *, sender: str = "", priority: int = 3) -> list[Receipt]:
+        """Send a message over HTTP to whom the address means.
+
+        Args:
+            address: Without the `@`.
+            text: The message.
+            sender: Agent id of the sender; empty for the person at the keyboard.
+            priority: 1 to 5.
+
+        Returns:
+            A receipt for each receiver.
+
+        Raises:
+            AddressError: The address means nobody, or more than one.
+        """
+        targets = self.resolve(address, sender=sender)
+        who = self._sender(sender)
+        client = await self._servers.client()
+
+        async def deliver(target: Address) -> Receipt:
+            answer = await client.send(target.endpoint, text, sender=who, priority=priority)
+            return Receipt(target.agent_id, answer.task_id, answer.status)
+
+        return await deliver_to_all(targets, deliver)
+
+    def _sender(self, agent_id: str) -> Sender:
+        if not agent_id:
+            return USER
+        session = self._session(agent_id)
+        return Sender(session.agent_id, session.agent_type, session.endpoint, verified=True)
+
+    async def cancel_task(self, agent_id: str, task_id: str) -> Task:
+        """Take a message back, or interrupt the turn it began.
+
+        Raises:
+            AgentNotFound: There is no such agent.
+            TaskNotFound: It has no such task.
+        """
+        return await self._session(agent_id).cancel(task_id)
+
+    async def interrupt(self, agent_id: str, text: str = "") -> None:
+        """Stop an agent's turn with its own interrupt, then deliver the text if there is one.
+
+        Raises:
+            AgentNotFound: There is no such agent.
+        """
+        outcome = await self._session(agent_id).interrupt(text)
+        if not outcome.stopped:
+            self.events.publish(Notice(f"{agent_id}: {outcome.reason}", "warning", agent_id))
+
+    async def interrupt_all(self) -> None:
+        """Stop the turns of all agents at once."""
+        live = [agent_id for agent_id, session in self._agents.items() if session.exit is None]
+        await asyncio.gather(*(self.interrupt(agent_id) for agent_id in live), return_exceptions=True)
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, AgentStateChanged | AgentProcessExited):
+            session = self._agents.get(event.agent_id)
+            if session is not None:
+                self._records.update(session)
+
+
+def _real(folder: Path) -> Path:
+    """A folder without `~`, `..` or symbolic links."""
+    return Path(os.path.realpath(folder.expanduser()))

@@ -1,0 +1,66 @@
+"""Agents of other processes, as the registry tells; looked at off the loop, every few seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Sequence
+
+from synapse_tui.events import EventBus, PeersChanged
+from synapse_tui.registry import Record, Registry
+
+log = logging.getLogger(__name__)
+
+INTERVAL = 2.0
+"""Seconds between two looks at the registry."""
+
+
+class PeerWatch:
+    """Keeps the list of live agents of other processes.
+
+    Args:
+        registry: Where they are recorded.
+        events: Told when the list changes.
+    """
+
+    def __init__(self, registry: Registry, events: EventBus) -> None:
+        self._registry = registry
+        self._events = events
+        self._records: tuple[Record, ...] = ()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def records(self) -> Sequence[Record]:
+        """Records of live agents of other processes, by id."""
+        return self._records
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="peer-watch")
+
+    async def stop(self) -> None:
+        """Stop looking."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def look(self) -> None:
+        """Look once, now; stale records are removed on the way."""
+        found = await asyncio.to_thread(self._registry.list)
+        records = tuple(
+            sorted((r for r in found if r.pid != os.getpid()), key=lambda record: record.agent_id)
+        )
+        changed = [r.agent_id for r in records] != [r.agent_id for r in self._records]
+        self._records = records
+        if changed:
+            self._events.publish(PeersChanged())
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self.look()
+            except Exception:
+                log.exception("registry could not be read")
+            await asyncio.sleep(INTERVAL)

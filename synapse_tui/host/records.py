@@ -1,0 +1,83 @@
+"""Keeps the registry's records of our agents; one thread writes the files, in order."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.events import EventBus, Notice
+from synapse_tui.model import AgentSpec, AgentState
+from synapse_tui.registry import Record, Registry
+
+log = logging.getLogger(__name__)
+
+
+class RecordKeeper:
+    """Writes, renews and removes records.
+
+    Args:
+        registry: Where the records are.
+        events: Told when one cannot be written.
+    """
+
+    def __init__(self, registry: Registry, events: EventBus) -> None:
+        self._registry = registry
+        self._events = events
+        self._known: dict[str, tuple[str, AgentState]] = {}
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="registry")
+
+    def add(self, session: AgentSession, spec: AgentSpec, *, project: Path) -> None:
+        """Record a new agent."""
+        record = Record(
+            agent_id=session.agent_id,
+            agent_type=session.agent_type,
+            name=session.name,
+            aliases=session.profile.aliases,
+            port=session.port,
+            endpoint=session.endpoint,
+            pid=os.getpid(),
+            status=session.report.state.value,
+            working_dir=str(session.cwd),
+            project=str(project),
+            started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            command=(session.profile.command, *session.profile.args, *spec.args),
+        )
+        self._known[session.agent_id] = (session.name, session.report.state)
+        self._submit(record.agent_id, lambda: self._registry.register(record))
+
+    def update(self, session: AgentSession) -> None:
+        """Renew an agent's record when its name or state changed."""
+        agent_id, now = session.agent_id, (session.name, session.report.state)
+        if self._known.get(agent_id, now) != now:
+            self._known[agent_id] = now
+            self._submit(agent_id, lambda: self._registry.update(agent_id, name=now[0], status=now[1].value))
+
+    async def remove(self, agent_id: str) -> None:
+        """Take an agent's record away."""
+        if self._known.pop(agent_id, None) is not None:
+            remove = functools.partial(self._registry.remove, agent_id, pid=os.getpid())
+            await asyncio.get_running_loop().run_in_executor(self._writer, remove)
+
+    async def close(self) -> None:
+        """Wait until all is written."""
+        await asyncio.to_thread(self._writer.shutdown)
+
+    def _submit(self, agent_id: str, write: Callable[[], object]) -> None:
+        loop = asyncio.get_running_loop()
+
+        def run() -> None:
+            try:
+                write()
+            except OSError as error:
+                log.exception("record was not written", extra={"agent_id": agent_id})
+                text = f"{agent_id} cannot be found by other programs: {error}"
+                loop.call_soon_threadsafe(self._events.publish, Notice(text, "warning", agent_id))
+
+        self._writer.submit(run)

@@ -1,0 +1,101 @@
+"""The HTTP servers of the agents and the client towards others, imported in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from synapse_tui.a2a.sockets import LoopbackSockets
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.events import EventBus, Notice
+
+if TYPE_CHECKING:
+    from synapse_tui.a2a.client import A2AClient
+    from synapse_tui.a2a.server import AgentServer
+
+log = logging.getLogger(__name__)
+
+
+class Servers:
+    """One server for each agent.
+
+    A socket listens from the moment it is bound, so a caller that comes before the imports are done waits in
+    the kernel's queue and is answered a moment later.
+
+    Args:
+        token_of: The token of a sender of this host, or None.
+        events: Told when a server fails.
+    """
+
+    def __init__(self, token_of: Callable[[str], str | None], events: EventBus) -> None:
+        self._token_of = token_of
+        self._events = events
+        self._servers: dict[str, AgentServer] = {}
+        self._waiting: dict[str, tuple[AgentSession, LoopbackSockets]] = {}
+        self._starting: set[asyncio.Task[None]] = set()
+        self._loaded: asyncio.Task[None] | None = None
+        self._client: A2AClient | None = None
+
+    def load(self) -> None:
+        """Begin to import; servers that wait are started afterwards. Calling it again does nothing."""
+        if self._loaded is None:
+            self._loaded = asyncio.get_running_loop().create_task(self._load(), name="load-servers")
+
+    async def _load(self) -> None:
+        for module in ("synapse_tui.a2a.server", "synapse_tui.a2a.client"):
+            await asyncio.to_thread(importlib.import_module, module)
+        for agent_id in tuple(self._waiting):
+            self._start(agent_id)
+
+    def add(self, session: AgentSession, sockets: LoopbackSockets) -> None:
+        """Serve an agent on sockets that are bound already."""
+        self._waiting[session.agent_id] = (session, sockets)
+        if self._loaded is not None and self._loaded.done():
+            self._start(session.agent_id)
+
+    def _start(self, agent_id: str) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(agent_id), name=f"serve-{agent_id}")
+        self._starting.add(task)
+        task.add_done_callback(self._starting.discard)
+
+    async def _serve(self, agent_id: str) -> None:
+        from synapse_tui.a2a.server import AgentServer  # noqa: PLC0415
+
+        session, sockets = self._waiting.pop(agent_id)
+        server = AgentServer(session, sockets, token_of=self._token_of)
+        self._servers[agent_id] = server
+        try:
+            await server.start()
+        except Exception as error:
+            log.exception("server did not start", extra={"agent_id": agent_id})
+            self._events.publish(Notice(f"{agent_id} is not served over HTTP: {error}", "error", agent_id))
+
+    async def client(self) -> A2AClient:
+        """The client towards all endpoints."""
+        self.load()
+        assert self._loaded is not None
+        await self._loaded
+        if self._client is None:
+            from synapse_tui.a2a.client import A2AClient  # noqa: PLC0415
+
+            self._client = A2AClient(token_of=self._token_of)
+        return self._client
+
+    async def remove(self, agent_id: str) -> None:
+        """Stop serving an agent and close its sockets; the streams of others go on."""
+        if agent_id in self._waiting:
+            self._waiting.pop(agent_id)[1].close()
+        server = self._servers.pop(agent_id, None)
+        if server is not None:
+            await server.stop()
+
+    async def stop(self) -> None:
+        """Stop all servers and close the client."""
+        if self._loaded is not None:
+            await asyncio.gather(self._loaded, *self._starting, return_exceptions=True)
+        await asyncio.gather(*(self.remove(agent_id) for agent_id in {*self._servers, *self._waiting}))
+        if self._client is not None:
+            await self._client.close()

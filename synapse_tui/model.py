@@ -1,0 +1,231 @@
+"""The vocabulary that every layer shares: states, senders, tasks, agent specifications; no behaviour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+
+from .errors import InvalidValue
+
+DEFAULT_PRIORITY = 3
+INTERRUPT_PRIORITY = 5
+MAX_MESSAGE_BYTES = 1_000_000
+"""The longest message text that is taken, in UTF-8 bytes."""
+
+
+class AgentState(StrEnum):
+    """What an agent is doing, as far as its signals tell (design, decision 5)."""
+
+    STARTING = "STARTING"
+    READY = "READY"
+    PROCESSING = "PROCESSING"
+    WAITING = "WAITING"
+    """A permission or a question dialog is open: only a human may answer it."""
+    ERROR = "ERROR"
+    UNKNOWN = "UNKNOWN"
+    """No signal matches; messages are held."""
+    EXITED = "EXITED"
+
+
+class DeliveryState(StrEnum):
+    """How far the delivery of a message into the agent's terminal has come (decision 4)."""
+
+    QUEUED = "queued"
+    HELD = "held"
+    TYPING = "typing"
+    SUBMITTING = "submitting"
+    SUBMITTED = "submitted"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing more will happen to the delivery."""
+        return self in (DeliveryState.DONE, DeliveryState.FAILED, DeliveryState.CANCELED)
+
+
+class TaskState(StrEnum):
+    """State of a task in the words of the HTTP dialect; the A2A states of section 4.1.3 in lower case."""
+
+    SUBMITTED = "submitted"
+    WORKING = "working"
+    INPUT_REQUIRED = "input_required"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    REJECTED = "rejected"
+
+    @property
+    def final(self) -> bool:
+        """Whether the task has ended (a terminal state in A2A's words)."""
+        return self in (TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who sent a message.
+
+    Attributes:
+        sender_id: An agent id, `user` for the person at the keyboard, or the name an outside caller gave.
+        sender_type: The agent's type (`claude`), `user`, `system` or `external`.
+        sender_endpoint: Where the sender's own server answers; empty when it has none.
+        verified: Whether the sender proved to be who it says.
+    """
+
+    sender_id: str
+    sender_type: str = "external"
+    sender_endpoint: str = ""
+    verified: bool = False
+
+
+USER = Sender("user", "user", "", verified=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """One result of a task.
+
+    Attributes:
+        text: The text that the agent wrote.
+        truncated: Whether rows of it are known to be missing.
+    """
+
+    text: str
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One message to an agent and all that became of it; a snapshot, replaced as a whole by each change.
+
+    Attributes:
+        id: UUID, shown to people as its first 8 characters.
+        context_id: UUID of the agent's session.
+        target: Agent id of the receiver.
+        sender: Who sent it.
+        text: The message.
+        priority: 1 (information) to 5 (interrupt).
+        state: State of the task.
+        delivery: State of the delivery into the terminal.
+        reason: Why it is held or failed, in a few words for a person.
+        artifacts: What the agent answered.
+        response_expected: Whether the sender waits for the answer.
+        metadata: Whatever else the sender gave; keys of ours win over the same keys from outside.
+        created_at: When it was accepted, aware.
+        updated_at: When it last changed, aware.
+    """
+
+    id: str
+    context_id: str
+    target: str
+    sender: Sender
+    text: str
+    priority: int
+    created_at: datetime
+    updated_at: datetime
+    state: TaskState = TaskState.SUBMITTED
+    delivery: DeliveryState = DeliveryState.QUEUED
+    reason: str = ""
+    artifacts: tuple[Artifact, ...] = ()
+    response_expected: bool = False
+    metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def short_id(self) -> str:
+        """The first 8 characters of the id."""
+        return self.id[:8]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRequest:
+    """A message as a server or the router hands it to an agent.
+
+    Attributes:
+        text: The message.
+        sender: Who sent it.
+        priority: 1 to 5.
+        response_expected: Whether the sender waits for the answer.
+        task_id: UUID to give the task; empty to have one made.
+        metadata: Whatever else came with it.
+    """
+
+    text: str
+    sender: Sender
+    priority: int = DEFAULT_PRIORITY
+    response_expected: bool = False
+    task_id: str = ""
+    metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class StateReport:
+    """A state and why it was decided.
+
+    Attributes:
+        state: The state.
+        rule: Name of the rule of the profile that decided.
+        matched: The text it matched, at most 200 characters.
+        since: Seconds on the session's monotonic clock.
+        detail: What a person should know (`permission: Bash(rm -r build)`); may be empty.
+    """
+
+    state: AgentState
+    rule: str
+    matched: str
+    since: float
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExitStatus:
+    """How a process ended: exactly one of the two is set.
+
+    Attributes:
+        code: Exit status, 0 to 255.
+        signal: Number of the signal that ended it.
+    """
+
+    code: int | None = None
+    signal: int | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended by itself with status 0."""
+        return self.code == 0
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """What to open: one `PROFILE[:NAME][@DIR]` of the command line, or one entry of the settings.
+
+    Attributes:
+        profile: Name of the profile.
+        name: Name given by the user; empty for none.
+        cwd: Working folder; None for the project's.
+        args: Arguments after the profile's own.
+        port: Port to serve on; 0 for the first free one of the profile's range.
+        prompt: First prompt, delivered as soon as the agent is ready; empty for none.
+    """
+
+    profile: str
+    name: str = ""
+    cwd: Path | None = None
+    args: tuple[str, ...] = ()
+    port: int = 0
+    prompt: str = ""
+
+
+def check_priority(value: object) -> int:
+    """Return the priority if it is one.
+
+    Raises:
+        InvalidValue: It is not a whole number from 1 to 5.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= INTERRUPT_PRIORITY:
+        raise InvalidValue(f"priority {value!r} is not valid", "use 1 (information) to 5 (interrupt)")
+    return value

@@ -1,0 +1,8 @@
+"""Programs in pseudo-terminals: spawn, read, write, resize, end, reap; ptyprocess is used only here."""
+
+from .command import find_command
+from .guardian import Guardian
+from .process import PtyProcess
+from .scheduler import ReadScheduler
+
+__all__ = ["Guardian", "PtyProcess", "ReadScheduler", "find_command"]

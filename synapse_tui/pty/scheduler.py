@@ -1,0 +1,212 @@
+"""Who may be read, and for how long: one budget of parse time for all PTYs.
+
+What a program writes costs its reader far more (parsing, at some MB/s) than it cost the writer. So the time
+spent in the callbacks is measured: all PTYs but the focused one share a budget a tick, the focused one has a
+larger allowance of its own, and whoever is over it is not read until the next tick. The kernel's PTY buffer
+then fills up and holds the flooder back, while keys and quiet agents go on as before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+TICK = 0.016
+BUDGET = 0.004
+FOCUSED_BUDGET = 0.008
+SLICE = 0.002
+"""Seconds of parsing meant to happen between two PTYs; reads are sized for it."""
+
+MAX_READ = 64 * 1024
+MIN_READ = 4 * 1024
+FIRST_RATE = 4e6
+"""Bytes parsed a second, as long as nothing has been measured."""
+
+
+@dataclass(slots=True, eq=False)
+class _Source:
+    descriptor: int
+    on_data: Callable[[bytes], None]
+    on_hangup: Callable[[], None]
+    rate: float = FIRST_RATE
+    used: float = 0.0
+    """Seconds used lately; halved every tick. Who used least is served first."""
+
+
+class _Allowance:
+    """Seconds that may be spent a tick; what was overdrawn is missing in the ticks that follow."""
+
+    def __init__(self, budget: float) -> None:
+        self.left = budget
+        self._budget = budget
+
+    def refill(self, ticks: int) -> None:
+        self.left = min(self._budget, self.left + ticks * self._budget)
+
+
+class ReadScheduler:
+    """Reads PTYs when they have output, coalesced, within a budget of parse time.
+
+    Args:
+        clock: Seconds, as fine as can be.
+        tick: Seconds of a tick.
+        budget: Seconds of parsing a tick for all PTYs but the focused one.
+        focused_budget: Seconds of parsing a tick for the focused one.
+
+    Attributes:
+        focused: Descriptor of the PTY that the user looks at; it goes first and outside the shared budget.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.perf_counter,
+        tick: float = TICK,
+        budget: float = BUDGET,
+        focused_budget: float = FOCUSED_BUDGET,
+    ) -> None:
+        self.focused: int | None = None
+        self._clock = clock
+        self._tick = tick
+        self._tick_start = clock()
+        self._shared = _Allowance(budget)
+        self._own = _Allowance(focused_budget)
+        self._sources: dict[int, _Source] = {}
+        self._waiting: list[_Source] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(
+        self, descriptor: int, *, on_data: Callable[[bytes], None], on_hangup: Callable[[], None]
+    ) -> None:
+        """Read a non-blocking descriptor from now on.
+
+        Args:
+            descriptor: Master side of a PTY.
+            on_data: Called with what was read; the time that it takes is charged.
+            on_hangup: Called once when no program has the terminal open any more; the descriptor is then
+                taken off.
+        """
+        source = _Source(descriptor, on_data, on_hangup)
+        self._sources[descriptor] = source
+        asyncio.get_running_loop().add_reader(descriptor, self._readable, source)
+
+    def remove(self, descriptor: int) -> None:
+        """Read it no more; harmless when it is not read."""
+        source = self._sources.pop(descriptor, None)
+        if source is None:
+            return
+        if source in self._waiting:
+            self._waiting.remove(source)
+        else:
+            asyncio.get_running_loop().remove_reader(descriptor)
+        if self.focused == descriptor:
+            self.focused = None
+        if not self._waiting and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _allowance(self, source: _Source) -> _Allowance:
+        return self._own if source.descriptor == self.focused else self._shared
+
+    def _readable(self, source: _Source) -> None:
+        """The loop says that there is output; it says so again as long as there is."""
+        self._new_tick()
+        if self._allowance(source).left > 0:
+            self._serve(source)
+        else:
+            asyncio.get_running_loop().remove_reader(source.descriptor)
+            self._waiting.append(source)
+            self._schedule()
+
+    def _serve(self, source: _Source) -> bool:
+        """Read and hand on one portion.
+
+        Returns:
+            Whether there may be more.
+        """
+        allowance = self._allowance(source)
+        size = int(source.rate * max(SLICE, allowance.left if allowance is self._own else 0.0))
+        size = max(MIN_READ, min(MAX_READ, size))
+        data, hung_up = read_available(source.descriptor, size)
+        if data:
+            self._hand_on(source, data, allowance)
+        if self._sources.get(source.descriptor) is not source:
+            return False
+        if hung_up:
+            self.remove(source.descriptor)
+            source.on_hangup()
+            return False
+        return len(data) >= size
+
+    def _hand_on(self, source: _Source, data: bytes, allowance: _Allowance) -> None:
+        started = self._clock()
+        try:
+            source.on_data(data)
+        finally:
+            spent = max(self._clock() - started, 1e-7)
+            allowance.left -= spent
+            source.used += spent
+            # Small reads say little: their time is mostly the cost of the call.
+            weight = 0.3 * len(data) / (len(data) + MIN_READ)
+            source.rate += weight * (len(data) / spent - source.rate)
+
+    def _new_tick(self) -> None:
+        ticks = int((self._clock() - self._tick_start) / self._tick)
+        if ticks <= 0:
+            return
+        self._tick_start += ticks * self._tick
+        self._shared.refill(ticks)
+        self._own.refill(ticks)
+        for source in self._sources.values():
+            source.used *= 0.5 ** min(ticks, 60)
+
+    def _schedule(self) -> None:
+        if self._timer is None:
+            delay = self._tick_start + self._tick - self._clock()
+            self._timer = asyncio.get_running_loop().call_later(max(delay, 0.0), self._serve_waiting)
+
+    def _serve_waiting(self) -> None:
+        """A new tick: serve those who had to wait, the focused one first, then who used least."""
+        self._timer = None
+        self._new_tick()
+        try:
+            while (source := self._next()) is not None:
+                self._waiting.remove(source)
+                # Listened to again before it is served, since its callbacks may take it off.
+                loop = asyncio.get_running_loop()
+                loop.add_reader(source.descriptor, self._readable, source)
+                if self._serve(source):
+                    loop.remove_reader(source.descriptor)
+                    self._waiting.append(source)
+        finally:
+            if self._waiting:
+                self._schedule()
+
+    def _next(self) -> _Source | None:
+        able = [source for source in self._waiting if self._allowance(source).left > 0]
+        return min(able, key=lambda source: (source.descriptor != self.focused, source.used), default=None)
+
+
+def read_available(descriptor: int, size: int) -> tuple[bytes, bool]:
+    """Read what is there, up to about `size` bytes; a PTY gives it in pieces of 4 kB.
+
+    Returns:
+        The bytes, and whether the terminal hung up (EIO on Linux, an empty read elsewhere).
+    """
+    parts: list[bytes] = []
+    left = size
+    while left > 0:
+        try:
+            part = os.read(descriptor, min(left, MAX_READ))
+        except BlockingIOError:
+            return b"".join(parts), False
+        except OSError:
+            return b"".join(parts), True
+        if not part:
+            return b"".join(parts), True
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts), False

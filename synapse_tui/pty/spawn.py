@@ -1,0 +1,184 @@
+"""Fork and exec of a program on a new PTY.
+
+The process that forks has threads and an event loop. Between fork and exec the child therefore runs with all
+signals blocked and the garbage collector off, touches no lock, and leaves by exec or `_exit` only: an
+exception that escaped would run the parent's loop twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gc
+import os
+import signal
+import struct
+import termios
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import ptyprocess
+
+from synapse_tui.errors import SpawnError
+
+from .command import check_folder, resolve_command
+
+IUTF8 = 0x4000
+"""Input flag of Linux and macOS: erase whole characters in cooked mode (termios(3)); Python 3.11 lacks it."""
+
+_FAILURE = struct.Struct("=Bi")
+_STEPS = ("set up the terminal for", "enter the working folder of", "execute")
+
+
+def spawn(
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], columns: int, lines: int
+) -> tuple[int, int]:
+    """Start a program as leader of a new session whose controlling terminal is a new PTY of the given size.
+
+    It takes some milliseconds, until the exec has happened or failed. Nothing but the three standard
+    descriptors is inherited.
+
+    Args:
+        argv: The command and its arguments.
+        cwd: Its working folder.
+        env: Its whole environment.
+        columns: Width in cells.
+        lines: Height in cells.
+
+    Returns:
+        Its pid, and the descriptor of the PTY's master side: close-on-exec and non-blocking.
+
+    Raises:
+        CommandNotFound: The command is not on the PATH of `env`.
+        FolderUnusable: The folder is missing or cannot be read.
+        SpawnError: It cannot be executed, or the system has no process or PTY left.
+    """
+    if not argv:
+        raise SpawnError("there is no command to run", "give the profile a command")
+    check_folder(cwd)
+    program = resolve_command(argv[0], env=env, cwd=cwd)
+    report, child_end = _prepare(program)
+    try:
+        enter = _entry(program, list(argv), cwd, dict(env), child_end)
+        try:
+            pid, master = _fork(program, list(argv), enter, (lines, columns), child_end)
+        finally:
+            os.close(child_end)
+        failure = os.read(report, _FAILURE.size)
+    finally:
+        os.close(report)
+    if failure:
+        os.close(master)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+        raise _error(program, failure)
+    os.set_blocking(master, False)
+    return pid, master
+
+
+def _prepare(program: Path) -> tuple[int, int]:
+    """The pipe by which the child reports, and the certainty that there are descriptors and PTYs left.
+
+    ptyprocess leaks descriptors when it gets too few, so as many as it needs are taken first to see.
+    """
+    taken: list[int] = []
+    try:
+        for take in (os.openpty, os.pipe, os.pipe, os.pipe):
+            taken += take()
+    except OSError as error:
+        raise _no_resources(program, error) from error
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+    return os.pipe()
+
+
+def _no_resources(program: Path, error: OSError) -> SpawnError:
+    full = error.errno in (errno.EAGAIN, errno.ENOMEM, errno.ENOSPC, errno.EMFILE, errno.ENFILE)
+    hint = "end some agents or other programs, or raise the limits (ulimit)" if full else ""
+    return SpawnError(f"cannot start {program}: {error.strerror or error}", hint)
+
+
+def _fork(
+    program: Path, argv: list[str], enter: Callable[[], NoReturn], size: tuple[int, int], child_end: int
+) -> tuple[int, int]:
+    with _quiet():
+        try:
+            process = ptyprocess.PtyProcess.spawn(
+                [os.fspath(program), *argv[1:]], preexec_fn=enter, dimensions=size, pass_fds=(child_end,)
+            )
+        except OSError as error:
+            raise _no_resources(program, error) from error
+    # Its own destructor would end the program and sleep; only the descriptor is wanted.
+    master = os.dup(process.fd)
+    process.fileobj.close()
+    process.closed = True
+    return int(process.pid), master
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """No signal, no garbage collection and no warning about threads while the process is doubled."""
+    collecting = gc.isenabled()
+    gc.disable()
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        with warnings.catch_warnings():
+            # The child is safe with threads for the reasons given above.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        if collecting:
+            gc.enable()
+
+
+def _entry(
+    program: Path, argv: list[str], cwd: Path, env: dict[str, str], report: int
+) -> Callable[[], NoReturn]:
+    """What the child does between fork and exec; all it needs is made here, before the fork."""
+    path = os.fspath(program)
+    folder = os.fspath(cwd)
+    numbers = [number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP)]
+
+    def enter() -> NoReturn:
+        step = 0
+        try:
+            _clean_terminal()
+            step = 1
+            os.chdir(folder)
+            step = 2
+            for number in numbers:
+                with contextlib.suppress(OSError, ValueError):
+                    signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
+            os.execve(path, argv, env)  # noqa: S606
+        except OSError as error:
+            os.write(report, _FAILURE.pack(step, error.errno or 0))
+        except BaseException:  # Nothing may leave the child but by _exit.
+            os.write(report, _FAILURE.pack(step, errno.EINVAL))
+        finally:
+            os._exit(127)
+
+    return enter
+
+
+def _clean_terminal() -> None:
+    with contextlib.suppress(termios.error):
+        attributes = termios.tcgetattr(0)
+        attributes[0] |= IUTF8
+        termios.tcsetattr(0, termios.TCSANOW, attributes)
+
+
+def _error(program: Path, failure: bytes) -> SpawnError:
+    step, number = _FAILURE.unpack(failure)
+    hints = {
+        errno.ENOEXEC: "a script needs a first line such as #!/bin/sh",
+        errno.ENOENT: "the interpreter that its first line names is missing",
+        errno.E2BIG: "the environment or the arguments are too large",
+        errno.EACCES: "check the permissions of the file and its folder",
+        errno.EINVAL: "arguments and environment must not hold NUL characters",
+    }
+    return SpawnError(f"cannot {_STEPS[step]} {program}: {os.strerror(number)}", hints.get(number, ""))

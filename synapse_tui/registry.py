@@ -1,0 +1,390 @@
+"""The registry of live agents: `~/.a2a/registry/<agent_id>.json`, one private file an agent.
+
+Every process of a user reads and writes the same folder; the files of the original synapse-a2a are read as
+well. A record is stale when its process is gone, or when its pid now belongs to another process. Reading
+never fails because of somebody else's file: what is no record is skipped and logged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+from .files import private_folder, write_private
+
+log = logging.getLogger(__name__)
+
+MAX_RECORD_BYTES = 64 * 1024
+LOCK_TIMEOUT = 5.0
+"""Seconds."""
+LOCK_POLL = 0.01
+"""Seconds."""
+_AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_ENDPOINT = re.compile(r"https?://[A-Za-z0-9._:\[\]-]{1,255}(/[!-~]*)?")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_LOCK_NAME = ".registry.lock"
+"""The original's name for the lock, so that both keep out of each other's way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What the registry says about one agent.
+
+    Attributes:
+        agent_id: `synapse-{type}-{port}`.
+        agent_type: Name of its profile.
+        port: Port of its server.
+        endpoint: URL of its server, `http://127.0.0.1:8100`.
+        pid: Process that serves it.
+        name: Name given by the user; may be empty.
+        pid_started: When that process started, in seconds as `process_start` counts them; 0 when unknown.
+        status: State of the agent in the words of `model.AgentState` (or of the original).
+        working_dir: Folder in which it works.
+        project: Project it belongs to; the working folder where none is given.
+        started_at: When it was opened, ISO 8601; may be empty.
+        command: Its command line.
+        aliases: Further names of its type, of the profile.
+    """
+
+    agent_id: str
+    agent_type: str
+    port: int
+    endpoint: str
+    pid: int
+    name: str = ""
+    pid_started: float = 0.0
+    status: str = "STARTING"
+    working_dir: str = ""
+    project: str = ""
+    started_at: str = ""
+    command: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+
+
+class RecordChanges(TypedDict, total=False):
+    """What may change while an agent lives."""
+
+    name: str
+    status: str
+    working_dir: str
+    pid: int
+    pid_started: float
+    command: tuple[str, ...]
+
+
+def process_start(pid: int) -> float | None:
+    """When a process started, in seconds: since boot on Linux (proc(5), field 22), since the epoch elsewhere.
+
+    Returns:
+        The time; None when there is no such process (a zombie is none either).
+    """
+    if os.path.isdir("/proc/self"):  # noqa: PTH112 - pathlib costs more than the question
+        return _linux_start(pid)
+    import psutil  # noqa: PLC0415 - slow to import, and Linux does without
+
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else float(process.create_time())
+    except psutil.NoSuchProcess:
+        return None
+    except psutil.AccessDenied:
+        return 0.0
+
+
+def _linux_start(pid: int) -> float | None:
+    try:
+        line = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return None
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        return 0.0
+    # The command's name stands in parentheses and may hold any character, parentheses and spaces too.
+    fields = line.rpartition(")")[2].split()
+    if len(fields) < 20 or fields[0] in "ZX":
+        return None
+    return int(fields[19]) / os.sysconf("SC_CLK_TCK")
+
+
+def is_live(record: Record) -> bool:
+    """Whether the process of a record is there and is still the one that wrote it."""
+    started = process_start(record.pid)
+    if started is None:
+        return False
+    return not (started and record.pid_started) or abs(started - record.pid_started) < 1.0
+
+
+class Registry:
+    """The records of one user's live agents.
+
+    Its methods read and write files: an event loop calls them in a thread.
+
+    Args:
+        folder: `~/.a2a/registry` (`UserPaths.registry`).
+        live: Tells whether the process of a record still runs.
+    """
+
+    def __init__(self, folder: Path, *, live: Callable[[Record], bool] = is_live) -> None:
+        self._folder = folder
+        self._live = live
+
+    def register(self, record: Record) -> Record:
+        """Write a record; bind its port before.
+
+        Args:
+            record: The record; without a `pid_started` it gets that of its process.
+
+        Returns:
+            The record as it was written.
+
+        Raises:
+            ValueError: Its id could not be a file's name.
+            OSError: It could not be written.
+        """
+        if not _AGENT_ID.fullmatch(record.agent_id):
+            raise ValueError(f"agent id {record.agent_id!r} is not valid")
+        record = replace(
+            record,
+            pid_started=record.pid_started or process_start(record.pid) or 0.0,
+            project=record.project or record.working_dir,
+        )
+        private_folder(self._folder)
+        with self._locked():
+            self._write(record)
+        return record
+
+    def update(self, agent_id: str, **changes: Unpack[RecordChanges]) -> Record | None:
+        """Change fields of a record.
+
+        Returns:
+            The new record; None when there is none of that id.
+
+        Raises:
+            OSError: It could not be written.
+        """
+        if not self._folder.is_dir():
+            return None
+        with self._locked():
+            record = self.get(agent_id)
+            if record is None:
+                return None
+            changed = replace(record, **changes)
+            if changed != record:
+                self._write(changed)
+            return changed
+
+    def remove(self, agent_id: str, *, pid: int | None = None) -> bool:
+        """Take a record away.
+
+        Args:
+            agent_id: Whose record.
+            pid: Only when the record is that of this process; None for whichever it is.
+
+        Returns:
+            Whether there was one.
+        """
+        if not self._folder.is_dir():
+            return False
+        with self._locked():
+            record = self.get(agent_id)
+            if record is None or (pid is not None and record.pid != pid):
+                return False
+            self._path(agent_id).unlink(missing_ok=True)
+            return True
+
+    def get(self, agent_id: str) -> Record | None:
+        """The record of that id, stale or not; None when there is none (or a broken one)."""
+        return _read(self._path(agent_id)) if _AGENT_ID.fullmatch(agent_id) else None
+
+    def scan(self) -> tuple[Sequence[Record], Sequence[Record]]:
+        """Read all records and change nothing.
+
+        Returns:
+            The live and the stale ones, each in order of type and port.
+        """
+        records = sorted(
+            self._read_all(), key=lambda record: (record.agent_type, record.port, record.agent_id)
+        )
+        live = [record for record in records if self._live(record)]
+        return live, [record for record in records if record not in live]
+
+    def list(self) -> Sequence[Record]:
+        """The live records in order of type and port; stale ones are taken away."""
+        live, stale = self.scan()
+        for record in stale:
+            self.discard(record)
+        return live
+
+    def discard(self, record: Record) -> None:
+        """Take a stale record away, unless it has been replaced since it was read."""
+        with contextlib.suppress(OSError), self._locked():
+            if self.get(record.agent_id) == record:
+                self._path(record.agent_id).unlink(missing_ok=True)
+                log.info("removed stale record", extra={"agent_id": record.agent_id, "agent_pid": record.pid})
+
+    def _path(self, agent_id: str) -> Path:
+        return self._folder / f"{agent_id}.json"
+
+    def _write(self, record: Record) -> None:
+        fields = asdict(record)
+        path = self._path(record.agent_id)
+        previous: object = None
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            previous = _load(path)
+        # Fields that another program keeps in this file survive our changes.
+        merged = {**previous, **fields} if isinstance(previous, dict) else fields
+        write_private(
+            path, (json.dumps(merged, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "replace")
+        )
+
+    def _read_all(self) -> Iterator[Record]:
+        try:
+            paths = sorted(self._folder.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            log.warning("registry cannot be read: %s", error)
+            return
+        for path in paths:
+            if path.suffix == ".json" and not path.name.startswith("."):
+                record = _read(path)
+                if record is not None:
+                    yield record
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        descriptor = os.open(
+            self._folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        )
+        try:
+            _wait_for_lock(descriptor)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def _wait_for_lock(descriptor: int) -> None:
+    """Take the lock; a process that was stopped while it held it must not stop us for ever.
+
+    Raises:
+        TimeoutError: It was not given back in time.
+    """
+    deadline = time.monotonic() + LOCK_TIMEOUT
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise TimeoutError("the registry is locked by another process") from None
+            time.sleep(LOCK_POLL)
+        else:
+            return
+
+
+def _load(path: Path) -> object:
+    """The JSON value in a file.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is none of a registry's files.
+        RecursionError: It is nested absurdly deep.
+    """
+    # A FIFO or a device put there must not block the reader.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:  # noqa: PTH123 - from a descriptor
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_RECORD_BYTES:
+            raise ValueError("no plain small file")
+        if status.st_uid not in (os.geteuid(), 0):
+            raise ValueError("belongs to another user")
+        value: object = json.loads(file.read(MAX_RECORD_BYTES))
+        return value
+
+
+def _read(path: Path) -> Record | None:
+    try:
+        value = _load(path)
+        if not isinstance(value, dict):
+            raise ValueError("no JSON object")
+        record = _record(value)
+        if f"{record.agent_id}.json" != path.name:
+            raise ValueError(f"is of agent {record.agent_id!r}")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        log.warning("skipped registry file %s: %s", path.name, error)
+        return None
+    return record
+
+
+def _record(fields: Mapping[str, object]) -> Record:
+    """Make a record of the fields of a file, ours or the original's.
+
+    Raises:
+        ValueError: A field that is needed is missing or of another form.
+    """
+    agent_id = _text(fields, "agent_id")
+    if not _AGENT_ID.fullmatch(agent_id):
+        raise ValueError("agent_id is missing or not valid")
+    port = _number(fields, "port", 65535)
+    endpoint = _text(fields, "endpoint") or f"http://127.0.0.1:{port}"
+    if not _ENDPOINT.fullmatch(endpoint):
+        raise ValueError("endpoint is no URL")
+    working_dir = _text(fields, "working_dir")
+    started = fields.get("pid_started", 0)
+    return Record(
+        agent_id=agent_id,
+        agent_type=_text(fields, "agent_type") or _type_of(agent_id),
+        port=port,
+        endpoint=endpoint.rstrip("/"),
+        pid=_number(fields, "pid", 2**31 - 1),
+        name=_text(fields, "name"),
+        pid_started=float(started)
+        if isinstance(started, int | float) and not isinstance(started, bool)
+        else 0.0,
+        status=_text(fields, "status") or "UNKNOWN",
+        working_dir=working_dir,
+        project=_text(fields, "project") or working_dir,
+        started_at=_text(fields, "started_at"),
+        command=_words(fields, "command"),
+        aliases=_words(fields, "aliases"),
+    )
+
+
+def _text(fields: Mapping[str, object], key: str) -> str:
+    """A field as one line without control characters; it ends up on people's terminals."""
+    value = fields.get(key)
+    return _CONTROL.sub("", value) if isinstance(value, str) else ""
+
+
+def _words(fields: Mapping[str, object], key: str) -> tuple[str, ...]:
+    values = fields.get(key)
+    return (
+        tuple(_CONTROL.sub("", word) for word in values if isinstance(word, str))
+        if isinstance(values, list)
+        else ()
+    )
+
+
+def _number(fields: Mapping[str, object], key: str, largest: int) -> int:
+    value = fields.get(key)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= largest:
+        raise ValueError(f"{key} is missing or not valid")
+    return value
+
+
+def _type_of(agent_id: str) -> str:
+    """The type in `synapse-{type}-{port}`."""
+    match = re.fullmatch(r"synapse-(.+)-\d+", agent_id)
+    return match[1] if match else agent_id

@@ -1,0 +1,292 @@
+"""What the actions do: one method `do_<id>` for each action of the table, and for what is clicked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from shutil import which
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from synapse_tui.errors import SynapseError
+from synapse_tui.model import AgentSpec, AgentState
+from synapse_tui.widgets.text import plural
+from synapse_tui.widgets.tiles import Layout, next_layout
+
+from .confirm import Confirm
+from .dialog import describe
+from .explain import explanation
+from .help import help_text
+from .interrupt import InterruptDialog
+from .launcher import Find, Launcher
+from .messages import MessageCommands
+from .new_agent import NewAgent
+from .palette import Palette, offers
+from .rename import Rename
+from .report import Report
+from .trust import TrustQuestion
+
+if TYPE_CHECKING:
+    from synapse_tui.app import SynapseApp
+    from synapse_tui.host import Host
+
+    from .main import MainScreen
+
+CONFIRM_SECONDS = 3.0
+"""How long a second press of F9 confirms."""
+
+
+class Commands(MessageCommands):
+    """Does what a person asks for; slow things run as workers, errors become notices.
+
+    Args:
+        app: Shows dialogs and notices.
+        host: Does the work.
+        main: The main screen.
+        leader: The leader key in the settings' words.
+    """
+
+    def __init__(self, app: SynapseApp, host: Host, main: MainScreen, leader: str) -> None:
+        super().__init__(app, host, main)
+        self.leader = leader
+        self.clock: Callable[[], float] = monotonic
+        self.find: Find = which
+        """Finds a command on PATH."""
+        self._interrupt_all_until = 0.0
+
+    def perform(self, action_id: str, agent_id: str = "", task_id: str = "") -> None:
+        """Do an action.
+
+        Args:
+            action_id: Its id.
+            agent_id: Agent it is about; empty for the one in focus.
+            task_id: Message it is about.
+        """
+        handler: Callable[[str, str], None] = getattr(self, f"do_{action_id}")
+        handler(agent_id or self.main.active, task_id)
+
+    # Agents
+
+    def do_next_agent(self, _agent_id: str, _task_id: str) -> None:
+        """Go to the next agent."""
+        self.main.step(1)
+
+    def do_previous_agent(self, _agent_id: str, _task_id: str) -> None:
+        """Go to the agent before."""
+        self.main.step(-1)
+
+    def do_go_to_agent(self, number: str, _task_id: str) -> None:
+        """Go to an agent by its number, given as text."""
+        place = int(number) - 1 if number.isdigit() else -1
+        if 0 <= place < len(self.main.agents):
+            self.main.go_to(self.main.agents[place].agent_id)
+        else:
+            self.app.notice(f"there is no agent {number}", "warning")
+
+    def do_next_waiting(self, _agent_id: str, _task_id: str) -> None:
+        """Go to the next agent that needs a person."""
+        agents = self.main.agents
+        start = next((i for i, agent in enumerate(agents) if agent.agent_id == self.main.active), 0)
+        for agent in (*agents[start + 1 :], *agents[:start]):
+            if agent.needs_attention:
+                self.main.go_to(agent.agent_id)
+                return
+        self.app.notice("no other agent needs you")
+
+    def do_new_agent(self, _agent_id: str, _task_id: str) -> None:
+        """Ask what to open."""
+        profiles = list(self.host.profiles.profiles.values())
+        self._ask(NewAgent(profiles, self.host.folder, self._open, find=self.find), self._opened)
+
+    async def _open(self, spec: AgentSpec) -> str:
+        columns, lines = self.main.deck.terminal_size()
+        session = await self.host.open(spec, columns=columns, lines=lines)
+        return session.agent_id
+
+    def _opened(self, agent_id: str) -> None:
+        self.main.go_to(agent_id)
+
+    async def open_all(self, specs: list[AgentSpec]) -> None:
+        """Open agents one after the other; one that cannot be opened is told and the others still open."""
+        reasons = []
+        for spec in specs:
+            try:
+                await self._open(spec)
+            except SynapseError as error:
+                reasons.append(describe(error))
+                self.app.notice_error(error)
+        self.main.show_reasons(reasons)
+
+    def do_close_agent(self, agent_id: str, _task_id: str) -> None:
+        """Close an agent; ask while it works or waits."""
+        agent = self.main.find(agent_id)
+        if agent is None:
+            return
+        if agent.state in (AgentState.PROCESSING, AgentState.WAITING) and agent.exit is None:
+            text = f"{agent.label}: {agent.state_text}\nClosing ends it; what it has not finished is lost."
+            self._ask(
+                Confirm(f"Close {agent.label}?", text, "Close it"),
+                lambda yes: self._close(agent_id) if yes else None,
+            )
+        else:
+            self._close(agent_id)
+
+    def _close(self, agent_id: str) -> None:
+        self.run(self.host.close(agent_id))
+
+    def do_restart_agent(self, agent_id: str, _task_id: str) -> None:
+        """Start an agent anew; ask while it lives."""
+        agent = self.main.find(agent_id)
+        if agent is None:
+            return
+        if agent.exit is None:
+            text = f"{agent.label}: {agent.state_text}\nRestarting ends it; it may lose its conversation."
+            question = Confirm(f"Restart {agent.label}?", text, "Restart it")
+            self._ask(question, lambda yes: self.run(self.host.restart(agent_id)) if yes else None)
+        else:
+            self.run(self.host.restart(agent_id))
+
+    def do_rename_agent(self, agent_id: str, _task_id: str) -> None:
+        """Ask for another name."""
+        session = self.host.agents.get(agent_id)
+        agent = self.main.find(agent_id)
+        if session is not None and agent is not None:
+            self._ask(Rename(agent.label, session.name, lambda name: self.host.rename(agent_id, name)))
+
+    def do_explain_state(self, agent_id: str, _task_id: str) -> None:
+        """Show why an agent is in its state."""
+        session = self.host.agents.get(agent_id)
+        agent = self.main.find(agent_id)
+        if session is not None and agent is not None:
+            self._ask(Report(f"{agent.label}: why {agent.mark().word}", explanation(session, self.clock())))
+
+    # Interrupts
+
+    def do_interrupt(self, agent_id: str, _task_id: str) -> None:
+        """Ask for an optional text, then interrupt."""
+        agent = self.main.find(agent_id)
+        if agent is None:
+            return
+        if agent.exit is not None:
+            self.app.notice(f"{agent.label} has ended", "warning")
+            return
+        self._ask(
+            InterruptDialog(agent.label, agent.state_text, lambda text: self.host.interrupt(agent_id, text))
+        )
+
+    def do_interrupt_all(self, _agent_id: str, _task_id: str) -> None:
+        """Interrupt all agents at the second press."""
+        count = sum(agent.exit is None for agent in self.main.agents)
+        now = self.clock()
+        if not count:
+            self.app.notice("no agent is running", "warning")
+        elif now < self._interrupt_all_until:
+            self._interrupt_all_until = 0.0
+            self.run(self.host.interrupt_all())
+            self.app.notice(f"interrupting {plural(count, 'agent')}", "warning")
+        else:
+            self._interrupt_all_until = now + CONFIRM_SECONDS
+            self.app.notice(f"press F9 again to interrupt {plural(count, 'agent')}", "warning")
+
+    # View
+
+    def do_sidebar(self, _agent_id: str, _task_id: str) -> None:
+        """Show the sidebar, go to it, hide it."""
+        self.main.toggle_sidebar()
+
+    def do_layout(self, _agent_id: str, _task_id: str) -> None:
+        """Take the next layout."""
+        self.set_layout(next_layout(self.main.deck.arrangement))
+
+    def set_layout(self, layout: Layout) -> None:
+        """Take a layout."""
+        self.main.deck.zoomed = False
+        self.main.deck.arrangement = layout
+        self.app.notice(f"layout: {layout}")
+
+    def do_zoom(self, agent_id: str, _task_id: str) -> None:
+        """Give the window to one agent, or back to all."""
+        self.main.go_to(agent_id)
+        self.main.deck.zoomed = not self.main.deck.zoomed
+
+    def do_main_pane(self, agent_id: str, _task_id: str) -> None:
+        """Make an agent's pane the large one."""
+        self.main.deck.main = agent_id
+        self.main.deck.zoomed = False
+        self.main.deck.arrangement = "main"
+
+    def do_scroll(self, agent_id: str, _task_id: str) -> None:
+        """Enter or leave the scroll mode of an agent's view."""
+        pane = self.main.deck.pane(agent_id)
+        if pane is not None:
+            self.main.go_to(agent_id)
+            self.app.toggle_scroll(pane.view)
+
+    def do_live(self, agent_id: str, _task_id: str) -> None:
+        """Return to the live screen."""
+        pane = self.main.deck.pane(agent_id)
+        if pane is not None:
+            self.app.leave_scroll(pane.view)
+
+    def do_theme(self, _agent_id: str, _task_id: str) -> None:
+        """Take the next colours."""
+        self.app.next_theme()
+
+    # Application
+
+    def do_leader(self, _agent_id: str, _task_id: str) -> None:
+        """The leader was clicked: show what may follow, or hide it."""
+        self.app.toggle_leader()
+
+    def do_help(self, _agent_id: str, _task_id: str) -> None:
+        """Show all keys."""
+        self._ask(Report("Help", partial(help_text, self.leader)))
+
+    def do_palette(self, _agent_id: str, _task_id: str) -> None:
+        """Open the palette."""
+        self._ask(Palette(list(offers(self))), lambda offer: offer.command())
+
+    def do_problems(self, _agent_id: str, _task_id: str) -> None:
+        """Show what is wrong with profile files."""
+        problems = self.host.profiles.problems
+        if not problems:
+            self.app.notice("all profiles are in order")
+            return
+        text = "\n\n".join(describe(problem) for problem in problems)
+        self._ask(Report("Profile problems", Content(text)))
+
+    def do_quit(self, _agent_id: str, _task_id: str) -> None:
+        """Ask, then stop all agents and leave."""
+        live = [agent for agent in self.main.agents if agent.exit is None]
+        if not live:
+            self.app.exit()
+            return
+        working = sum(agent.state in (AgentState.PROCESSING, AgentState.WAITING) for agent in live)
+        text = f"This stops {plural(len(live), 'agent')}: {', '.join(agent.label for agent in live)}."
+        text += (
+            f"\n{working} of them {'is' if working == 1 else 'are'} in the middle of something."
+            if working
+            else ""
+        )
+        yes = f"Stop {plural(len(live), 'agent')} and quit"
+        self._ask(Confirm("Quit synapse-tui?", text, yes), lambda sure: self.app.exit() if sure else None)
+
+    # Questions at the start
+
+    def ask_trust(self, then: Callable[[], None]) -> None:
+        """Ask about untrusted files of the project, then go on."""
+
+        def answered(trusted: bool | None) -> None:
+            if trusted:
+                self.app.trust_project()
+            then()
+
+        self.app.push_screen(TrustQuestion(self.host.profiles.untrusted), answered)
+
+    def launch(self) -> None:
+        """Ask which agents to open."""
+        profiles = self.host.profiles
+        launcher = Launcher(list(profiles.profiles.values()), problems=len(profiles.problems), find=self.find)
+        self._ask(launcher, lambda specs: self.run(self.open_all(specs)))

@@ -1,0 +1,180 @@
+"""The message composer: to whom, with what priority, any number of lines."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.message import Message
+from textual.widgets import Button, Input, OptionList, TextArea
+from textual.widgets.option_list import Option
+
+from synapse_tui.errors import InvalidValue
+from synapse_tui.model import INTERRUPT_PRIORITY
+
+from .dialog import Dialog, label
+from .priority import PriorityBar
+from .recipients import Recipient, matching
+
+Send = Callable[[str, str, int], Awaitable[str]]
+SHOWN = 6
+"""How many receivers are offered at once."""
+
+
+class MessageText(TextArea):
+    """Several lines; Enter sends, Shift+Enter, Alt+Enter and Ctrl+J begin a new line."""
+
+    class Submitted(Message):
+        """The message is to be sent."""
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key in ("enter", "ctrl+enter"):
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Submitted())
+        elif event.key in ("shift+enter", "alt+enter", "ctrl+j", "newline"):
+            event.stop()
+            event.prevent_default()
+            self.insert("\n")
+        else:
+            await super()._on_key(event)
+
+
+class AddressInput(Input):
+    """A receiver; the arrows choose from the list below, Tab and Enter take the choice."""
+
+    class Moved(Message):
+        """Another receiver of the list is to be marked."""
+
+        def __init__(self, by: int) -> None:
+            super().__init__()
+            self.by = by
+
+    class Taken(Message):
+        """The marked receiver is the one."""
+
+    async def _on_key(self, event: events.Key) -> None:
+        moves = {"up": -1, "down": 1}
+        if event.key in moves:
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Moved(moves[event.key]))
+        elif event.key in ("tab", "enter"):
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Taken())
+        else:
+            await super()._on_key(event)
+
+
+class Composer(Dialog[str]):
+    """Leaves with what became of the message when it was taken.
+
+    Args:
+        recipients: Who can be written to.
+        send: Sends (address, text, priority) and returns a few words about the result.
+        to: Address to begin with; empty asks for one.
+    """
+
+    TITLE_TEXT: ClassVar[str] = "Message"
+    SUBTITLE: ClassVar[str] = "Enter sends · Shift+Enter new line · Tab next field · Esc cancels"
+    AUTO_FOCUS = None
+
+    def __init__(self, recipients: Sequence[Recipient], send: Send, *, to: str = "") -> None:
+        super().__init__()
+        self._recipients = recipients
+        self._send = send
+        self._to = to
+
+    def body(self) -> ComposeResult:
+        """Receiver with completion, priority, text."""
+        yield label("To", "label -first")
+        yield AddressInput(self._to, id="to", placeholder="name, id or all", compact=True)
+        yield OptionList(id="recipients", compact=True)
+        yield PriorityBar(id="priority")
+        yield MessageText(
+            id="text", compact=True, show_line_numbers=False, tab_behavior="focus", placeholder="Message"
+        )
+
+    def buttons(self) -> ComposeResult:
+        """Send and cancel."""
+        yield Button("Send", id="send", variant="primary", compact=True)
+        yield Button("Cancel", id="cancel", compact=True)
+
+    def on_mount(self) -> None:
+        """Begin with the text when the receiver is known."""
+        self.query_one("#recipients", OptionList).can_focus = False
+        self._offer()
+        self.query_one("#text" if self._to else "#to").focus()
+
+    @on(Input.Changed, "#to")
+    def _address_changed(self) -> None:
+        self._offer()
+
+    def _offer(self) -> None:
+        view = self.query_one("#recipients", OptionList)
+        typing = self.query_one("#to", Input).has_focus or not self._to
+        rows = matching(self._recipients, self.query_one("#to", Input).value)
+        view.clear_options()
+        view.add_options([Option(recipient.row(), id=recipient.address) for recipient in rows])
+        view.styles.height = min(SHOWN, len(rows))
+        view.display = bool(rows) and typing
+        if rows:
+            view.highlighted = 0
+
+    @on(AddressInput.Moved)
+    def _moved(self, event: AddressInput.Moved) -> None:
+        view = self.query_one("#recipients", OptionList)
+        if view.option_count:
+            view.highlighted = ((view.highlighted or 0) + event.by) % view.option_count
+
+    @on(AddressInput.Taken)
+    def _taken(self) -> None:
+        option = self.query_one("#recipients", OptionList).highlighted_option
+        self._take(option.id if option is not None and option.id else self.query_one("#to", Input).value)
+
+    @on(OptionList.OptionSelected, "#recipients")
+    def _recipient_clicked(self, event: OptionList.OptionSelected) -> None:
+        self._take(event.option.id or "")
+
+    def _take(self, address: str) -> None:
+        if not address.strip():
+            self.show_error("write to whom it goes: a name, an id, or all")
+            return
+        self._to = address
+        self.query_one("#to", Input).value = address
+        self.query_one("#recipients").display = False
+        self.query_one("#text").focus()
+
+    @on(events.DescendantFocus, "#to")
+    def _address_focused(self) -> None:
+        self._to = ""
+        self._offer()
+
+    @on(MessageText.Submitted)
+    def _submitted(self) -> None:
+        self._try()
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        if event.button.id == "send":
+            self._try()
+        else:
+            self.dismiss(None)
+
+    def _try(self) -> None:
+        address = self.query_one("#to", Input).value.strip().removeprefix("@").removeprefix("＠")
+        text = self.query_one("#text", TextArea).text.strip()
+        priority = self.query_one(PriorityBar).value
+        if not address:
+            self.show_error("write to whom it goes: a name, an id, or all")
+            self.query_one("#to").focus()
+            return
+        if not text and priority != INTERRUPT_PRIORITY:
+            self.show_error(
+                InvalidValue("the message is empty", "only an interrupt (priority 5) needs no text")
+            )
+            return
+        self.attempt(lambda: self._send(address, text, priority))

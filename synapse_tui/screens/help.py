@@ -1,0 +1,90 @@
+"""Help: all keys from the table of actions, and how `@agent` works."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+from textual.content import Content
+
+from synapse_tui.actions import GROUPS, Action, in_group, key_label, leader_label
+from synapse_tui.model import AgentState
+from synapse_tui.widgets.marks import state_mark
+from synapse_tui.widgets.text import pad
+
+TITLE = 29
+WHAT = 27
+LEAST = 30
+"""Cells that an explanation needs beside what it explains."""
+
+MENTIONS = (
+    ("@gemini review this", "in an empty composer sends it to Gemini instead of the agent you type to"),
+    ("@alice …  @claude-8101 …", "by name, or by type and port where there are two of a kind"),
+    ("@all …", "to all other agents of this project"),
+    ("@gemini !5 stop that", "with a priority: 1 information … 5 interrupts"),
+    ("Tab", "completes the name; Enter sends; Esc gives what you typed to the agent after all"),
+    ("@README.md", "is no agent, so it reaches the agent key by key, as a mention of a file"),
+)
+MOUSE = (
+    ("click", "focuses a pane, opens a tab, presses what is underlined"),
+    ("middle click", "on a tab closes its agent"),
+    ("double click", "on a pane's title zooms it"),
+    ("wheel", "scrolls what the agent wrote; drag selects and copies"),
+)
+
+
+def help_text(leader: str, width: int) -> Content:
+    """The whole help.
+
+    Args:
+        leader: The leader in the settings' words.
+        width: Cells of a line.
+    """
+    label = key_label(leader)
+    parts: list[str | tuple[str, str]] = [
+        ("Every key goes to the agent in focus, except the function keys and ", "$ink"),
+        (label, "bold $hot"),
+        (f" (press it twice to send {label} itself).\n", "$ink"),
+    ]
+    for group in GROUPS:
+        parts.append((f"\n{group}\n", "bold $hot"))
+        for action in in_group(group):
+            parts += _action_row(action, label, width)
+    parts.append(("\nMessages to other agents\n", "bold $hot"))
+    parts += _pairs(MENTIONS, width)
+    parts.append(("\nMouse\n", "bold $hot"))
+    parts += _pairs(MOUSE, width)
+    parts.append(("\nMarks\n", "bold $hot"))
+    for state in AgentState:
+        mark = state_mark(state)
+        parts += [(f"  {mark.glyph} ", f"bold ${mark.colour}"), (pad(mark.word, 12), "$ink")]
+    unseen = state_mark(AgentState.READY, unseen=True)
+    parts += [
+        (f"  {unseen.glyph} ", f"bold ${unseen.colour}"),
+        ("finished while you looked elsewhere", "$ink"),
+    ]
+    return Content.assemble(*parts).rstrip()
+
+
+def _action_row(action: Action, leader: str, width: int) -> list[tuple[str, str]]:
+    after = f"{leader} {leader_label(action)}" if action.leader else ""
+    head = [
+        (f"  {pad(key_label(action.key) if action.key else '', 4)}", "bold $hot"),
+        (pad(after, 8), "$ink"),
+        (pad(action.title, TITLE), "$ink"),
+    ]
+    return [*head, (_hanging(action.help, 14 + TITLE, width), "$ink-muted")]
+
+
+def _pairs(rows: tuple[tuple[str, str], ...], width: int) -> list[tuple[str, str]]:
+    parts = []
+    for what, means in rows:
+        parts += [(f"  {pad(what, WHAT)}", "$ink"), (_hanging(means, 2 + WHAT, width), "$ink-muted")]
+    return parts
+
+
+def _hanging(text: str, indent: int, width: int) -> str:
+    """The text in lines that begin below one another; on lines of its own where there is little room."""
+    if width - indent < LEAST:
+        lines = wrap(text, max(LEAST, width - 6))
+        return "".join(f"\n      {line}" for line in lines) + "\n"
+    return f"\n{' ' * indent}".join(wrap(text, width - indent)) + "\n"

@@ -1,0 +1,67 @@
+"""Interrupts one agent, with a message for it if the person likes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.widgets import Button
+
+from .composer import MessageText
+from .dialog import Dialog, label
+
+
+class InterruptDialog(Dialog[bool]):
+    """Leaves with True when the interrupt was sent.
+
+    Args:
+        agent: What the agent is called.
+        state: What it does at present.
+        interrupt: Stops the turn and delivers the text.
+    """
+
+    BOX_CLASSES: ClassVar[str] = "-danger"
+    SUBTITLE: ClassVar[str] = "Enter interrupts · Shift+Enter new line · Esc cancels"
+
+    def __init__(self, agent: str, state: str, interrupt: Callable[[str], Awaitable[None]]) -> None:
+        super().__init__()
+        self._agent = agent
+        self._state = state
+        self._interrupt = interrupt
+
+    def title_text(self) -> str:
+        """The title in the frame."""
+        return f"Interrupt {self._agent}"
+
+    def body(self) -> ComposeResult:
+        """What it does now, and the text."""
+        yield label(f"Now: {self._state}\nThe turn is stopped; the agent lives on.", "text")
+        yield label("Then tell it (optional)")
+        yield MessageText(id="text", compact=True, show_line_numbers=False, tab_behavior="focus")
+
+    def buttons(self) -> ComposeResult:
+        """Interrupt and cancel."""
+        yield Button("Interrupt", id="interrupt", variant="error", compact=True)
+        yield Button("Cancel", id="cancel", compact=True)
+
+    @on(MessageText.Submitted)
+    def _submitted(self) -> None:
+        self._try()
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        if event.button.id == "interrupt":
+            self._try()
+        else:
+            self.dismiss(None)
+
+    def _try(self) -> None:
+        text = self.query_one(MessageText).text.strip()
+
+        async def work() -> bool:
+            await self._interrupt(text)
+            return True
+
+        self.attempt(work)

@@ -1,0 +1,397 @@
+"""The main screen: tabs, panes, sidebar, status bar; it tells what the person asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.reactive import var
+from textual.screen import Screen
+from textual.timer import Timer
+from textual.widget import Widget
+
+from synapse_tui.actions import key_label
+from synapse_tui.model import AgentState
+from synapse_tui.widgets.deck import TITLE_ROWS, Deck
+from synapse_tui.widgets.pane import Pane
+from synapse_tui.widgets.pane_title import Delivery
+from synapse_tui.widgets.resizer import SETTLE_TIME
+from synapse_tui.widgets.segment_bar import SegmentBar
+from synapse_tui.widgets.sidebar import Sidebar
+from synapse_tui.widgets.status_bar import StatusBar
+from synapse_tui.widgets.sturdy import Sturdy
+from synapse_tui.widgets.tab_bar import TabBar
+from synapse_tui.widgets.text import one_line, plural
+from synapse_tui.widgets.tiles import as_layout
+from synapse_tui.widgets.too_small import TooSmall, is_too_small
+from synapse_tui.widgets.views import AgentView, view_agents
+from synapse_tui.widgets.which_key import WhichKey
+
+if TYPE_CHECKING:
+    from synapse_tui.agents.session import AgentSession
+    from synapse_tui.host import Host
+
+SIDEBAR_BESIDE = 120
+"""Width of the terminal from which the sidebar stands beside the panes; below it lies over them."""
+
+SETTLE_SECONDS = 2 * SETTLE_TIME
+"""Time after a change of the deck in which no view that was shown gives its session another size."""
+
+TITLE_SECONDS = 0.25
+"""Least time between two looks at the agents' titles."""
+
+ViewFactory = Callable[["AgentSession"], Widget]
+
+
+class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
+    """Keeps the widgets in step with the host's agents and tasks.
+
+    Args:
+        host: Whose agents are shown.
+        make_view: Makes the terminal widget of a session.
+        layout: How the panes are arranged at the start.
+        leader: The leader key in the settings' words.
+        sidebar: Whether the sidebar is open at the start.
+    """
+
+    AUTO_FOCUS: ClassVar[str | None] = ""
+    ALLOW_SELECT: ClassVar[bool] = False
+
+    @dataclass
+    class Asked(Message):
+        """The person asked by the mouse for an action, or for something about a pane or a message."""
+
+        action_id: str
+        agent_id: str = ""
+        task_id: str = ""
+
+    class Resumed(Message):
+        """Keys can be taken again: no dialog is open any more, or the agent in focus has its pane."""
+
+    active: var[str] = var("", init=False)
+    """Agent that the keys go to; stays while the sidebar or a dialog has the focus."""
+
+    def __init__(
+        self, host: Host, *, make_view: ViewFactory, layout: str, leader: str, sidebar: bool
+    ) -> None:
+        super().__init__()
+        self._host = host
+        self._make_view = make_view
+        self._rang: frozenset[str] = frozenset()
+        self._settling: Timer | None = None
+        self._showing: Timer | None = None
+        self._seen_ends: set[str] = set()
+        """Agents that have ended and were looked at since."""
+        self._empty_hint = ""
+        self.agents: list[AgentView] = []
+        self.tab_bar = TabBar()
+        self.deck = Deck()
+        self.deck.set_reactive(Deck.arrangement, as_layout(layout))
+        self.sidebar = Sidebar()
+        self.which_key = WhichKey()
+        self.status_bar = StatusBar()
+        self.status_bar.set_reactive(StatusBar.leader, leader)
+        self.set_class(sidebar, "-sidebar")
+
+    def compose(self) -> ComposeResult:
+        """The bars, the panes between them, and what may lie over them."""
+        yield self.tab_bar
+        with Horizontal(id="middle"):
+            yield self.deck
+            yield self.sidebar
+        yield self.status_bar
+        yield self.which_key
+        yield TooSmall()
+
+    def on_mount(self) -> None:
+        """Name the project."""
+        self.tab_bar.project = one_line(self._host.project.name)
+        self._empty_hint = f"{key_label(self.status_bar.leader)} n opens one"
+        self.deck.empty = f"no agents here yet: {self._empty_hint}"
+
+    def on_screen_resume(self) -> None:
+        """Tell it: keys may wait."""
+        self.settle()
+        self.post_message(self.Resumed())
+
+    def show_reasons(self, reasons: Sequence[str]) -> None:
+        """Keep in the empty deck why no agent could be opened."""
+        if reasons:
+            self.deck.empty = "\n\n".join((*reasons, self._empty_hint))
+        else:
+            self.deck.empty = f"no agents here yet: {self._empty_hint}"
+
+    # What the host tells
+
+    async def add_agent(self, session: AgentSession) -> None:
+        """Add a pane for an agent and go to it when none is in focus."""
+        if self.deck.pane(session.agent_id) is None:
+            await self.deck.mount(Pane(session.agent_id, self._make_view(session)))
+        self.show_agents()
+        if not self.active:
+            self.go_to(session.agent_id)
+        self.deck.update_shown()
+        self.settle()
+        self.post_message(self.Resumed())
+
+    async def remove_agent(self, agent_id: str) -> None:
+        """Take an agent's pane away; the one beside it gets the focus."""
+        ids = [agent.agent_id for agent in self.agents]
+        place = ids.index(agent_id) if agent_id in ids else 0
+        pane = self.deck.pane(agent_id)
+        if pane is not None:
+            await pane.remove()
+        self.show_agents()
+        if self.active == agent_id:
+            self.active = ""
+            if self.agents:
+                self.go_to(self.agents[min(place, len(self.agents) - 1)].agent_id)
+        self.deck.update_shown()
+
+    def show_agents(self) -> None:
+        """Take new pictures of all agents and pass them on."""
+        sessions = list(self._host.agents.values())
+        ended = {session.agent_id for session in sessions if session.exit is not None}
+        looked_at = {self.active} if self.app.app_focus else set()
+        self._seen_ends = (self._seen_ends & ended) | (looked_at & ended)
+        self.agents = view_agents(sessions, rang=self._rang, seen_ends=self._seen_ends)
+        self.tab_bar.agents = self.agents
+        self.sidebar.agents = self.agents
+        for agent in self.agents:
+            pane = self.deck.pane(agent.agent_id)
+            if pane is not None:
+                pane.agent = agent
+        self.settle()  # an agent that has ended has another widget for the keys
+        self.status_bar.count = _attention([a for a in self.agents if a.agent_id != self.active])
+
+    def show_agents_soon(self) -> None:
+        """The same within a moment, for what changes often: agents turn spinners in their titles."""
+        if self._showing is None:
+            self._showing = self.set_timer(TITLE_SECONDS, self._show_agents_now)
+
+    def _show_agents_now(self) -> None:
+        self._showing = None
+        self.show_agents()
+
+    def show_tasks(self) -> None:
+        """Pass the messages on."""
+        self.sidebar.tasks = tuple(self._host.tasks)
+
+    def show_peers(self) -> None:
+        """Pass the agents of other processes on."""
+        own = set(self._host.agents)
+        self.sidebar.peers = [address for address in self._host.addresses() if address.agent_id not in own]
+
+    def show_delivery(self, agent_id: str, delivery: Delivery) -> None:
+        """Show in a pane's title what became of a message sent from there."""
+        pane = self.deck.pane(agent_id)
+        if pane is not None:
+            pane.delivery = delivery
+
+    def ring(self, agent_id: str) -> None:
+        """Mark an agent whose bell rang, unless it is looked at."""
+        if agent_id != self.active or not self.app.app_focus:
+            self._rang |= {agent_id}
+            self.show_agents()
+
+    # Focus
+
+    @property
+    def active_agent(self) -> AgentView | None:
+        """Picture of the agent in focus, or None."""
+        return self.find(self.active)
+
+    def find(self, agent_id: str) -> AgentView | None:
+        """Picture of an agent, or None."""
+        return next((agent for agent in self.agents if agent.agent_id == agent_id), None)
+
+    @property
+    def active_pane(self) -> Pane | None:
+        """Pane of the agent in focus, or None."""
+        return self.deck.pane(self.active)
+
+    @property
+    def expects_pane(self) -> bool:
+        """Whether the agent in focus is there and its pane not yet."""
+        return self.active in self._host.agents and self.active_pane is None
+
+    def go_to(self, agent_id: str) -> None:
+        """Give the keys to an agent."""
+        self.active = agent_id
+        pane = self.deck.pane(agent_id)
+        if pane is not None:
+            pane.take_focus()
+
+    def settle(self) -> None:
+        """Give the focus to the agent in focus, unless the sidebar has it.
+
+        Anything may call it at any time: a widget that is hidden or removed, or a late event, must never
+        leave the keys with another agent than the marked one.
+        """
+        if not self.app.app_focus or self.has_class("-too-small"):
+            return
+        if self.focused is None or self._pane_of(self.focused) is not None:
+            pane = self.active_pane
+            if pane is not None:
+                pane.take_focus()
+            else:
+                super().set_focus(None)
+
+    def set_focus(
+        self, widget: Widget | None, scroll_visible: bool = True, from_app_focus: bool = False
+    ) -> None:
+        """Give a widget the focus; the agent in focus is at once the one whose pane it stands in."""
+        pane = self._pane_of(widget)
+        if pane is not None:
+            if from_app_focus:  # Textual's memory is older than ours
+                pane = self.active_pane or pane
+            elif pane.agent_id in self._host.agents:
+                self.active = pane.agent_id
+            widget = pane.target
+        super().set_focus(widget, scroll_visible, from_app_focus)
+
+    def _reset_focus(self, widget: Widget, avoiding: list[Widget] | None = None) -> None:
+        """Textual would choose any widget when one is hidden or removed, and it may tell so late."""
+        if self.focused is not widget:
+            return
+        pane = self.active_pane
+        too_small = self.has_class("-too-small")
+        if pane is None or too_small or pane.target in (avoiding or ()) or not pane.is_attached:
+            super().set_focus(None)
+        else:
+            pane.take_focus()
+
+    @staticmethod
+    def _pane_of(widget: Widget | None) -> Pane | None:
+        if widget is None:
+            return None
+        return next((node for node in widget.ancestors_with_self if isinstance(node, Pane)), None)
+
+    def step(self, by: int) -> None:
+        """Go so many agents on; past the end begins anew."""
+        if self.agents:
+            ids = [agent.agent_id for agent in self.agents]
+            place = ids.index(self.active) if self.active in ids else -by
+            self.go_to(ids[(place + by) % len(ids)])
+
+    def watch_active(self, active: str) -> None:
+        """Mark tab and pane; the view itself tells its session who is looked at."""
+        self._rang -= {active}
+        self.deck.active = active
+        self.tab_bar.active = active
+        self.sidebar.active = active
+        self.show_agents()
+
+    def on_descendant_focus(self) -> None:
+        """The view has told its session by now that it is looked at."""
+        self.show_agents()
+
+    # Sidebar and size
+
+    def toggle_sidebar(self) -> None:
+        """Show the sidebar, then go to it, then hide it."""
+        if not self.has_class("-sidebar"):
+            self.add_class("-sidebar")
+            self.sidebar.enter()
+        elif not self.sidebar.has_focus_within:
+            self.sidebar.enter()
+        else:
+            self.remove_class("-sidebar")
+            self.back_to_pane()
+
+    def back_to_pane(self) -> None:
+        """Give the keys back to the agent in focus."""
+        pane = self.active_pane
+        if pane is not None:
+            pane.take_focus()
+
+    def on_sidebar_left(self) -> None:
+        """Back to the pane; a sidebar that lies over the panes goes away."""
+        if self.has_class("-overlay"):
+            self.remove_class("-sidebar")
+        self.back_to_pane()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Decide what fits."""
+        self.set_class(event.size.width < SIDEBAR_BESIDE, "-overlay")
+        was_small = self.has_class("-too-small")
+        self.set_class(is_too_small(event.size.width, event.size.height), "-too-small")
+        if was_small and not self.has_class("-too-small"):
+            self.call_after_refresh(self.back_to_pane)
+
+    def on_deck_rearranged(self) -> None:
+        """Give panes that are not shown the size that they will have, once the views have settled."""
+        if self._settling is None:
+            self._settling = self.set_timer(SETTLE_SECONDS, self._resize_hidden)
+        else:
+            self._settling.reset()
+
+    def _resize_hidden(self) -> None:
+        self._settling = None
+        alone = self.deck.arrangement == "tabs"
+        width, height = self.deck.size
+        if not alone or self.has_class("-too-small") or width < 2 or height < 2 + TITLE_ROWS:
+            return
+        for pane in self.deck.panes:
+            session = self._host.agents.get(pane.agent_id)
+            terminal = session.terminal if session is not None and session.exit is None else None
+            if session is None or terminal is None or pane.display:
+                continue
+            if (terminal.columns, terminal.lines) != (width, height - TITLE_ROWS):
+                session.resize(width, height - TITLE_ROWS)
+
+    # What the person asks for
+
+    @on(SegmentBar.Pressed)
+    def _bar_pressed(self, event: SegmentBar.Pressed) -> None:
+        event.stop()
+        if event.bar is self.tab_bar:
+            self._tab_pressed(event)
+        elif event.target != "notice":
+            self.post_message(self.Asked(event.target))
+
+    def _tab_pressed(self, event: SegmentBar.Pressed) -> None:
+        action = {"new": "new_agent", "previous": "previous_agent", "next": "next_agent"}.get(event.target)
+        if action is not None:
+            self.post_message(self.Asked(action))
+        elif event.button == 2:
+            self.post_message(self.Asked("close_agent", event.target))
+        else:
+            self.go_to(event.target)
+
+    def on_which_key_chosen(self, event: WhichKey.Chosen) -> None:
+        """An entry of the leader's panel was clicked."""
+        self.post_message(self.Asked(event.action_id))
+
+    def on_pane_asked(self, event: Pane.Asked) -> None:
+        """Something was clicked in a pane's frame."""
+        names = {"close": "close_agent", "restart": "restart_agent", "why": "explain_state", "live": "live"}
+        self.post_message(self.Asked(names.get(event.command, event.command), event.agent_id, event.task_id))
+
+    def on_sidebar_agent_chosen(self, event: Sidebar.AgentChosen) -> None:
+        """Go to the agent."""
+        self.go_to(event.agent_id)
+        if self.has_class("-overlay"):
+            self.remove_class("-sidebar")
+
+    def on_sidebar_peer_chosen(self, event: Sidebar.PeerChosen) -> None:
+        """Write to the peer."""
+        self.post_message(self.Asked("compose", event.address))
+
+    def on_sidebar_message_chosen(self, event: Sidebar.MessageChosen) -> None:
+        """Show, cancel or send now."""
+        self.post_message(self.Asked(event.command, task_id=event.task_id))
+
+
+def _attention(others: Sequence[AgentView]) -> str:
+    """How many agents need a person, and how many have finished unseen."""
+    done = sum(agent.needs_attention and agent.state is AgentState.READY for agent in others)
+    waiting = sum(agent.needs_attention for agent in others) - done
+    parts = [f"{plural(waiting, 'agent')} need{'s' if waiting == 1 else ''} you"] if waiting else []
+    parts += [f"{done} done"] if done else []
+    return " · ".join(parts)

@@ -1,0 +1,110 @@
+"""One message whole: the text, how its delivery stands, what was answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Button, Static
+
+from synapse_tui.model import DeliveryState, Task
+from synapse_tui.widgets.marks import delivery_mark
+from synapse_tui.widgets.rows import party
+from synapse_tui.widgets.text import printable
+
+from .dialog import Dialog
+
+Choice = Literal["cancel", "send_now", "again"]
+
+_WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
+
+
+class MessageDetail(Dialog[Choice]):
+    """Shows a message; leaves with what is to be done with it.
+
+    Args:
+        task: The message.
+        labels: What agents are called, by id.
+    """
+
+    BOX_CLASSES: ClassVar[str] = "-wide"
+    SUBTITLE: ClassVar[str] = "↑↓ scroll · Esc closes"
+    AUTO_FOCUS = ".body"
+    BINDINGS: ClassVar = [
+        Binding("c", "choose('cancel')", show=False),
+        Binding("s", "choose('send_now')", show=False),
+        Binding("a", "choose('again')", show=False),
+    ]
+
+    def __init__(self, task: Task, labels: Mapping[str, str]) -> None:
+        super().__init__()
+        self.message = task
+        self._labels = labels
+
+    def title_text(self) -> str:
+        """The title in the frame."""
+        task = self.message
+        return f"{party(task.sender.sender_id, self._labels)} → {party(task.target, self._labels)}"
+
+    def body(self) -> ComposeResult:
+        """The facts, the text, the answers."""
+        with VerticalScroll(classes="body"):
+            yield Static(detail_text(self.message), id="detail", markup=False)
+
+    def buttons(self) -> ComposeResult:
+        """What can be done in the present state."""
+        for choice, text in self._choices().items():
+            yield Button(text, id=choice, compact=True)
+        yield Button("Close", id="close", compact=True)
+
+    def _choices(self) -> dict[str, str]:
+        task = self.message
+        choices = {}
+        if task.delivery in _WAITING and not task.state.final:
+            choices["send_now"] = "Send now (s)"
+        if not task.state.final:
+            choices["cancel"] = "Cancel message (c)"
+        else:
+            choices["again"] = "Send again (a)"
+        return choices
+
+    def update(self, task: Task) -> None:
+        """Show a newer snapshot of the message."""
+        before = self._choices()
+        self.message = task
+        self.query_one("#detail", Static).update(detail_text(task))
+        if self._choices() != before:
+            self.refresh(recompose=True)
+
+    def action_choose(self, choice: Choice) -> None:
+        """Leave with the choice, where it is one."""
+        if choice in self._choices():
+            self.dismiss(choice)
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        choice = event.button.id
+        self.dismiss(choice if choice in self._choices() else None)  # type: ignore[arg-type]
+
+
+def detail_text(task: Task) -> Content:
+    """A message with everything that is known about it."""
+    mark = delivery_mark(task)
+    proved = "" if task.sender.verified else "  (not proved)"
+    parts: list[tuple[str, str]] = [
+        (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),
+        (f"  {printable(task.reason)}\n" if task.reason else "\n", f"${mark.colour}"),
+        (f"priority {task.priority} · task {task.short_id} · {task.state} · ", "$ink-muted"),
+        (f"{task.created_at.astimezone():%H:%M:%S}", "$ink-muted"),
+        (f"\nfrom {printable(task.sender.sender_id)}{proved} to {task.target}\n\n", "$ink-muted"),
+        (printable(task.text), "$ink"),
+    ]
+    for artifact in task.artifacts:
+        head = "\n\n↳ answer (rows are missing)\n" if artifact.truncated else "\n\n↳ answer\n"
+        parts += [(head, "bold $hot"), (printable(artifact.text), "$ink")]
+    return Content.assemble(*parts)

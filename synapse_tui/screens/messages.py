@@ -1,0 +1,173 @@
+"""What can be done with messages: write, look at, cancel, send now, send again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from textual.screen import Screen
+
+from synapse_tui.errors import SynapseError
+from synapse_tui.model import USER, Task
+from synapse_tui.widgets.marks import Mark
+from synapse_tui.widgets.pane_title import Delivery
+from synapse_tui.widgets.text import plural
+
+from .composer import Composer
+from .message_detail import MessageDetail
+from .recipients import Recipient, recipients
+
+if TYPE_CHECKING:
+    from synapse_tui.app import SynapseApp
+    from synapse_tui.host import Host, Receipt
+
+    from .main import MainScreen
+
+log = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
+
+FAILED = Mark("✗", "state-error", "failed")
+SENDING = Mark("○", "state-unknown", "sending")
+SENT = Mark("→", "state-working", "sent")
+
+
+class MessageCommands:
+    """The part of the commands that is about messages.
+
+    Args:
+        app: Shows dialogs and notices.
+        host: Does the work.
+        main: The main screen.
+    """
+
+    def __init__(self, app: SynapseApp, host: Host, main: MainScreen) -> None:
+        self.app = app
+        self.host = host
+        self.main = main
+
+    def run(self, work: Awaitable[object]) -> None:
+        """Do something slow; what goes wrong becomes a notice."""
+        self.app.run_worker(self._guard(work), exit_on_error=False, group="commands")
+
+    async def _guard(self, work: Awaitable[object]) -> None:
+        try:
+            await work
+        except SynapseError as error:
+            self.app.notice_error(error)
+        except Exception as error:
+            log.exception("command failed")
+            self.app.notice_error(error)
+
+    def _ask(self, screen: Screen[Answer], then: Callable[[Answer], object] | None = None) -> None:
+        """Show a dialog; go on with its result when it has one."""
+
+        def answered(result: Answer | None) -> None:
+            if result is not None and then is not None:
+                then(result)
+
+        self.app.let_go()
+        self.app.push_screen(screen, answered)
+
+    def recipients(self) -> list[Recipient]:
+        """Everyone a message can go to."""
+        return recipients(self.host.addresses(), {agent.agent_id: agent for agent in self.main.agents})
+
+    def do_compose(self, address: str, _task_id: str) -> None:
+        """Open the composer; with a receiver when one was chosen."""
+        to = "" if address == self.main.active else address
+        self._ask(Composer(self.recipients(), self._send, to=to), self.app.notice)
+
+    async def _send(self, address: str, text: str, priority: int) -> str:
+        receipts = await self.host.send(address, text, priority=priority)
+        refused = [receipt.error for receipt in receipts if receipt.error is not None]
+        if refused and len(refused) == len(receipts):
+            raise refused[0]
+        return f"→ {self.summary(receipts)}"
+
+    def send_mention(self, agent_id: str, address: str, text: str, priority: int) -> None:
+        """Send what was typed as `@address text` in an agent's pane; its title shows what became of it."""
+        self.main.show_delivery(agent_id, Delivery(SENDING, f"{self.label(address)}: sending"))
+        self.app.run_worker(
+            self._send_mention(agent_id, address, text, priority), exit_on_error=False, group="mentions"
+        )
+
+    async def _send_mention(self, agent_id: str, address: str, text: str, priority: int) -> None:
+        try:
+            receipts = await self.host.send(address, text, sender=agent_id, priority=priority)
+        except SynapseError as error:
+            self.main.show_delivery(agent_id, Delivery(FAILED, f"{self.label(address)}: {error.message}"))
+            self.app.notice_error(error)
+        except Exception as error:
+            log.exception("mention failed")
+            self.main.show_delivery(agent_id, Delivery(FAILED, f"{self.label(address)}: not sent"))
+            self.app.notice_error(error)
+        else:
+            self.app.follow(agent_id, receipts, self.summary(receipts))
+
+    def summary(self, receipts: Sequence[Receipt]) -> str:
+        """What became of handing a message over, in a few words."""
+        if len(receipts) == 1:
+            only = receipts[0]
+            # What becomes of it in another process is not told here, so no state is shown that would stay.
+            here = only.error is not None or only.target in self.host.agents
+            return f"{self.label(only.target)}: {only.status if here else SENT.word}"
+        taken = sum(receipt.error is None for receipt in receipts)
+        failed = f", {len(receipts) - taken} failed" if taken < len(receipts) else ""
+        return f"sent to {plural(taken, 'agent')}{failed}"
+
+    def label(self, agent_id: str) -> str:
+        """What an agent is called."""
+        agent = self.main.find(agent_id)
+        return agent.label if agent is not None else agent_id
+
+    def labels(self) -> dict[str, str]:
+        """What the agents here are called, by id."""
+        return {agent.agent_id: agent.label for agent in self.main.agents}
+
+    # Single messages
+
+    def find_task(self, task_id: str) -> Task | None:
+        """The newest snapshot of a message, or None."""
+        return next((task for task in reversed(self.host.tasks) if task.id == task_id), None)
+
+    def do_show(self, _agent_id: str, task_id: str) -> None:
+        """Show a message whole."""
+        task = self.find_task(task_id)
+        if task is None:
+            self.app.notice("that message is no longer kept", "warning")
+            return
+        self._ask(MessageDetail(task, self.labels()), lambda choice: self._chosen(choice, task_id))
+
+    def _chosen(self, choice: str, task_id: str) -> None:
+        {"cancel": self.do_cancel, "send_now": self.do_send_now, "again": self.do_again}[choice]("", task_id)
+
+    def do_cancel(self, _agent_id: str, task_id: str) -> None:
+        """Take a message back."""
+        task = self.find_task(task_id)
+        if task is None or task.state.final:
+            self.app.notice("that message has ended already", "warning")
+            return
+        self.run(self.host.cancel_task(task.target, task.id))
+
+    def do_send_now(self, _agent_id: str, task_id: str) -> None:
+        """Put a waiting message before all others, released from a hold by a person."""
+        task = self.find_task(task_id)
+        session = self.host.agents.get(task.target) if task is not None else None
+        if task is None or session is None or task.id not in session.outbox:
+            self.app.notice("that message does not wait any more", "warning")
+            return
+        session.outbox.send_now(task.id)
+        self.app.notice(f"to {self.label(task.target)} as soon as it is safe")
+
+    def do_again(self, _agent_id: str, task_id: str) -> None:
+        """Send the same text once more."""
+        task = self.find_task(task_id)
+        if task is not None:
+            sender = "" if task.sender.sender_id == USER.sender_id else task.sender.sender_id
+            self.run(self._again(task, sender if sender in self.host.agents else ""))
+
+    async def _again(self, task: Task, sender: str) -> None:
+        receipts = await self.host.send(task.target, task.text, sender=sender, priority=task.priority)
+        self.app.notice(f"→ {self.summary(receipts)}")

@@ -1,0 +1,64 @@
+"""Asks for another name of an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.widgets import Button, Input
+
+from .dialog import Dialog, label
+
+
+class Rename(Dialog[str]):
+    """Leaves when the name was taken; an empty name takes the old one away.
+
+    Args:
+        agent: What the agent is called now.
+        name: Its present name; may be empty.
+        rename: Does it; raises a `SynapseError` when the name cannot be.
+    """
+
+    SUBTITLE: ClassVar[str] = "Enter renames · Esc cancels"
+
+    def __init__(self, agent: str, name: str, rename: Callable[[str], None]) -> None:
+        super().__init__()
+        self._agent = agent
+        self._name_before = name
+        self._rename = rename
+
+    def title_text(self) -> str:
+        """The title in the frame."""
+        return f"Rename {self._agent}"
+
+    def body(self) -> ComposeResult:
+        """The name."""
+        yield label("Name, by which @name addresses it; empty for none")
+        yield Input(self._name_before, id="name", max_length=32, compact=True)
+
+    def buttons(self) -> ComposeResult:
+        """Rename and cancel."""
+        yield Button("Rename", id="rename", variant="primary", compact=True)
+        yield Button("Cancel", id="cancel", compact=True)
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        self._try()
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        if event.button.id == "rename":
+            self._try()
+        else:
+            self.dismiss(None)
+
+    def _try(self) -> None:
+        name = self.query_one(Input).value.strip().removeprefix("@")
+
+        async def work() -> str:
+            self._rename(name)
+            return name
+
+        self.attempt(work)

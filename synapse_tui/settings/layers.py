@@ -1,0 +1,134 @@
+"""Layers of settings: default < user < project < project, local < environment; each value has an origin."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from synapse_tui.errors import ConfigError
+from synapse_tui.paths import UserPaths
+
+from .schema import SCHEMA, Setting, nearest_key
+
+Trusted = Callable[[Path, bytes], bool]
+"""Tells whether the user has trusted this content of a project's file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings that hold, and what was wrong with the files they came from.
+
+    Attributes:
+        values: A value for every key of the schema.
+        origins: For every key where its value came from: `default`, a file's path or `environment`.
+        problems: What could not be used, each a sentence with file and key.
+        untrusted: Files of the project that were left out because the user has not trusted them.
+    """
+
+    values: Mapping[str, object]
+    origins: Mapping[str, str]
+    problems: tuple[ConfigError, ...] = ()
+    untrusted: tuple[Path, ...] = ()
+
+    def text(self, key: str) -> str:
+        """A text or choice."""
+        return str(self.values[key])
+
+    def flag(self, key: str) -> bool:
+        """A boolean."""
+        return bool(self.values[key])
+
+    def number(self, key: str) -> int:
+        """A whole number."""
+        return int(str(self.values[key]))
+
+    def words(self, key: str) -> list[str]:
+        """A list of texts."""
+        value = self.values[key]
+        return [str(item) for item in value] if isinstance(value, list) else []
+
+
+def load_settings(
+    project: Path, *, paths: UserPaths, environ: Mapping[str, str], trusted: Trusted
+) -> Settings:
+    """Read all layers; a broken file is reported and the others still count.
+
+    Args:
+        project: Folder of the project.
+        paths: Folders of the user.
+        environ: The environment; only variables of the schema's `env.` keys are read.
+        trusted: Asked for every file of the project.
+    """
+    values: dict[str, object] = {key: setting.default for key, setting in SCHEMA.items()}
+    origins = dict.fromkeys(SCHEMA, "default")
+    problems: list[ConfigError] = []
+    untrusted: list[Path] = []
+    folder = project / ".synapse"
+    files = [(paths.synapse / "settings.json", True)]
+    if folder != paths.synapse:  # in the home folder they are the same, and no project's
+        files += [(folder / "settings.json", False), (folder / "settings.local.json", False)]
+    for path, own in files:
+        data = _read(path, problems)
+        if data is None:
+            continue
+        if not own and not trusted(path, data):
+            untrusted.append(path)
+            continue
+        for setting, value in _entries(path, data, own=own, problems=problems):
+            values[setting.key], origins[setting.key] = value, str(path)
+    for key, setting in SCHEMA.items():
+        variable = key.removeprefix("env.")
+        if variable != key and variable in environ:
+            values[key], origins[key] = setting.convert(environ[variable]), "environment"
+    return Settings(values, origins, tuple(problems), tuple(untrusted))
+
+
+def _read(path: Path, problems: list[ConfigError]) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        problems.append(ConfigError(f"{path} cannot be read: {error.strerror}", "check its permissions"))
+        return None
+
+
+def _entries(
+    path: Path, data: bytes, *, own: bool, problems: list[ConfigError]
+) -> Iterator[tuple[Setting, object]]:
+    try:
+        content = json.loads(data)
+    except ValueError as error:
+        problems.append(ConfigError(f"{path} is no valid JSON: {error}", "correct the file; it was left out"))
+        return
+    if not isinstance(content, dict):
+        problems.append(ConfigError(f"{path} must hold a JSON object", "correct the file; it was left out"))
+        return
+    for key, value in _flatten(content, ""):
+        setting = SCHEMA.get(key)
+        if setting is None:
+            near = nearest_key(key)
+            hint = f"did you mean '{near}'?" if near else "remove it"
+            problems.append(ConfigError(f"{path}: unknown setting '{key}'", hint))
+        elif not own and not setting.project:
+            problems.append(
+                ConfigError(
+                    f"{path}: '{key}' cannot be set by a project", "set it in ~/.synapse/settings.json"
+                )
+            )
+        else:
+            try:
+                yield setting, setting.convert(value)
+            except ValueError as error:
+                problems.append(ConfigError(f"{path}: '{key}' {error}", "the value was left out"))
+
+
+def _flatten(content: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
+    for name, value in content.items():
+        key = f"{prefix}{name}"
+        if isinstance(value, dict) and not (key in SCHEMA and SCHEMA[key].kind == "table"):
+            yield from _flatten(value, f"{key}.")
+        else:
+            yield key, value

@@ -1,0 +1,50 @@
+"""Cells in one string: the coding of compact rows and of the scrollback.
+
+The string has one character a cell. `WIDE_TAIL` stands for the right half of a wide character, and each
+further code point of a cluster is preceded by `JOIN`. Both are control characters, so they never occur in a
+cell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+WIDE_TAIL = "\0"
+JOIN = "\1"
+
+_CELL = re.compile(f"[\\s\\S](?:{JOIN}[\\s\\S])*")
+_JOINED = re.compile(f"{JOIN}[\\s\\S]")
+
+
+def cell_count(text: str) -> int:
+    """How many cells a coded text has."""
+    return len(text) - 2 * text.count(JOIN)
+
+
+def split_cells(text: str) -> Sequence[str]:
+    """The cells of a coded text; clusters are whole, right halves of wide characters are `WIDE_TAIL`."""
+    return [cell.replace(JOIN, "") for cell in _CELL.findall(text)] if JOIN in text else text
+
+
+def join_cells(cells: Sequence[str]) -> str:
+    """The coded text of some cells; the right half of a wide character may be empty or `WIDE_TAIL`."""
+    if isinstance(cells, str):
+        return cells
+    text = "".join(cells)
+    if len(text) == len(cells) and "" not in cells:
+        return text
+    text = "".join([cell or WIDE_TAIL for cell in cells])
+    if len(text) == len(cells):
+        return text
+    return "".join([JOIN.join(cell) if len(cell) > 1 else cell or WIDE_TAIL for cell in cells])
+
+
+def bases(text: str) -> str:
+    """A coded text without all but the first code point of each cluster: it can be indexed by columns."""
+    return _JOINED.sub("", text) if JOIN in text else text
+
+
+def readable(text: str) -> str:
+    """A coded text as a person reads it."""
+    return text.replace(WIDE_TAIL, "").replace(JOIN, "") if WIDE_TAIL in text or JOIN in text else text

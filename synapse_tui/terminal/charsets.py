@@ -1,0 +1,59 @@
+"""Character sets that ESC ( F and its kin select (DEC STD 070, xterm ctlseqs "Designate Character Set")."""
+
+from __future__ import annotations
+
+Translation = dict[int, int]
+
+_GRAPHICS = "\u00a0◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·"
+DEC_GRAPHICS: Translation = {0x5F + index: ord(char) for index, char in enumerate(_GRAPHICS)}
+
+
+def _national(chars: str) -> Translation:
+    r"""A set that differs from ASCII at `#@[\\]^_`{|}~`, in this order."""
+    return {ord(old): ord(new) for old, new in zip("#@[\\]^_`{|}~", chars, strict=True) if old != new}
+
+
+_DUTCH = _national("£¾ĳ½|^_`¨ƒ¼´")
+_FINNISH = _national("#@ÄÖÅÜ_éäöåü")
+_FRENCH = _national("£à°ç§^_`éùè¨")
+_FRENCH_CANADIAN = _national("#àâçêî_ôéùèû")
+_GERMAN = _national("#§ÄÖÜ^_`äöüß")
+_ITALIAN = _national("£§°çé^_ùàòèì")
+_NORWEGIAN = _national("#ÄÆØÅÜ_äæøåü")
+_PORTUGUESE = _national("#@ÃÇÕ^_`ãçõ~")
+_SPANISH = _national("£§¡Ñ¿^_`°ñç~")
+_SWEDISH = _national("#ÉÄÖÅÜ_éäöåü")
+_SWISS = _national("ùàéçêîèôäöüû")
+_TECHNICAL_LOW = "⎷┌─⌠⌡│⎡⎣⎤⎦⎛⎝⎞⎠⎨⎬"
+_TECHNICAL_HIGH = "≤≠≥∫∴∝∞÷Δ∇ΦΓ∼≃Θ×Λ⇔⇒≡ΠΨ Σ  √ΩΞΥ⊂⊃∩∪∧∨¬αβχδεφγηιθκλ ν∂πψρστ ƒωξυζ←↑→↓"
+TECHNICAL: Translation = {0x21 + index: ord(char) for index, char in enumerate(_TECHNICAL_LOW)} | {
+    0x3C + index: ord(char) for index, char in enumerate(_TECHNICAL_HIGH) if char != " "
+}
+"""DEC Technical; what it leaves undefined stays as it is."""
+
+ASCII = "B"
+CHARSETS: dict[str, Translation | None] = {
+    "B": None,
+    "0": DEC_GRAPHICS,
+    "2": DEC_GRAPHICS,
+    "A": {0x23: 0xA3},
+    ">": TECHNICAL,
+    "4": _DUTCH,
+    "C": _FINNISH,
+    "5": _FINNISH,
+    "R": _FRENCH,
+    "f": _FRENCH,
+    "Q": _FRENCH_CANADIAN,
+    "9": _FRENCH_CANADIAN,
+    "K": _GERMAN,
+    "Y": _ITALIAN,
+    "`": _NORWEGIAN,
+    "E": _NORWEGIAN,
+    "6": _NORWEGIAN,
+    "%6": _PORTUGUESE,
+    "Z": _SPANISH,
+    "H": _SWEDISH,
+    "7": _SWEDISH,
+    "=": _SWISS,
+}
+"""Final of the designating sequence, with its second intermediate, to a translation; None is ASCII."""

@@ -1,0 +1,102 @@
+"""The colours that a child may ask for and set (OSC 4, 10, 11, 12 and their resets)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from pyte.graphics import FG_BG_256
+
+Rgb = tuple[int, int, int]
+"""Red, green, blue, each 0 to 255."""
+
+_HEX_PARTS = re.compile(r"rgb:([0-9a-f]{1,4})/([0-9a-f]{1,4})/([0-9a-f]{1,4})\Z", re.IGNORECASE)
+_HASH = re.compile(r"#([0-9a-f]{3}|[0-9a-f]{6}|[0-9a-f]{9}|[0-9a-f]{12})\Z", re.IGNORECASE)
+_NAMED: dict[str, Rgb] = {
+    "black": (0, 0, 0),
+    "red": (255, 0, 0),
+    "green": (0, 255, 0),
+    "blue": (0, 0, 255),
+    "yellow": (255, 255, 0),
+    "magenta": (255, 0, 255),
+    "cyan": (0, 255, 255),
+    "white": (255, 255, 255),
+    "gray": (190, 190, 190),
+    "grey": (190, 190, 190),
+}
+
+
+STANDARD_PALETTE: tuple[Rgb, ...] = tuple(
+    (int(name[0:2], 16), int(name[2:4], 16), int(name[4:6], 16)) for name in FG_BG_256
+)
+"""xterm's 256 colours."""
+FOREGROUND, BACKGROUND, CURSOR, HIGHLIGHT = 10, 11, 12, 17
+DYNAMIC = range(10, 20)
+"""Numbers of the dynamic colours: text, background, cursor, and others that only answer."""
+
+
+@dataclass(slots=True)
+class Colors:
+    """Colours given to the child's queries; set the first three from the outer terminal.
+
+    Attributes:
+        foreground: Default text colour.
+        background: Default background.
+        cursor: Colour of the cursor.
+        dark: Whether the scheme is dark; None decides by the background.
+        own: What the child set itself: number of the OSC (10 text, 11 background, 12 cursor, ...) to colour.
+        palette: Indexed colours that the child changed (OSC 4).
+    """
+
+    foreground: Rgb = (229, 229, 229)
+    background: Rgb = (0, 0, 0)
+    cursor: Rgb = (229, 229, 229)
+    dark: bool | None = None
+    own: dict[int, Rgb] = field(default_factory=dict)
+    palette: dict[int, Rgb] = field(default_factory=dict)
+
+    def reset(self) -> None:
+        """Forget what the child set."""
+        self.own.clear()
+        self.palette.clear()
+
+    @property
+    def is_dark(self) -> bool:
+        """Whether the scheme is a dark one, as `CSI ? 996 n` reports it."""
+        if self.dark is not None:
+            return self.dark
+        red, green, blue = self.background
+        return 299 * red + 587 * green + 114 * blue < 128_000
+
+    def dynamic(self, number: int) -> Rgb:
+        """The colour that OSC 10 to 19 asks for."""
+        own = self.own.get(number)
+        if own is not None:
+            return own
+        if number in (CURSOR, 18):
+            return self.cursor
+        return self.background if number in (BACKGROUND, 14, 16, HIGHLIGHT) else self.foreground
+
+    def indexed(self, index: int) -> Rgb:
+        """The colour that OSC 4 asks for."""
+        return self.palette.get(index, STANDARD_PALETTE[index])
+
+
+def parse_color(text: str) -> Rgb | None:
+    """Parse a colour as XParseColor does: `rgb:r/g/b`, `#rgb` with 1 to 4 digits a part, a few names."""
+    found = _HEX_PARTS.match(text)
+    if found:
+        red, green, blue = (int(part, 16) * 255 // (16 ** len(part) - 1) for part in found.groups())
+        return red, green, blue
+    found = _HASH.match(text)
+    if found:
+        digits = found.group(1)
+        size = len(digits) // 3
+        red, green, blue = (int((digits[i : i + size] + "0")[:2], 16) for i in range(0, 3 * size, size))
+        return red, green, blue
+    return _NAMED.get(text.strip().lower())
+
+
+def color_spec(color: Rgb) -> str:
+    """A colour as XParseColor reads it and xterm reports it: `rgb:rrrr/gggg/bbbb`."""
+    return "rgb:" + "/".join(f"{part:02x}{part:02x}" for part in color)

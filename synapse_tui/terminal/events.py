@@ -1,0 +1,146 @@
+"""What a terminal tells its owner while it is fed: frozen records, all text bounded and free of controls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .line import Line
+
+
+@dataclass(frozen=True, slots=True)
+class TitleChanged:
+    """The window title was set (OSC 0, OSC 2) or taken back from the title stack (XTWINOPS 23)."""
+
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bell:
+    """BEL arrived outside of a string."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClipboardSet:
+    """The child wrote to a selection (OSC 52).
+
+    Attributes:
+        selection: Letters of the selections meant (`c` clipboard, `p` primary, ...); `c` when the child
+            named none.
+        text: What was written; empty clears it.
+    """
+
+    selection: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """The child wants a person's attention (OSC 9, OSC 99, OSC 777).
+
+    Attributes:
+        title: May be empty.
+        body: May be empty.
+    """
+
+    title: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressChanged:
+    """A progress report (OSC 9;4 of ConEmu).
+
+    Attributes:
+        state: 0 none, 1 a value, 2 error, 3 indeterminate, 4 paused.
+        value: 0 to 100; 0 where none was given.
+    """
+
+    state: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramStatus:
+    """The Program Status Protocol (OSC 7501).
+
+    Attributes:
+        state: `idle`, `working`, `blocked`, `done`, `error`, `clear` or another word.
+        fields: The other keys (`kind`, `app`, `id`, `title`, `msg`; the last two decoded from base64).
+    """
+
+    state: str
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingDirectory:
+    """The child told its working folder (OSC 7).
+
+    Attributes:
+        url: As sent, usually `file://host/path`.
+    """
+
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptMark:
+    """A semantic mark of a shell (OSC 133).
+
+    Attributes:
+        kind: `A` prompt, `B` input, `C` output, `D` end of the command, or another letter.
+        fields: What followed the letter; the exit status of `D` under the key `status`.
+    """
+
+    kind: str
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenSwitched:
+    """The other screen is shown now (DECSET/DECRST 47, 1047, 1049)."""
+
+    alternate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LineScrolled:
+    """A line left the screen at its top, of the main or the alternate screen; sent only when asked for."""
+
+    line: Line
+
+
+@dataclass(frozen=True, slots=True)
+class PointerShape:
+    """The child named a mouse pointer shape (OSC 22), such as `text` or `pointer`; empty for the default."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColorsChanged:
+    """The child set or reset colours itself (OSC 4, 10 to 19, 104, 110 to 119)."""
+
+
+TerminalEvent = (
+    TitleChanged
+    | Bell
+    | ClipboardSet
+    | Notification
+    | ProgressChanged
+    | ProgramStatus
+    | WorkingDirectory
+    | PromptMark
+    | ScreenSwitched
+    | LineScrolled
+    | PointerShape
+    | ColorsChanged
+)
+Emit = Callable[[TerminalEvent], None]
+
+
+def ignore(_event: TerminalEvent) -> None:
+    """The listener of a terminal that nobody listens to."""

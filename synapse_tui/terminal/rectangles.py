@@ -1,0 +1,134 @@
+"""Rectangular areas (VT420, xterm ctlseqs): copy, fill, erase, and change of attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from .edit import Editing
+from .style import BLINK, BOLD, HIDDEN, REVERSE, UNDERLINE, UNDERLINE_SHIFT, erased
+
+_SINGLE_UNDERLINE = 1 << UNDERLINE_SHIFT
+_SET = {1: BOLD, 4: _SINGLE_UNDERLINE, 5: BLINK, 7: REVERSE, 8: HIDDEN}
+_CLEAR = {22: BOLD, 24: UNDERLINE, 25: BLINK, 27: REVERSE, 28: HIDDEN}
+_ALL = BOLD | UNDERLINE | BLINK | REVERSE | HIDDEN
+
+
+class Area(NamedTuple):
+    """Cells from (left, top) to (right, bottom), both inside, counted from 0."""
+
+    top: int
+    left: int
+    bottom: int
+    right: int
+
+
+class Rectangles(Editing):
+    """Areas of the screen, inside the margins in origin mode."""
+
+    def copy_area(self, *parameters: int) -> None:
+        """DECCRA: top, left, bottom, right, page, then top, left and page of where to."""
+        area = self._area(parameters)
+        target = self._area((*parameters[5:7], 0, 0))
+        if area is None or target is None:
+            return
+        height = min(area.bottom - area.top, target.bottom - target.top) + 1
+        width = min(area.right - area.left, target.right - target.left) + 1
+        end = area.left + width
+        blocks = []
+        for row in self.rows[area.top : area.top + height]:
+            cells = row.expand(self.columns)
+            blocks.append((cells[area.left : end], row.styles[area.left : end]))
+        for row, (cells, styles) in zip(self.rows[target.top :], blocks, strict=False):
+            row.split(target.left, target.left + width, self.columns)
+            row.put(target.left, _whole(cells), styles, self.columns)
+            row.wide = row.wide or "" in cells
+            row.stamp = self.tick
+
+    def fill_area(self, char: int = 0, *parameters: int) -> None:
+        """DECFRA: a character of Latin-1 and the area."""
+        area = self._area(parameters)
+        if area is None or not (0x20 <= char <= 0x7E or 0xA0 <= char <= 0xFF):
+            return
+        text = chr(char) * (area.right - area.left + 1)
+        for row in self.rows[area.top : area.bottom + 1]:
+            row.write(area.left, text, self.style, self.columns)
+            row.stamp = self.tick
+
+    def erase_area(self, *parameters: int) -> None:
+        """DECERA."""
+        area = self._area(parameters)
+        if area is not None:
+            for row in self.rows[area.top : area.bottom + 1]:
+                row.erase(area.left, area.right + 1, erased(self.style), self.columns)
+                row.stamp = self.tick
+
+    def selective_erase_area(self, *parameters: int) -> None:
+        """DECSERA: erase what DECSCA does not protect."""
+        area = self._area(parameters)
+        if area is not None:
+            for y in range(area.top, area.bottom + 1):
+                self.erase_cells(y, area.left, area.right + 1, True)
+
+    def change_attributes(self, *parameters: int) -> None:
+        """DECCARA: the area, then SGR parameters 0, 1, 4, 5, 7, 8, or 22 to 28."""
+        keep, add = -1, 0
+        for parameter in parameters[4:] or (0,):
+            if parameter == 0:
+                keep, add = keep & ~_ALL, 0
+            elif parameter in _SET:
+                add |= _SET[parameter]
+            elif parameter in _CLEAR:
+                keep, add = keep & ~_CLEAR[parameter], add & ~_CLEAR[parameter]
+        for y, left, end in self._stretches(parameters):
+            self._restyle(y, left, end, lambda style: style & keep | add)
+
+    def reverse_attributes(self, *parameters: int) -> None:
+        """DECRARA: the area, then the SGR parameters of the attributes to be turned over; 0 means all."""
+        toggled = 0
+        for parameter in parameters[4:] or (0,):
+            toggled |= _ALL & ~UNDERLINE | _SINGLE_UNDERLINE if parameter == 0 else _SET.get(parameter, 0)
+        for y, left, end in self._stretches(parameters):
+            self._restyle(y, left, end, lambda style: style ^ toggled)
+
+    def select_attribute_extent(self, how: int = 0) -> None:
+        """DECSACE: DECCARA and DECRARA mean a rectangle (2), or all from the first cell to the last."""
+        self.rectangular_attributes = how == 2
+
+    def _area(self, parameters: tuple[int, ...]) -> Area | None:
+        """The area of four parameters from 1, cut at the screen or the margins; None if it is empty."""
+        top, left, bottom, right = (*parameters[:4], 0, 0, 0, 0)[:4]
+        first_row, first_column, last_row, last_column = 0, 0, self.lines - 1, self.columns - 1
+        if self.modes.origin:
+            first_row, first_column, last_row, last_column = self.top, self.left, self.bottom, self.right
+        area = Area(
+            first_row + (top or 1) - 1,
+            first_column + (left or 1) - 1,
+            min(first_row + bottom - 1 if bottom else last_row, last_row),
+            min(first_column + right - 1 if right else last_column, last_column),
+        )
+        return area if area.top <= area.bottom and area.left <= area.right else None
+
+    def _stretches(self, parameters: tuple[int, ...]) -> Iterator[tuple[int, int, int]]:
+        """Row, first column and end of each stretch that an attribute change covers."""
+        area = self._area(parameters)
+        if area is None:
+            return
+        for y in range(area.top, area.bottom + 1):
+            whole = not self.rectangular_attributes
+            left = area.left if y == area.top or not whole else 0
+            end = area.right + 1 if y == area.bottom or not whole else self.columns
+            yield y, left, end
+
+    def _restyle(self, y: int, left: int, end: int, change: Callable[[int], int]) -> None:
+        row = self.rows[y]
+        row.expand(self.columns)
+        row.styles[left:end] = [change(style) for style in row.styles[left:end]]
+        row.stamp = self.tick
+
+
+def _whole(cells: list[str]) -> list[str]:
+    """Cells without half a wide character at either end."""
+    if cells and cells[0] == "":
+        cells[0] = " "
+    return cells

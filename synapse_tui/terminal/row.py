@@ -1,0 +1,308 @@
+"""One row of a screen as the core stores it.
+
+A row that is only ever written to at its end, as nearly all output is, stays *compact*: one string, and the
+starts of its styles. A write is then one string addition, and the row can go to the scrollback as it is. A
+row that is written to in its middle is *expanded* into two parallel lists, cells and packed styles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from .cells import WIDE_TAIL, readable, split_cells
+from .style import erased
+
+Run = tuple[str, int, int]
+"""Text, packed style, number of cells."""
+_NO_STYLES: list[int] = []
+
+
+class Row:
+    """Cells of one row.
+
+    Attributes:
+        text: Compact: the cells written so far, in the coding of `cells.py`.
+        size: Compact: how many cells these are.
+        spans: Compact: start column and packed style by turns; before the first start the style is 0.
+        last: Compact: style of the last cell of `text`.
+        fill: Compact: style of the blanks right of `text`.
+        joined: Compact: `text` holds clusters, so that it cannot be indexed by columns.
+        cells: Expanded: one string a cell, empty for the right half of a wide character; None while compact.
+        styles: Expanded: one packed style a cell.
+        wide: The row may hold wide characters.
+        wrapped: The row continues the one above it.
+        stamp: Tick of the last change.
+    """
+
+    __slots__ = (
+        "cells",
+        "fill",
+        "joined",
+        "last",
+        "size",
+        "spans",
+        "stamp",
+        "styles",
+        "text",
+        "wide",
+        "wrapped",
+    )
+
+    def __init__(self, fill: int = 0, stamp: int = 0) -> None:
+        self.text = ""
+        self.size = 0
+        self.spans: tuple[int, ...] = ()
+        self.last = 0
+        self.fill = fill
+        self.joined = False
+        self.cells: list[str] | None = None
+        self.styles = _NO_STYLES
+        self.wide = False
+        self.wrapped = False
+        self.stamp = stamp
+
+    # Writing
+
+    def write(self, x: int, text: str, style: int, columns: int) -> None:
+        """Put narrow characters.
+
+        Args:
+            x: First column.
+            text: One character a cell; all fit on the row.
+            style: Packed style of them all.
+            columns: Width of the screen.
+        """
+        end = x + len(text)
+        cells = self.cells
+        if cells is None:
+            if x >= self.size:
+                self.append(x, end, text, style)
+                return
+            cells = self.expand(columns)
+        if self.wide:
+            self.split(x, end, columns)
+        if end == x + 1:
+            cells[x] = text
+            self.styles[x] = style
+        else:
+            cells[x:end] = text
+            self.styles[x:end] = [style] * (end - x)
+
+    def write_coded(self, x: int, end: int, text: str, style: int, columns: int) -> None:
+        """Put characters of any width.
+
+        Args:
+            x: First column.
+            end: Column after the last one.
+            text: The cells in the coding of `cells.py`; all fit on the row.
+            style: Packed style of them all.
+            columns: Width of the screen.
+        """
+        if self.cells is None and x >= self.size:
+            self.append(x, end, text, style)
+            self.joined = self.joined or len(text) != end - x
+        else:
+            self.split(x, end, columns)
+            cells = ["" if cell == WIDE_TAIL else cell for cell in split_cells(text)]
+            self.put(x, cells, [style] * (end - x), columns)
+        self.wide = True
+
+    def append(self, x: int, end: int, text: str, style: int) -> None:
+        """Put the cells from `x` to `end` at or right of the end of a compact row."""
+        if x > self.size:
+            self._pad(x)
+        if style != self.last:
+            self.spans += (x, style)
+            self.last = style
+        self.text += text
+        self.size = end
+
+    def put(self, x: int, cells: Sequence[str], styles: list[int], columns: int) -> None:
+        """Replace cells; whoever calls has split the wide characters at both ends."""
+        end = x + len(cells)
+        self.expand(columns)[x:end] = cells
+        self.styles[x:end] = styles
+
+    def split(self, x: int, end: int, columns: int) -> None:
+        """Blank the halves of wide characters that a change of the cells from `x` to `end` would leave."""
+        cells = self.expand(columns)
+        if 0 < x < len(cells) and cells[x] == "":
+            cells[x - 1] = cells[x] = " "
+        if 0 < end < len(cells) and cells[end] == "":
+            cells[end - 1] = cells[end] = " "
+
+    # Erasing and moving
+
+    def clear(self, fill: int) -> None:
+        """Erase the whole row; it is compact then."""
+        self.text = ""
+        self.size = 0
+        self.spans = ()
+        self.last = 0
+        self.fill = fill
+        self.joined = False
+        self.cells = None
+        self.styles = _NO_STYLES
+        self.wide = False
+
+    def erase(self, x: int, end: int, style: int, columns: int) -> None:
+        """Erase the cells from `x` to `end`, leaving the background of a style."""
+        fill = erased(style)
+        if end >= columns:
+            if x <= 0:
+                self.clear(fill)
+                return
+            if self.cells is None and not self.joined:
+                self._cut(x, fill)
+                return
+        self.split(x, end, columns)
+        self.put(x, " " * (end - x), [fill] * (end - x), columns)
+
+    def insert(self, x: int, count: int, right: int, style: int, columns: int) -> None:
+        """Shift the cells from `x` to `right` (exclusive) to the right by `count` blanks."""
+        cells = self.expand(columns)
+        count = min(count, right - x)
+        self.split(x, right, columns)
+        self.split(right - count, right, columns)
+        del cells[right - count : right], self.styles[right - count : right]
+        cells[x:x] = " " * count
+        self.styles[x:x] = [erased(style)] * count
+
+    def delete(self, x: int, count: int, right: int, style: int, columns: int) -> None:
+        """Delete `count` cells at `x`, shifting the rest up to `right` (exclusive) to the left."""
+        cells = self.expand(columns)
+        count = min(count, right - x)
+        self.split(x, x + count, columns)
+        self.split(right, right, columns)
+        del cells[x : x + count], self.styles[x : x + count]
+        cells[right - count : right - count] = " " * count
+        self.styles[right - count : right - count] = [erased(style)] * count
+
+    def resize(self, old: int, columns: int) -> None:
+        """Cut the row at a width, or leave blanks of the default style up to a greater one.
+
+        Args:
+            old: Width until now.
+            columns: Width from now on.
+        """
+        if self.cells is None and not self.joined:
+            if columns > old and self.fill:
+                self._cut(old, 0)
+            elif self.size > columns:
+                self._cut(columns, self.fill)
+            return
+        cells = self.expand(old)
+        self.split(columns, columns, old)
+        del cells[columns:], self.styles[columns:]
+        missing = columns - len(cells)
+        cells += [" "] * missing
+        self.styles += [0] * missing
+
+    def _pad(self, x: int) -> None:
+        if self.fill != self.last:
+            self.spans += (self.size, self.fill)
+            self.last = self.fill
+        self.text += " " * (x - self.size)
+        self.size = x
+
+    def _cut(self, x: int, fill: int) -> None:
+        """Let a compact row without clusters end at `x`, blanks of the style `fill` after it."""
+        if x > self.size:
+            if fill == self.fill:
+                return
+            self._pad(x)
+        elif x < self.size:
+            torn = self.wide and self.text[x] == WIDE_TAIL
+            self.text = self.text[: x - 1] + " " if torn else self.text[:x]
+            self.size = x
+            while self.spans and self.spans[-2] >= x:
+                self.spans = self.spans[:-2]
+            self.last = self.spans[-1] if self.spans else 0
+        self.fill = fill
+
+    def expand(self, columns: int) -> list[str]:
+        """Make the row expanded, `columns` cells wide.
+
+        Returns:
+            Its cells.
+        """
+        if self.cells is not None:
+            return self.cells
+        cells = list(split_cells(self.text) if self.joined else self.text)
+        if self.wide:
+            cells = ["" if cell == WIDE_TAIL else cell for cell in cells]
+        styles: list[int] = []
+        start = style = 0
+        for start, following in zip((*self.spans[::2], self.size), (*self.spans[1::2], 0), strict=True):
+            styles += [style] * (start - len(styles))
+            style = following
+        missing = columns - len(cells)
+        if missing > 0:
+            cells += [" "] * missing
+            styles += [self.fill] * missing
+        self.cells, self.styles, self.text = cells, styles, ""
+        return cells
+
+    # Reading
+
+    def runs(self, columns: int) -> list[Run]:
+        """The row as runs of one style, together `columns` cells wide."""
+        if self.cells is not None:
+            return self._expanded_runs(self.cells)
+        missing = columns - self.size
+        runs = self._written_runs()
+        if missing > 0 and runs and runs[-1][1] == self.fill:
+            text, _, count = runs.pop()
+            runs.append((text + " " * missing, self.fill, count + missing))
+        elif missing > 0:
+            runs.append((" " * missing, self.fill, missing))
+        return runs
+
+    def _written_runs(self) -> list[Run]:
+        """Runs of a compact row, without the blanks after what was written."""
+        text, size = self.text, self.size
+        if not self.spans:
+            return [(readable(text) if self.wide else text, 0, size)] if size else []
+        cells = split_cells(text) if self.joined else text
+        starts = (*self.spans[::2], size)
+        first = starts[0]
+        runs = [("".join(cells[:first]), 0, first)] if first else []
+        for start, style, end in zip(starts, self.spans[1::2], starts[1:], strict=False):
+            runs.append(("".join(cells[start:end]), style, end - start))
+        return [(readable(part), style, count) for part, style, count in runs] if self.wide else runs
+
+    def _expanded_runs(self, cells: list[str]) -> list[Run]:
+        runs, start = [], 0
+        for style, group in groupby(self.styles):
+            end = start + len(list(group))
+            runs.append(("".join(cells[start:end]), style, end - start))
+            start = end
+        return runs
+
+    def content(self, columns: int) -> str:
+        """The characters of the row, padded to `columns` cells."""
+        if self.cells is not None:
+            return "".join(self.cells)
+        text = readable(self.text) if self.wide else self.text
+        return text + " " * (columns - self.size)
+
+    def is_blank(self) -> bool:
+        """Whether nothing but unstyled blanks is on the row."""
+        if self.cells is None:
+            return not (self.fill or self.spans or self.text.strip(" "))
+        return not any(self.styles) and not "".join(self.cells).strip(" ")
+
+    def cell(self, x: int) -> tuple[str, int]:
+        """Text and packed style of one cell; the text is empty for the right half of a wide character."""
+        if self.cells is not None:
+            return (self.cells[x], self.styles[x]) if x < len(self.cells) else (" ", 0)
+        if x >= self.size:
+            return " ", self.fill
+        style = 0
+        for start, value in zip(self.spans[::2], self.spans[1::2], strict=True):
+            if start > x:
+                break
+            style = value
+        text = (split_cells(self.text) if self.joined else self.text)[x]
+        return ("" if text == WIDE_TAIL else text), style

@@ -1,0 +1,330 @@
+"""Lines that have left the main screen at its top.
+
+They are kept as logical lines, soft wraps undone, so that a change of width only has to count rows again
+(some milliseconds for 10,000 lines); the rows themselves are made when they are looked at. Rows come in
+through a short queue and are packed in batches: output that floods by costs little more than an append.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from sys import getsizeof
+
+from .cells import JOIN, WIDE_TAIL, bases, cell_count, join_cells, readable, split_cells
+from .line import Line
+from .packed import Packed, append, breaks, cut, cut_spans, pack
+from .row import Row
+from .style import StyleTable
+
+Entry = str | tuple[str | bytes, tuple[int, ...], int, bool]
+"""A line of ASCII in the default style as its text. Any other as text (UTF-8 where that is smaller), spans,
+fill, and whether it goes on from the entry before, which had become too long."""
+
+_BATCH = 256
+_LONGEST = 8192
+"""Cells of a logical line; one that is longer is kept as several."""
+_BYTES_PER_ROW = 600
+_LEAST_BYTES = 1_000_000
+_SHARED = 4096
+
+
+class Scrollback(Sequence[Line]):
+    """Lines above the screen, the oldest first; bounded in rows and in bytes.
+
+    Args:
+        columns: Width of the screen.
+        limit: Rows to keep.
+        table: Styles of the terminal.
+        max_bytes: Memory to keep them in, as estimated; by default 600 bytes a row.
+    """
+
+    def __init__(self, columns: int, limit: int, table: StyleTable, max_bytes: int | None = None) -> None:
+        self.columns = columns
+        self.limit = limit
+        self.max_bytes = max(_LEAST_BYTES, limit * _BYTES_PER_ROW) if max_bytes is None else max_bytes
+        self._table = table
+        self._queue: list[Row] = []
+        self._entries: list[Entry] = []
+        self._starts = array("q")
+        """Number of the first row of each entry, counted since the last change of width."""
+        self._counts = array("I")
+        """Cells of each entry."""
+        self._head = 0
+        """Entries at the front that are dropped already."""
+        self._next = self._tail = self._bytes = self._dropped = 0
+        self._shared: dict[int, int] = {}
+
+    def clear(self) -> None:
+        """Forget all lines."""
+        self._dropped = self.total
+        self._queue.clear()
+        self._entries, self._starts, self._counts = [], array("q"), array("I")
+        self._head = self._next = self._tail = self._bytes = 0
+
+    def push(self, row: Row) -> None:
+        """Take a row that left the screen; it must not be changed afterwards."""
+        self._queue.append(row)
+        if len(self._queue) >= _BATCH:
+            self._pack_queue()
+
+    def __len__(self) -> int:
+        if self._queue:
+            self._pack_queue()
+        return self._next - self._first()
+
+    @property
+    def total(self) -> int:
+        """Rows that ever came in: those that are here and those that were dropped."""
+        return self._dropped + self._next - self._first() + len(self._queue)
+
+    @property
+    def memory(self) -> int:
+        """Bytes in use, as estimated."""
+        self._pack_queue()
+        return self._bytes
+
+    def __getitem__(self, index: int) -> Line:  # type: ignore[override]  # one line, not a slice
+        return Line(self.row(index), self._table, self.columns)
+
+    def row(self, index: int) -> Row:
+        """One row, made from its logical line.
+
+        Args:
+            index: 0 for the oldest; negative from the newest.
+
+        Raises:
+            IndexError: There is no such row.
+        """
+        count = len(self)
+        if index < 0:
+            index += count
+        if not 0 <= index < count:
+            raise IndexError(index)
+        at = self._first() + index
+        entry = bisect_right(self._starts, at, self._head) - 1
+        part = at - self._starts[entry]
+        line, continued = self._unpacked(entry)
+        cells = split_cells(line.text)
+        starts = breaks(cells, self.columns)
+        last = part + 1 == len(starts)
+        row = cut(cells, line.spans, starts[part], len(cells) if last else starts[part + 1])
+        row.wrapped = part > 0 or continued
+        row.fill = line.fill if last else 0
+        return row
+
+    def resize(self, columns: int) -> None:
+        """Count the rows again for another width."""
+        self._pack_queue()
+        if columns == self.columns:
+            return
+        self.columns = columns
+        del self._entries[: self._head], self._counts[: self._head]
+        self._head = 0
+        self._starts, self._next = array("q"), 0
+        for index, count in enumerate(self._counts):
+            self._starts.append(self._next)
+            self._next += 1 if count <= columns else self._height(index, count)
+        self._measure_tail()
+        self._trim()
+
+    def pop_line(self) -> list[Row]:
+        """Take the rows of the newest logical line back; none when there is no line."""
+        self._pack_queue()
+        return self.pop_rows(self._next - self._starts[-1]) if self._next > self._first() else []
+
+    def pop_rows(self, count: int) -> list[Row]:
+        """Take the newest rows back.
+
+        Args:
+            count: How many at most.
+
+        Returns:
+            The rows, the oldest first.
+        """
+        size = len(self)
+        rows = [self.row(index) for index in range(max(0, size - count), size)]
+        self._drop(len(rows))
+        return rows
+
+    def _drop(self, count: int) -> None:
+        """Forget the newest `count` rows."""
+        target = self._next - count
+        while self._head < len(self._entries) and self._starts[-1] >= target:
+            self._bytes -= _size(self._entries.pop())
+            self._next = self._starts.pop()
+            self._counts.pop()
+        if self._next > target:
+            line, continued = self._unpacked(len(self._entries) - 1)
+            cells = split_cells(line.text)
+            end = breaks(cells, self.columns)[target - self._starts[-1]]
+            self._replace(Packed(join_cells(cells[:end]), cut_spans(line.spans, end)), continued)
+            self._next = target
+        self._measure_tail()
+
+    def search(self, pattern: str | re.Pattern[str]) -> Iterator[tuple[int, int, int]]:
+        """Find text, also across soft wraps, the oldest first.
+
+        Args:
+            pattern: Text to be found as it is, or a compiled regular expression.
+
+        Yields:
+            Row, first cell in it, and the cell after the last one counted from the same row's start: it is
+            greater than the width where a match goes on in the rows below.
+        """
+        self._pack_queue()
+        compiled = re.compile(re.escape(pattern)) if isinstance(pattern, str) else pattern
+        first = self._first()
+        for index in range(self._head, len(self._entries)):
+            text = self._text(index)
+            shown = readable(text)
+            if compiled.search(shown) is None:
+                continue
+            starts = breaks(bases(text), self.columns)
+            columns = range(len(text) + 1) if shown == text else _columns_of(text)
+            for match in compiled.finditer(shown):
+                begin, end = columns[match.start()], columns[match.end()]
+                if end > begin:
+                    part = bisect_right(starts, begin) - 1
+                    yield self._starts[index] - first + part, begin - starts[part], end - starts[part]
+
+    # Packing
+
+    def _pack_queue(self) -> None:
+        queue, self._queue = self._queue, []
+        for row in queue:
+            text = row.text
+            if row.cells is None and not (row.spans or row.fill or row.wrapped) and text.isascii():
+                self._entries.append(text)
+                self._starts.append(self._next)
+                self._counts.append(row.size)
+                self._tail = row.size
+                self._bytes += _STRING + len(text)
+            else:
+                self._pack(row)
+            self._next += 1
+        self._trim()
+
+    def _pack(self, row: Row) -> None:
+        """Take a row that is more than text in the default style."""
+        line = pack(row)
+        self._tail, before = row.size if row.cells is None else cell_count(line.text), self._tail
+        if not row.wrapped or self._next == self._first():
+            self._add(line, False)
+            return
+        if not line.text:
+            line, self._tail = Packed(" ", (), line.fill), 1
+        self._continue(line, before)
+
+    def _add(self, line: Packed, continued: bool) -> None:
+        entry = self._entry(line, continued)
+        self._entries.append(entry)
+        self._starts.append(self._next)
+        self._counts.append(self._tail)
+        self._bytes += _size(entry)
+
+    def _continue(self, line: Packed, before: int) -> None:
+        """Append a row to the newest line, whose own last row has `before` cells."""
+        newest, continued = self._unpacked(len(self._entries) - 1)
+        if len(newest.text) + len(line.text) > _LONGEST:
+            self._add(line, True)
+        else:
+            self._replace(append(newest, line, before, self.columns), continued)
+
+    def _replace(self, line: Packed, continued: bool) -> None:
+        """Put another line in the place of the newest."""
+        self._bytes -= _size(self._entries[-1])
+        entry = self._entries[-1] = self._entry(line, continued)
+        self._counts[-1] = cell_count(line.text)
+        self._bytes += _size(entry)
+
+    def _entry(self, line: Packed, continued: bool) -> Entry:
+        text, spans, fill = line
+        ascii_only = text.isascii()
+        if ascii_only and not spans and not fill and not continued:
+            return text
+        if len(self._shared) > _SHARED:
+            self._shared.clear()
+        share = self._shared.setdefault
+        kept = tuple([share(value, value) for value in spans])
+        return (text if ascii_only else _smaller(text), kept, share(fill, fill), continued)
+
+    def _unpacked(self, index: int) -> tuple[Packed, bool]:
+        entry = self._entries[index]
+        if isinstance(entry, str):
+            return Packed(entry), False
+        text, spans, fill, continued = entry
+        return Packed(text if isinstance(text, str) else text.decode(), spans, fill), continued
+
+    def _text(self, index: int) -> str:
+        entry = self._entries[index]
+        text = entry if isinstance(entry, str) else entry[0]
+        return text if isinstance(text, str) else text.decode()
+
+    def _height(self, index: int, count: int) -> int:
+        """Rows of an entry of more cells than the present width has."""
+        least, most = -(-count // self.columns), -(-count // max(1, self.columns - 1))
+        if least == most or isinstance(self._entries[index], str):
+            return least
+        return len(breaks(bases(self._text(index)), self.columns))
+
+    def _measure_tail(self) -> None:
+        """Count the cells of the newest row."""
+        if self._head < len(self._entries):
+            cells = bases(self._text(len(self._entries) - 1))
+            self._tail = len(cells) - breaks(cells, self.columns)[-1]
+
+    # Bounds
+
+    def _first(self) -> int:
+        return self._starts[self._head] if self._head < len(self._starts) else self._next
+
+    def _trim(self) -> None:
+        """Drop the oldest logical lines that are over a bound."""
+        head, starts, count = self._head, self._starts, len(self._entries)
+        before = self._first()
+        while head < count and (self._next - starts[head] > self.limit or self._bytes > self.max_bytes):
+            self._bytes -= _size(self._entries[head])
+            self._entries[head] = ""
+            head += 1
+        self._head = head
+        self._dropped += self._first() - before
+        if head > 1024 or head == count:
+            del self._entries[:head], starts[:head], self._counts[:head]
+            self._head = 0
+
+
+_STRING = getsizeof("") + 20
+"""Memory of an entry that is an empty string, with its places in the lists."""
+
+
+def _size(entry: Entry) -> int:
+    """Memory of an entry, about: object headers, references, and the shared styles in part."""
+    if isinstance(entry, str):
+        return _STRING + len(entry)
+    return 164 + getsizeof(entry[0]) + 16 * len(entry[1])
+
+
+def _smaller(text: str) -> str | bytes:
+    """A text as it is or in UTF-8, whichever takes less memory."""
+    encoded = text.encode()
+    return encoded if len(encoded) + 33 < getsizeof(text) else text
+
+
+def _columns_of(text: str) -> list[int]:
+    """For every character of the readable text, and for its end, the cell that it stands in."""
+    columns, column, marked = [], 0, False
+    for char in text:
+        if char == WIDE_TAIL:
+            column += 1
+        elif char == JOIN:
+            marked = True
+        elif marked:
+            columns.append(column - 1)
+            marked = False
+        else:
+            columns.append(column)
+            column += 1
+    return [*columns, column]

@@ -1,0 +1,341 @@
+"""The stream: bytes in, calls of the screen out. It never raises; its time is in proportion to the input."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pyte
+
+from .csi import CONTROLS, Call, call_of, escape_sequence
+from .screen import Screen
+from .tokenizer import (
+    C1,
+    C1_TO_ESCAPE,
+    GROUPS,
+    MAX_SEQUENCE,
+    MAX_STRING,
+    OSC_END,
+    STRING_END,
+    TOKENS,
+)
+
+Token = re.Match[str]
+_INTRODUCERS = frozenset("]PX^_")
+_CALLS_KEPT, _LONGEST_KEPT = 2048, 64
+_PLACES = {str(number): number - 1 for number in range(1, 512)}
+"""Parameters of CUP to columns and rows from 0."""
+_FAR = 99_999
+
+
+class Stream(pyte.ByteStream):
+    """Feeds one screen.
+
+    Args:
+        screen: The screen.
+        strict: Kept for pyte's sake; the screen has all that is called.
+    """
+
+    screen: Screen
+
+    def __init__(self, screen: Screen, strict: bool = True) -> None:
+        self._pending = ""
+        """A sequence that the last piece of text ended in."""
+        self._resumed = 0
+        """Where the present piece of text goes on after what the last one left open."""
+        self._after_text = False
+        """Whether the last piece ended in a graphic character."""
+        self._string = ""
+        """Introducer of the string that the last piece ended in; empty outside of strings."""
+        self._string_parts: list[str] = []
+        self._string_size = 0
+        super().__init__(screen, strict)
+
+    def attach(self, screen: pyte.Screen) -> None:
+        """Feed a screen from now on.
+
+        Args:
+            screen: One of ours.
+        """
+        assert isinstance(screen, Screen)
+        self.listener = self.screen = screen
+        self._renditions = screen.sgr.known
+        self._calls: dict[str, Call] = {}
+        handlers: list[Callable[[Token], None]] = [self._control] * (GROUPS + 1)
+        handlers[1] = self._text
+        handlers[2] = self._text_line
+        handlers[4] = self._styled
+        handlers[5] = self._styled_line
+        handlers[7] = self._position
+        handlers[9] = self._position_styled
+        handlers[10] = self._line_break
+        handlers[14] = self._control_sequence
+        handlers[17] = self._escape
+        handlers[18] = self._plain_escape
+        handlers[20] = self._system_command
+        self._handlers = tuple(handlers)
+
+    def feed(self, data: bytes) -> None:  # type: ignore[override]  # as pyte's own ByteStream does
+        """Take output of the child.
+
+        Args:
+            data: Bytes, cut anywhere.
+        """
+        self.feed_text(self.utf8_decoder.decode(data) if self.use_utf8 else data.decode("latin-1"))
+
+    def feed_text(self, text: str) -> None:
+        """Take decoded output."""
+        if not text.isascii() and C1.search(text):
+            text = text.translate(C1_TO_ESCAPE)
+        index = self._resumed = self._resume(text)
+        end = len(text)
+        while index < end:
+            index = self._scan(text, index)
+            if index < end:
+                index = self._walk("\x1b", text, index + 1)
+        self._remember_end(text)
+
+    def _resume(self, text: str) -> int:
+        """Finish what the last piece of text left open; where to go on."""
+        pending, self._pending = self._pending, ""
+        if self._string:
+            return self._escape_in_string(text, 0) if pending else self._in_string(text, 0)
+        return self._walk(pending, text, 0) if pending else 0
+
+    def _scan(self, text: str, index: int) -> int:
+        """Carry out complete tokens; where the first thing stands that is none."""
+        handlers = self._handlers
+        token = None
+        scanner = TOKENS.scanner(text, index)  # type: ignore[attr-defined]  # not in typeshed
+        for token in iter(scanner.match, None):
+            handlers[token.lastindex](token)
+        return index if token is None else int(token.end())
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether the last piece of input ended in the midst of a sequence or a string."""
+        return bool(self._pending or self._string)
+
+    # Complete tokens
+
+    def _text(self, token: Token) -> None:
+        self.screen.draw(token.group(1))
+
+    def _text_line(self, token: Token) -> None:
+        self.screen.draw(token.group(1))
+        self.screen.new_line()
+
+    def _styled(self, token: Token) -> None:
+        parameters, text = token.group(3, 4)
+        screen = self.screen
+        change = self._renditions.get(parameters)
+        if change is None:
+            change = screen.sgr.learn(parameters)
+        screen.style = screen.style & change[0] | change[1]
+        if text:
+            screen.draw(text)
+
+    def _styled_line(self, token: Token) -> None:
+        self._styled(token)
+        self.screen.new_line()
+
+    def _position(self, token: Token) -> None:
+        line, column = token.group(6, 7)
+        self._go(line, column)
+
+    def _go(self, line: str, column: str) -> None:
+        """CUP; most often to a place on the screen out of origin mode."""
+        screen = self.screen
+        y, x = _PLACES.get(line, _FAR), _PLACES.get(column, _FAR)
+        if y < screen.lines and x < screen.columns and not screen.modes.origin:
+            screen.y = y
+            screen.x = x
+        else:
+            screen.cursor_position(int(line), int(column))
+
+    def _position_styled(self, token: Token) -> None:
+        line, column, parameters, text = token.group(6, 7, 8, 9)
+        self._go(line, column)
+        screen = self.screen
+        change = self._renditions.get(parameters)
+        if change is None:
+            change = screen.sgr.learn(parameters)
+        screen.style = screen.style & change[0] | change[1]
+        if text:
+            screen.draw(text)
+
+    def _line_break(self, _token: Token) -> None:
+        self.screen.new_line()
+
+    def _control_sequence(self, token: Token) -> None:
+        sequence = token.group()
+        call = self._calls.get(sequence)
+        if call is None:
+            call = self._learn(sequence, *token.group(11, 12, 13, 14))
+        handler, parameters = call
+        if handler is not Screen.repeat or self._follows_text(token):
+            handler(self.screen, *parameters)
+
+    def _learn(self, sequence: str, prefix: str, parameters: str, intermediates: str, final: str) -> Call:
+        """Find out what a control sequence calls, and remember it."""
+        call = call_of(prefix, parameters, intermediates, final) or (_nothing, ())
+        if len(self._calls) >= _CALLS_KEPT:
+            self._calls.clear()
+        if len(sequence) <= _LONGEST_KEPT:
+            self._calls[sequence] = call
+        return call
+
+    def _follows_text(self, token: Token) -> bool:
+        """Whether a graphic character stands right before: REP repeats nothing else (ECMA-48 8.3.103)."""
+        start = token.start()
+        if start > self._resumed:
+            return _ends_in_text(token.string, start)
+        return self._after_text and not start
+
+    def _remember_end(self, text: str) -> None:
+        """Keep whether the text ends in a graphic character, a sequence that is not complete apart."""
+        end = len(text) - len(self._pending)
+        if end > 0:
+            self._after_text = not self._string and end > self._resumed and _ends_in_text(text, end)
+
+    def _control(self, token: Token) -> None:
+        handler = CONTROLS.get(token.group())
+        if handler is not None:
+            handler(self.screen)
+
+    def _escape(self, token: Token) -> None:
+        escape_sequence(self.screen, *token.group(16, 17))
+
+    def _plain_escape(self, token: Token) -> None:
+        escape_sequence(self.screen, "", token.group(18))
+
+    def _system_command(self, token: Token) -> None:
+        payload, terminator = token.group(19, 20)
+        self.screen.system_command(payload, terminator)
+
+    # What the scanner does not match: an ESC and something irregular after it
+
+    def _walk(self, kept: str, text: str, index: int) -> int:
+        """Put a sequence together character by character, carrying out the controls inside of it.
+
+        Args:
+            kept: What there is of it so far, from the ESC on.
+            text: Where it goes on.
+            index: From here on.
+
+        Returns:
+            Where to go on when it is complete or broken off; the end of the text when it is not complete yet.
+        """
+        for at in range(index, len(text)):
+            char = text[at]
+            if char < " ":
+                if char in "\x18\x1a\x1b":
+                    return at + (char != "\x1b")
+                self._execute(char)
+            elif char < "\x7f":
+                kept = kept[:MAX_SEQUENCE] + char
+                if _is_complete(kept):
+                    return self._replay(kept, text, at + 1)
+            elif char > "\x7f" and kept == "\x1b":
+                return at
+        self._pending = kept
+        return len(text)
+
+    def _replay(self, sequence: str, text: str, index: int) -> int:
+        """Carry out a sequence that was put together from the characters before `index`."""
+        if sequence[1:] in _INTRODUCERS:
+            self._string = sequence[1]
+            return self._in_string(text, index)
+        token = TOKENS.match(sequence)
+        if token is not None and token.lastindex is not None:
+            self._handlers[token.lastindex](token)
+        return index
+
+    def _execute(self, char: str) -> None:
+        handler = CONTROLS.get(char)
+        if handler is not None:
+            handler(self.screen)
+
+    # Strings
+
+    def _in_string(self, text: str, index: int) -> int:
+        """Go on in a string.
+
+        Returns:
+            Where it ends, or the end of the text.
+        """
+        ends = OSC_END if self._string == "]" else STRING_END
+        found = ends.search(text, index)
+        if found is None:
+            self._keep(text[index:])
+            return len(text)
+        at, mark = found.start(), found.group()
+        self._keep(text[index:at])
+        if mark == "\x1b":
+            return self._escape_in_string(text, at + 1)
+        if mark == "\x07":
+            self._end_string("\x07")
+        else:
+            self._drop_string()
+        return at + 1
+
+    def _escape_in_string(self, text: str, index: int) -> int:
+        """What stands at `index` follows an ESC: ST ends the string, any other sequence breaks it off."""
+        following = text[index : index + 1]
+        if following == "\\":
+            self._end_string("\x1b\\")
+            return index + 1
+        if not following:
+            self._pending = "\x1b"
+            return index
+        self._drop_string()
+        return self._walk("\x1b", text, index)
+
+    def _keep(self, part: str) -> None:
+        """Keep a part of a string that will be looked at, as long as it is not too long."""
+        self._string_size += len(part)
+        if self._string in "]P" and self._string_size <= MAX_STRING:
+            self._string_parts.append(part)
+        else:
+            self._string_parts.clear()
+
+    def _end_string(self, terminator: str) -> None:
+        kind, payload, size = self._string, "".join(self._string_parts), self._string_size
+        self._drop_string()
+        if size > MAX_STRING:
+            return
+        if kind == "]":
+            self.screen.system_command(payload, terminator)
+        elif kind == "P":
+            self.screen.device_control(payload)
+
+    def _drop_string(self) -> None:
+        self._string = ""
+        self._string_parts = []
+        self._string_size = 0
+
+    def _initialize_parser(self) -> None:
+        """Pyte's own parser is not used."""
+
+
+def _nothing(_screen: Screen) -> None:
+    """What an unknown control sequence does."""
+
+
+def _is_complete(sequence: str) -> bool:
+    """Whether a sequence has its final character; `sequence` has one character after the ESC at least."""
+    kind, last = sequence[1], sequence[-1]
+    if kind == "[":
+        return len(sequence) > 2 and last >= "@"
+    return kind > "/" or last > "/"
+
+
+def _ends_in_text(text: str, end: int) -> bool:
+    """Whether the character before `end` is a graphic one and not the end of a sequence."""
+    if text[end - 1] < " ":
+        return False
+    escape = text.rfind("\x1b", 0, end)
+    token = TOKENS.match(text, escape, end) if escape >= 0 else None
+    if token is None or token.end() < end:
+        return True
+    return token.lastindex in (4, 9) and bool(token.group(token.lastindex))

@@ -1,0 +1,201 @@
+"""The face of the core: one child's terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from .colors import Colors
+from .damage import NO_DAMAGE, Damage
+from .damage_tracker import DamageTracker
+from .events import TerminalEvent, ignore
+from .line import Cell, Line
+from .modes import Modes
+from .screen import Screen
+from .scrollback import Scrollback
+from .stream import Stream
+
+CursorShape = Literal["block", "underline", "bar"]
+
+
+@dataclass(frozen=True, slots=True)
+class CursorView:
+    """The cursor as it is to be shown.
+
+    Attributes:
+        x: Column, always on the screen.
+        y: Row.
+        visible: DECTCEM.
+        shape: DECSCUSR.
+        blink: DECSCUSR or mode 12.
+    """
+
+    x: int
+    y: int
+    visible: bool
+    shape: CursorShape
+    blink: bool
+
+
+class Terminal:
+    """A terminal of one child: its output goes in, what to paint and what to answer come out.
+
+    Args:
+        columns: Width in cells, at least 1.
+        lines: Height in rows, at least 1.
+        scrollback: Lines to keep above the screen.
+        listener: Called with every event, from inside `feed`.
+    """
+
+    def __init__(
+        self,
+        columns: int,
+        lines: int,
+        scrollback: int = 5000,
+        *,
+        listener: Callable[[TerminalEvent], None] | None = None,
+    ) -> None:
+        self.screen = Screen(max(1, columns), max(1, lines), scrollback)
+        self.screen.emit = ignore if listener is None else listener
+        self.stream = Stream(self.screen)
+        self._fed = DamageTracker(self.screen, scrolls=False)
+        self._taken = DamageTracker(self.screen)
+
+    @property
+    def columns(self) -> int:
+        """Width in cells."""
+        return self.screen.columns
+
+    @property
+    def lines(self) -> int:
+        """Height in rows."""
+        return self.screen.lines
+
+    def feed(self, data: bytes) -> Damage:
+        """Take output of the child.
+
+        Args:
+            data: Bytes, cut anywhere.
+
+        Returns:
+            What changed since the last `feed` or `resize`.
+        """
+        if not data:
+            return NO_DAMAGE
+        self.stream.feed(data)
+        return self._fed.take()
+
+    def resize(self, columns: int, lines: int) -> Damage:
+        """Change the size; lines of the main screen are wrapped anew.
+
+        Args:
+            columns: Width in cells, at least 1.
+            lines: Height in rows, at least 1.
+        """
+        self.screen.resize(max(1, lines), max(1, columns))
+        return self._fed.take()
+
+    def take_damage(self) -> Damage:
+        """What changed since the last call of this."""
+        return self._taken.take()
+
+    def take_replies(self) -> bytes:
+        """What the child is to be answered, once."""
+        replies = self.screen.replies
+        if not replies:
+            return b""
+        answer = "".join(replies).encode()
+        replies.clear()
+        return answer
+
+    def end_synchronized(self) -> Damage:
+        """Give up waiting for the end of a frame (mode 2026): the mode is reset, as if the child had done it.
+
+        How long to wait is for the caller to decide, who sees `modes.synchronized`; a second is usual.
+        """
+        self.screen.switch_mode(2026, False, private=True)
+        return self._fed.take()
+
+    # Reading
+
+    @property
+    def display(self) -> list[str]:
+        """One string a row, `columns` cells wide."""
+        return self.screen.display
+
+    @property
+    def cursor(self) -> CursorView:
+        """The cursor."""
+        screen = self.screen
+        style = screen.cursor_shape
+        shape: CursorShape = "bar" if style >= 5 else "underline" if style >= 3 else "block"
+        blink = style in (0, 1, 3, 5) if style else 12 << 5 in screen.mode
+        return CursorView(screen.column, screen.y, screen.modes.cursor_visible, shape, blink)
+
+    def cell(self, x: int, y: int) -> Cell:
+        """One cell of the screen."""
+        return self.line(y).cell(x)
+
+    def line(self, y: int) -> Line:
+        """A row of the screen, 0 at the top."""
+        screen = self.screen
+        return Line(screen.rows[y], screen.table, screen.columns)
+
+    def view_line(self, y: int, offset: int) -> Line:
+        """A row of a view that is scrolled back.
+
+        Args:
+            y: Row of the view, 0 at the top.
+            offset: Lines scrolled back; 0 is the live screen. More than there are shows the oldest.
+        """
+        offset = min(offset, len(self.scrollback)) if offset > 0 else 0
+        return self.line(y - offset) if y >= offset else self.scrollback[len(self.scrollback) - offset + y]
+
+    @property
+    def scrollback(self) -> Scrollback:
+        """Lines above the main screen."""
+        return self.screen.scrollback
+
+    @property
+    def scrolled_total(self) -> int:
+        """Lines that ever went to the scrollback."""
+        return self.screen.scrollback.total
+
+    @property
+    def title(self) -> str:
+        """The window title."""
+        return self.screen.title
+
+    @property
+    def modes(self) -> Modes:
+        """The modes the child has set."""
+        return self.screen.modes
+
+    @property
+    def colors(self) -> Colors:
+        """Colours given to the child's queries."""
+        return self.screen.colors
+
+    @property
+    def report_scrolled_lines(self) -> bool:
+        """Whether `LineScrolled` is sent for each line that leaves the screen at its top."""
+        return self.screen.report_scrolled_lines
+
+    @report_scrolled_lines.setter
+    def report_scrolled_lines(self, value: bool) -> None:
+        self.screen.report_scrolled_lines = value
+
+    @property
+    def cell_pixels(self) -> tuple[int, int]:
+        """Width and height of a cell in pixels, for size reports."""
+        return self.screen.cell_pixels
+
+    @cell_pixels.setter
+    def cell_pixels(self, value: tuple[int, int]) -> None:
+        self.screen.cell_pixels = value
+
+    def report_color_scheme(self) -> None:
+        """Tell the child that `colors` changed, if it wants to know (mode 2031)."""
+        if self.modes.color_scheme_updates:
+            self.screen.report_color_scheme()

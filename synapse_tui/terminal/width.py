@@ -1,0 +1,224 @@
+"""How wide characters are, and which of them belong together.
+
+Widths are those of the `wcwidth` package (Unicode's East Asian Width and emoji tables; ambiguous ones are
+narrow). Text is cut into runs and clusters by one regular expression, so that ordinary text is never looked
+at character by character. The cluster rules are those of UAX #29 that matter on a grid: combining marks,
+variation selectors, emoji sequences with zero width joiners, skin tones, pairs of regional indicators, and
+Indic conjuncts.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from itertools import pairwise
+
+from wcwidth import wcwidth
+from wcwidth.table_vs16 import VS16_NARROW_TO_WIDE
+from wcwidth.table_wide import WIDE_EASTASIAN
+from wcwidth.table_zero import ZERO_WIDTH
+
+from .cells import JOIN, WIDE_TAIL
+
+Ranges = list[tuple[int, int]]
+
+ZWJ = "\u200d"
+VS15 = "\ufe0e"
+VS16 = "\ufe0f"
+MAX_CLUSTER = 32
+"""Code points that one cell holds at most; what follows is dropped."""
+
+_FIRST, _LAST = 0xA0, 0x10FFFF
+_SKIN_TONES = (0x1F3FB, 0x1F3FF)
+_REGIONAL = (0x1F1E6, 0x1F1FF)
+_PICTOGRAPHS = ((0xA9, 0xA9), (0xAE, 0xAE), (0x203C, 0x2BFF), (0x3030, 0x303D), (0x1F000, 0x1FAFF))
+"""What may follow a zero width joiner: the blocks of Extended_Pictographic."""
+_INDIC = (
+    (0x900, 0xDFF),
+    (0x1000, 0x109F),
+    (0x1780, 0x17FF),
+    (0x1B00, 0x1BFF),
+    (0xA980, 0xABFF),
+    (0x11000, 0x11FFF),
+)
+"""Blocks of the scripts in which a virama joins the consonants on both sides."""
+
+
+def _optional(module: str, name: str) -> Ranges:
+    """A table that older versions of `wcwidth` do not have."""
+    try:
+        table = getattr(importlib.import_module(f"wcwidth.{module}"), name)
+    except (ImportError, AttributeError):
+        return []
+    return _newest(table) if isinstance(table, Mapping) else sorted(table)
+
+
+def _newest(tables: Mapping[str, Iterable[tuple[int, int]]]) -> Ranges:
+    return sorted(tables[list(tables)[-1]])
+
+
+def _without(ranges: Ranges, holes: Ranges) -> Ranges:
+    """Code points of `ranges` that are in none of `holes`; both sorted."""
+    result = []
+    for first, last in ranges:
+        at = first
+        for low, high in holes:
+            if high < at or low > last:
+                continue
+            if low > at:
+                result.append((at, low - 1))
+            at = high + 1
+        if at <= last:
+            result.append((at, last))
+    return result
+
+
+def _class(ranges: Iterable[tuple[int, int]]) -> str:
+    """Ranges for the inside of a character class of a regular expression."""
+    return "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in ranges)
+
+
+def _members(ranges: Iterable[tuple[int, int]]) -> frozenset[str]:
+    return frozenset(chr(code) for first, last in ranges for code in range(first, last + 1))
+
+
+_WIDE_ALL = _newest(WIDE_EASTASIAN)
+_EXTENDERS = sorted([*_without(_newest(ZERO_WIDTH), [(0, _FIRST - 1)]), _SKIN_TONES])
+_WIDE = _without(_WIDE_ALL, sorted([*_EXTENDERS, _REGIONAL]))
+_NARROW = [(0x20, 0x7E), *_without([(_FIRST, _LAST)], sorted([*_EXTENDERS, *_WIDE_ALL, _REGIONAL]))]
+_WIDENED = _members(_newest(VS16_NARROW_TO_WIDE))
+_NARROWED = _members(_optional("table_vs15", "VS15_WIDE_TO_NARROW"))
+_SPACING = _members(_optional("table_mc", "CATEGORY_MC"))
+"""Marks that take a cell of their own beside their base."""
+_JOINERS = [*_optional("table_grapheme", "ISC_VIRAMA"), *_optional("table_grapheme", "ISC_INVISIBLE_STACKER")]
+_VIRAMAS = "".join(sorted(_members(_JOINERS))) or "\u094d"
+
+_N, _W, _X, _R = _class(_NARROW), _class(_WIDE), _class(_EXTENDERS), _class([_REGIONAL])
+
+all_narrow = re.compile(f"[{_N}]+").fullmatch
+"""Matches text in which every character is one cell wide and stands alone."""
+
+_FOLLOWING = (
+    f"[{_X}]"
+    f"|(?<={ZWJ})[{_class(_PICTOGRAPHS)}]"
+    f"|(?:(?<=[{_VIRAMAS}])|(?<=[{_VIRAMAS}]{ZWJ}))(?![{_X}])[{_class(_INDIC)}]"
+)
+"""What belongs to the cluster before it."""
+SEGMENTS = re.compile(
+    f"([{_N}]+)(?![{_X}])"  # 1: narrow characters, not the base of a cluster
+    f"|([{_W}]+)(?![{_X}])"  # 2: wide ones, likewise
+    f"|((?:[{_R}]{{2}}|[^{_X}])(?:{_FOLLOWING}){{0,{MAX_CLUSTER - 1}}})"  # 3: a cluster
+    "|([\\s\\S])"  # 4: an extender without its base
+)
+
+
+@lru_cache(maxsize=1)
+def legacy_segments() -> re.Pattern[str]:
+    """Groups as in `SEGMENTS`, without clusters (mode 2027 reset): 1 narrow, 2 wide, 3 anything else."""
+    return re.compile(f"([{_N}]+)|([{_W}]+)|([\\s\\S])")
+
+
+@lru_cache(maxsize=4096)
+def char_width(char: str) -> int:
+    """Cells of one code point: 0, 1 or 2."""
+    return max(0, wcwidth(char))
+
+
+@lru_cache(maxsize=4096)
+def cluster_width(cluster: str) -> int:
+    """Cells of a cluster: those of its widest code point.
+
+    A variation selector may say otherwise; a spacing mark or a second consonant makes two of one.
+    """
+    base, selector = cluster[0], cluster[1:2]
+    if selector == VS16 and base in _WIDENED:
+        return 2
+    if selector == VS15 and base in _NARROWED:
+        return 1
+    widest = max(1, *map(char_width, cluster))
+    return 2 if widest == 1 and _has_second_half(cluster) else widest
+
+
+def _has_second_half(cluster: str) -> bool:
+    return any(
+        mark in _SPACING or (before in _VIRAMAS and char_width(mark) == 1)
+        for before, mark in pairwise(cluster.replace(ZWJ, ""))
+    )
+
+
+def _is_in(char: str, *ranges: tuple[int, int]) -> bool:
+    code = ord(char)
+    return any(first <= code <= last for first, last in ranges)
+
+
+@lru_cache(maxsize=4096)
+def may_extend(char: str) -> bool:
+    """Whether a character may belong to the cluster before it."""
+    return _is_extender(char) or _is_in(char, _REGIONAL, *_PICTOGRAPHS, *_INDIC)
+
+
+def joins_next(char: str) -> bool:
+    """Whether a character may draw the next one into its cluster."""
+    return char == ZWJ or char in _VIRAMAS or _is_in(char, _REGIONAL)
+
+
+def _is_extender(char: str) -> bool:
+    return char_width(char) == 0 or _is_in(char, _SKIN_TONES)
+
+
+def extends(cluster: str, char: str) -> bool:
+    """Whether a character that arrives later still belongs to the cluster before it.
+
+    Args:
+        cluster: Content of the cell before the cursor; not empty.
+        char: The next code point.
+    """
+    if _is_extender(char):
+        return True
+    if len(cluster) >= MAX_CLUSTER:
+        return False
+    if cluster[-1] == ZWJ and _is_in(char, *_PICTOGRAPHS):
+        return True
+    if cluster.rstrip(ZWJ)[-1:] in _VIRAMAS and len(cluster) > 1:
+        return _is_in(char, *_INDIC)
+    return len(cluster) == 1 and _is_in(char, _REGIONAL) and _is_in(cluster, _REGIONAL)
+
+
+def last_cluster(text: str) -> str:
+    """The last character of a text, with all that belongs to it."""
+    *_, match = SEGMENTS.finditer(text, max(0, len(text) - 2 * MAX_CLUSTER))
+    return match.group() if match.lastindex == 3 else match.group()[-1]
+
+
+def encode(text: str) -> str:
+    """Text in the coding of `cells.py`.
+
+    Args:
+        text: Text whose first character belongs to nothing before it.
+    """
+    return SEGMENTS.sub(_encode_match, text)
+
+
+def _encode_match(match: re.Match[str]) -> str:
+    kind, text = match.lastindex, match.group()
+    if kind == 1:
+        return text
+    if kind == 2:
+        return encode_wide(text)
+    if kind == 3:
+        return encode_cluster(text)
+    return encode_wide(text) if match.start() == 0 and char_width(text) == 2 else ""
+
+
+@lru_cache(maxsize=4096)
+def encode_wide(text: str) -> str:
+    """Wide characters of one code point each, coded."""
+    return WIDE_TAIL.join(text) + WIDE_TAIL
+
+
+@lru_cache(maxsize=4096)
+def encode_cluster(cluster: str) -> str:
+    """One cluster, coded."""
+    return JOIN.join(cluster) + WIDE_TAIL * (cluster_width(cluster) - 1)

@@ -1,0 +1,1 @@
+"""Low-level tools, run as `python -m synapse_tui.tools.NAME`."""

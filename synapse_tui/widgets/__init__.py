@@ -1,0 +1,1 @@
+"""Textual widgets: panes, tabs, bars, sidebar."""

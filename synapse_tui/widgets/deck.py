@@ -1,0 +1,178 @@
+"""The deck: all panes, arranged in one of four layouts, or one of them alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.text import Text
+from textual.app import RenderResult
+from textual.containers import Container
+from textual.geometry import Region, Size
+from textual.layout import ArrangeResult, WidgetPlacement
+from textual.layout import Layout as TextualLayout
+from textual.message import Message
+from textual.reactive import var
+from textual.strip import Strip
+from textual.widget import Widget
+
+from .pane import Pane
+from .sturdy import Sturdy
+from .text import one_line
+from .tiles import Layout, Tile, arrange
+
+TITLE_ROWS = 1
+EMPTY_WIDTH = 76
+"""Cells of a line in the text of the empty deck."""
+
+
+class _Tiling(TextualLayout):
+    """Places the panes where the deck says."""
+
+    name = "tiling"
+
+    def arrange(
+        self,
+        parent: Widget,
+        children: list[Widget],
+        size: Size,
+        greedy: bool = True,  # noqa: ARG002
+    ) -> ArrangeResult:
+        """Placements of the panes that are shown."""
+        parent.pre_layout(self)
+        if not isinstance(parent, Deck):
+            return []
+        tiles = parent.tiles(size)
+        return [
+            WidgetPlacement(Region(t.x, t.y, t.width, t.height), Region().offset, child.styles.margin, child)
+            for child in children
+            if (t := tiles.get(child)) is not None
+        ]
+
+
+class Deck(Sturdy, Container):
+    """Holds a pane for each agent; which ones are shown follows from layout, zoom and focus."""
+
+    DEFAULT_CSS = """
+    Deck { width: 1fr; height: 1fr; background: ansi_default; color: $line; overflow: hidden; }
+    Deck > .deck--empty { background: ansi_default; color: $ink; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"deck--empty"}
+
+    class Rearranged(Message):
+        """Panes that are shown may have another size; those that are hidden should get it too."""
+
+    arrangement: var[Layout] = var("tabs")
+    zoomed: var[bool] = var(False)
+    active: var[str] = var("")
+    empty: var[str] = var("")
+    """What is shown while there is no pane; it may have several lines."""
+    main: var[str] = var("")
+    """Agent of the large pane in the layout `main`; empty for the first one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tiling = _Tiling()
+
+    @property
+    def layout(self) -> TextualLayout:
+        """Our own arithmetic in place of Textual's layouts; styles can only name those."""
+        return self._tiling
+
+    @property
+    def panes(self) -> Sequence[Pane]:
+        """All panes in the order of their agents."""
+        return [child for child in self.children if isinstance(child, Pane)]
+
+    def pane(self, agent_id: str) -> Pane | None:
+        """The pane of an agent, or None."""
+        return next((pane for pane in self.panes if pane.agent_id == agent_id), None)
+
+    def tiles(self, size: Size) -> dict[Widget, Tile]:
+        """Where the shown panes stand in a deck of that size."""
+        panes = [pane for pane in self.panes if pane.display or pane.is_attached]
+        ids = [pane.agent_id for pane in panes]
+        layout: Layout = "tabs" if self.zoomed else self.arrangement
+        focused = ids.index(self.active) if self.active in ids else 0
+        main = ids.index(self.main) if self.main in ids else 0
+        placed = arrange(layout, len(panes), size.width, size.height, focused=focused, main=main)
+        return {panes[index]: tile for index, tile in placed.items()}
+
+    def terminal_size(self) -> tuple[int, int]:
+        """Columns and lines that the terminal of one more agent would have."""
+        size = self.size
+        count = len(self.panes) + 1
+        layout: Layout = "tabs" if self.zoomed else self.arrangement
+        tile = arrange(layout, count, size.width, size.height, focused=count - 1).get(count - 1)
+        if tile is None:
+            return 80, 24
+        return max(tile.width, 2), max(tile.height - TITLE_ROWS, 2)
+
+    def update_shown(self) -> None:
+        """Show and hide panes as the layout asks, and arrange them."""
+        shown = self.tiles(self.size)
+        for pane in self.panes:
+            visible = pane in shown
+            if pane.display is not visible:
+                pane.display = visible
+            pane.zoomed = self.zoomed
+            pane.refresh(layout=True)  # of the pane: Textual forgets the arrangement of its parent only then
+        self.refresh()
+        self.post_message(self.Rearranged())
+
+    def watch_arrangement(self) -> None:
+        """Arrange anew."""
+        self.update_shown()
+
+    def watch_zoomed(self) -> None:
+        """Arrange anew."""
+        self.update_shown()
+
+    def watch_active(self, _before: str, active: str) -> None:
+        """Mark the pane in focus; other panes may have to make room for it."""
+        for pane in self.panes:
+            pane.in_focus = pane.agent_id == active
+        self.update_shown()
+
+    def watch_main(self) -> None:
+        """Arrange anew."""
+        self.update_shown()
+
+    def on_resize(self) -> None:
+        """Fewer or more panes may fit."""
+        self.update_shown()
+
+    def watch_empty(self) -> None:
+        """Draw anew."""
+        self.refresh()
+
+    def _empty_lines(self, width: int) -> list[str]:
+        """The text of the empty deck in lines that fit; words of an error may be wide."""
+        room = max(1, min(width - 4, EMPTY_WIDTH))
+        return [
+            part.plain.rstrip()
+            for line in self.empty.split("\n")
+            for part in Text(one_line(line)).wrap(self.app.console, room)
+        ] or [""]
+
+    def render(self) -> RenderResult:
+        """Nothing of its own but the lines between panes, which `render_line` draws."""
+        return ""
+
+    def render_line(self, y: int) -> Strip:
+        """The background with a line in each gap between two panes side by side."""
+        width = self.size.width
+        style = self.rich_style
+        if not self.panes:
+            lines = self._empty_lines(width)
+            row = y - (self.size.height - len(lines)) // 2
+            text = Text(lines[row] if 0 <= row < len(lines) else "", end="")
+            text.align("center", width)
+            return Strip([Segment(text.plain, self.get_component_rich_style("deck--empty"))], width)
+        bars = {
+            tile.x + tile.width
+            for tile in self.tiles(self.size).values()
+            if tile.y <= y < tile.y + tile.height and tile.x + tile.width < width
+        }
+        return Strip([Segment("│" if x in bars else " ", style) for x in range(width)], width).simplify()

@@ -1,0 +1,84 @@
+"""How states look: one mark, one colour, one word each; the marks differ in shape, not only in colour."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+
+from synapse_tui.model import AgentState, DeliveryState, ExitStatus, Task, TaskState
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+SPINNER_INTERVAL = 0.2
+"""Seconds between two frames; slow, since each one repaints the row of tabs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A state for the eye.
+
+    Attributes:
+        glyph: One cell.
+        colour: Name of a theme variable.
+        word: What to call it.
+    """
+
+    glyph: str
+    colour: str
+    word: str
+
+
+_STATES = {
+    AgentState.STARTING: Mark("○", "state-unknown", "starting"),
+    AgentState.READY: Mark("●", "state-ready", "ready"),
+    AgentState.PROCESSING: Mark("⠿", "state-working", "working"),
+    AgentState.WAITING: Mark("▲", "state-waiting", "needs you"),
+    AgentState.ERROR: Mark("!", "state-error", "error"),
+    AgentState.UNKNOWN: Mark("?", "state-unknown", "unknown"),
+    AgentState.EXITED: Mark("✗", "state-error", "ended"),
+}
+_UNSEEN = Mark("◆", "state-unseen", "done")
+_DELIVERIES = {
+    DeliveryState.QUEUED: Mark("○", "state-unknown", "queued"),
+    DeliveryState.HELD: Mark("‖", "state-waiting", "held"),
+    DeliveryState.TYPING: Mark("⠿", "state-working", "typing"),
+    DeliveryState.SUBMITTING: Mark("⠿", "state-working", "submitting"),
+    DeliveryState.SUBMITTED: Mark("→", "state-working", "submitted"),
+    DeliveryState.DONE: Mark("✓", "state-ready", "done"),
+    DeliveryState.FAILED: Mark("✗", "state-error", "failed"),
+    DeliveryState.CANCELED: Mark("–", "state-unknown", "canceled"),
+}
+
+
+def state_mark(state: AgentState, *, unseen: bool = False, frame: int | None = None) -> Mark:
+    """The mark of an agent.
+
+    Args:
+        state: Its state.
+        unseen: Whether it finished since it was last looked at.
+        frame: Frame of the spinner; None for a mark that stands still.
+    """
+    if state is AgentState.READY and unseen:
+        return _UNSEEN
+    mark = _STATES[state]
+    if state is AgentState.PROCESSING and frame is not None:
+        return Mark(SPINNER[frame % len(SPINNER)], mark.colour, mark.word)
+    return mark
+
+
+def delivery_mark(task: Task) -> Mark:
+    """The mark of a message; a finished task says how it ended, whatever the delivery was."""
+    if task.state in (TaskState.FAILED, TaskState.REJECTED):
+        return _DELIVERIES[DeliveryState.FAILED]
+    if task.state is TaskState.CANCELED:
+        return _DELIVERIES[DeliveryState.CANCELED]
+    return _DELIVERIES[task.delivery]
+
+
+def exit_text(status: ExitStatus) -> str:
+    """How a process ended: `exited with status 3`, `killed by SIGSEGV`."""
+    if status.signal is None:
+        return f"exited with status {status.code}"
+    try:
+        return f"killed by {signal.Signals(status.signal).name}"
+    except ValueError:
+        return f"killed by signal {status.signal}"

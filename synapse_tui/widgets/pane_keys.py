@@ -1,0 +1,128 @@
+"""Keys and pastes over a pane: for the scroll mode, for a mention that is being typed, else for the agent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.timer import Timer
+
+from synapse_tui.mention import MentionInterceptor, Outcome, Pasted
+from synapse_tui.terminal.keys import KeyEvent, encode_input
+from synapse_tui.terminal.paste import encode_paste
+
+from .scroll_mode import Outcome as ScrollOutcome
+from .scroll_mode import ScrollMode
+
+if TYPE_CHECKING:
+    from .terminal_view import TerminalView
+
+KeyToken = tuple[KeyEvent, bytes]
+"""A key and the bytes that it was: what the interception of mentions keeps of a key."""
+Interceptor = MentionInterceptor[KeyToken]
+_LOOK = 0.03
+"""Seconds between two looks at the screen while it is open whether a mention may be held."""
+
+
+class PaneKeys:
+    """Decides who gets what is typed into one pane.
+
+    Args:
+        view: The pane.
+        interceptor: Holds keys while they can be a mention; None to hold none.
+    """
+
+    def __init__(self, view: TerminalView, interceptor: Interceptor | None) -> None:
+        self._view = view
+        self._interceptor = interceptor
+        self._settling: Timer | None = None
+
+    def press(self, key: KeyEvent, raw: bytes) -> None:
+        """Act on a key that was pressed, repeated or released.
+
+        Args:
+            key: The key.
+            raw: The bytes that it was; empty when it came otherwise.
+        """
+        if self._view.scroll_mode is not None:
+            self._press_in_scroll_mode(self._view.scroll_mode, key)
+        elif self._interceptor is None:
+            self._send_key(key, raw)
+        elif self._is_blind_enter(key):
+            return
+        else:
+            self._follow(self._interceptor.key(key, (key, raw), self._view.session.reading()))
+
+    def paste(self, text: str) -> None:
+        """Act on pasted text; the scroll mode has no use for it."""
+        if self._view.scroll_mode is not None:
+            return
+        if self._interceptor is None:
+            self._send(encode_paste(text, self._view.session.terminal.modes))
+        else:
+            self._follow(self._interceptor.paste(text))
+
+    def _is_blind_enter(self, key: KeyEvent) -> bool:
+        """Whether Enter would send what is not to be seen at the moment."""
+        held = self._interceptor is not None and self._interceptor.active and self._view.mention.stale
+        return held and key.key in {"enter", "kp_enter"} and key.kind != "release"
+
+    def give_back(self) -> None:
+        """Give the agent what is held of a mention: the focus or the mouse goes elsewhere."""
+        if self._interceptor is not None and self._interceptor.active:
+            self._follow(self._interceptor.give_back())
+
+    def choose(self, index: int) -> None:
+        """Take a completion that was clicked.
+
+        Args:
+            index: Its index in the overlay.
+        """
+        if self._interceptor is not None:
+            self._interceptor.choose(index)
+            self._view.show_mention(self._interceptor.view)
+
+    def _follow(self, outcome: Outcome[KeyToken]) -> None:
+        for item in outcome.forward:
+            if isinstance(item, Pasted):
+                self._send(encode_paste(item.text, self._view.session.terminal.modes))
+            else:
+                self._send_key(*item)
+        if outcome.message is not None:
+            self._view.post_message(self._view.Mentioned(self._view, outcome.message))
+        if self._interceptor is not None:
+            self._view.show_mention(self._interceptor.view)
+            self._await_settling(self._interceptor)
+
+    def _await_settling(self, interceptor: Interceptor) -> None:
+        """Look at the screen until it has told whether what is held may be."""
+        if interceptor.doubtful and self._settling is None:
+            self._settling = self._view.set_timer(_LOOK, self._settle)
+
+    def _settle(self) -> None:
+        self._settling = None
+        if self._interceptor is None:
+            return
+        for outcome in self._interceptor.settle(self._view.session.reading()):
+            self._follow(outcome)
+        self._await_settling(self._interceptor)
+
+    def _send_key(self, key: KeyEvent, raw: bytes) -> None:
+        self._send(encode_input(key, raw, self._view.session.terminal.modes))
+
+    def _send(self, data: bytes) -> None:
+        if data:
+            self._view.return_to_live()
+            self._view.awaited = True
+            self._view.session.user_input(data)
+
+    def _press_in_scroll_mode(self, mode: ScrollMode, key: KeyEvent) -> None:
+        if key.kind == "release":
+            return
+        held = "".join(f"{name}+" for name in ("ctrl", "alt", "super") if getattr(key, name))
+        outcome = mode.press(held + key.key.replace("page_", "page"), "" if held else key.text)
+        if outcome is ScrollOutcome.COPY and mode.selection is not None:
+            self._view.copy(mode.selection.text)
+        if outcome is ScrollOutcome.STAY:
+            self._view.update_view()
+        else:
+            self._view.leave_scroll_mode()

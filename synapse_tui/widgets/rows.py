@@ -1,0 +1,111 @@
+"""Rows of the sidebar's lists: agents, messages, peers. Plain text in given styles, never markup."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from textual.content import Content
+
+from synapse_tui.model import USER, Task
+from synapse_tui.themes import agent_colour
+
+from .marks import delivery_mark
+from .text import age, one_line, shorten
+from .views import AgentView
+
+if TYPE_CHECKING:
+    from synapse_tui.addresses import Address
+
+_REPLY = "↳ "
+
+
+def agent_row(agent: AgentView, width: int, now: float, *, active: bool) -> Content:
+    """Two lines: name, state and since when; folder and port.
+
+    Args:
+        agent: The agent.
+        width: Cells of the row.
+        now: The session's monotonic clock, seconds.
+        active: Whether it is in focus.
+    """
+    mark = agent.mark()
+    since = age(max(0.0, now - agent.since)) if agent.exit is None else ""
+    head = f"{agent.number} "
+    room = width - 3 - len(head) - cell_len(since) - 1
+    name = shorten(agent.label, min(16, room))
+    state = shorten(agent.state_text, room - cell_len(name) - 2)
+    port = f":{agent.port}"
+    indent = 3 + len(head)
+    folder = shorten(short_path(agent.cwd), width - indent - len(port) - 1)
+    return Content.assemble(
+        ("▌" if active else " ", "$hot"),
+        (head, "$ink-faint"),
+        (f"{mark.glyph} ", f"bold ${mark.colour}"),
+        (name, f"bold ${agent_colour(agent.agent_type)}"),
+        (f"  {state}", f"${mark.colour}" if agent.needs_attention else "$ink-muted"),
+        (" " * (room - cell_len(name) - 1 - cell_len(state)) + since, "$ink-faint"),
+        "\n" + " " * indent,
+        (folder, "$ink-faint"),
+        (" " * (width - indent - cell_len(folder) - len(port)) + port, "$ink-faint"),
+    )
+
+
+def message_row(task: Task, labels: Mapping[str, str], width: int, now: datetime) -> Content:
+    """Two lines, or three with a reason: who to whom, how far, how old; the text; why it waits.
+
+    Args:
+        task: The message.
+        labels: What agents are called, by id.
+        width: Cells of the row.
+        now: The time, aware.
+    """
+    mark = delivery_mark(task)
+    old = age((now - task.updated_at).total_seconds())
+    tail = f"{mark.word} {old}"
+    room = width - 4 - cell_len(tail)
+    sender, target = party(task.sender.sender_id, labels), party(task.target, labels)
+    sender = shorten(sender, max(4, room // 2 - 2))
+    target = shorten(target, max(4, room - cell_len(sender) - 3))
+    gap = max(1, width - 3 - cell_len(sender) - 3 - cell_len(target) - cell_len(tail))
+    unproved = "" if task.sender.verified else "?"
+    parts: list[str | tuple[str, str]] = [
+        (f" {mark.glyph} ", f"bold ${mark.colour}"),
+        (sender + unproved, "bold $ink"),
+        (" → ", "$ink-faint"),
+        (target, "bold $ink"),
+        (" " * max(1, gap - len(unproved)), ""),
+        (tail, f"${mark.colour}"),
+        ("\n   " + shorten(one_line(task.text), width - 3), "$ink-muted"),
+    ]
+    if task.reason and not task.state.final:
+        parts.append(("\n   " + shorten(one_line(task.reason), width - 3), f"${mark.colour}"))
+    if task.artifacts:
+        parts.append(("\n   " + shorten(_REPLY + one_line(task.artifacts[-1].text), width - 3), "$ink"))
+    return Content.assemble(*parts)
+
+
+def peer_row(peer: Address, width: int) -> Content:
+    """One line: id and folder."""
+    name = shorten(peer.agent_id, width - 3)
+    folder = (
+        shorten(short_path(Path(peer.working_dir)), width - 5 - cell_len(name)) if peer.working_dir else ""
+    )
+    return Content.assemble("   ", (name, f"${agent_colour(peer.agent_type)}"), (f"  {folder}", "$ink-faint"))
+
+
+def party(agent_id: str, labels: Mapping[str, str]) -> str:
+    """What a sender or receiver is called: `you`, the agent's name here, else its id."""
+    if agent_id == USER.sender_id:
+        return "you"
+    return labels.get(agent_id) or one_line(agent_id.removeprefix("synapse-"))
+
+
+def short_path(path: Path) -> str:
+    """A path with the home folder as `~`."""
+    text = one_line(str(path))
+    home = str(Path.home())
+    return "~" + text[len(home) :] if text == home or text.startswith(home + "/") else text

@@ -1,0 +1,303 @@
+"""The sidebar: agents and their states, messages as they move, and agents of other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+from textual.reactive import var
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from synapse_tui.model import Task
+
+from .rows import agent_row, message_row, peer_row
+from .section import Section
+from .segment_bar import Piece, SegmentBar, width_of
+from .sturdy import Sturdy
+from .views import AgentView
+
+if TYPE_CHECKING:
+    from synapse_tui.addresses import Address
+
+REFRESH = 10.0
+"""Seconds between two looks at the ages."""
+MAX_MESSAGES = 200
+MessageCommand = Literal["show", "cancel", "send_now"]
+
+
+class MessageList(Sturdy, OptionList):
+    """Messages, newest last; follows the newest while the last one is marked."""
+
+    BINDINGS: ClassVar = [
+        ("c,delete", "command('cancel')", "Cancel"),
+        ("s", "command('send_now')", "Send now"),
+    ]
+
+    @dataclass
+    class Commanded(Message):
+        """Something is to be done with the marked message."""
+
+        task_id: str
+        command: MessageCommand
+
+    def action_command(self, command: MessageCommand) -> None:
+        """Ask for something to be done with the marked message."""
+        option = self.highlighted_option
+        if option is not None and option.id is not None:
+            self.post_message(self.Commanded(option.id, command))
+
+
+class Sidebar(Sturdy, Vertical):
+    """Shows what it is given; tells which agent, message or peer was chosen."""
+
+    DEFAULT_CSS = """
+    Sidebar {
+        dock: right; width: 40; height: 1fr; background: $dialog; color: $ink;
+        border-left: solid $line; display: none;
+    }
+    Sidebar OptionList { height: auto; scrollbar-size-vertical: 1; }
+    Sidebar #agents { max-height: 40%; }
+    Sidebar #messages { height: 1fr; }
+    Sidebar #peers { max-height: 6; }
+    Sidebar.-no-peers #peers, Sidebar.-no-peers #peers-title { display: none; }
+    """
+    BINDINGS: ClassVar = [("escape", "leave", "Back to the agent")]
+
+    @dataclass
+    class AgentChosen(Message):
+        """An agent was chosen."""
+
+        agent_id: str
+
+    @dataclass
+    class PeerChosen(Message):
+        """An agent of another process was chosen."""
+
+        address: str
+
+    @dataclass
+    class MessageChosen(Message):
+        """Something is to be done with a message."""
+
+        task_id: str
+        command: MessageCommand
+
+    class Left(Message):
+        """The person wants back to the pane."""
+
+    agents: var[Sequence[AgentView]] = var(())
+    active: var[str] = var("")
+    tasks: var[Sequence[Task]] = var(())
+    peers: var[Sequence[Address]] = var(())
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        id: str | None = None,  # noqa: A002 - Textual's name
+    ) -> None:
+        super().__init__(id=id, classes="-no-peers")
+        self.clock = clock
+        self.now = now
+
+    def compose(self) -> ComposeResult:
+        """Three lists under their headings, and the keys of the one in focus."""
+        yield Section("Agents", id="agents-title")
+        yield OptionList(id="agents", markup=False, compact=True)
+        yield Section("Messages", id="messages-title")
+        yield MessageList(id="messages", markup=False, compact=True)
+        yield Section("Elsewhere", id="peers-title")
+        yield OptionList(id="peers", markup=False, compact=True)
+        yield SidebarKeys()
+
+    def on_mount(self) -> None:
+        """Keep the ages right while the sidebar is open."""
+        self.set_interval(REFRESH, self._age)
+
+    def _age(self) -> None:
+        if self.display:
+            self.watch_agents()
+            self.watch_tasks()
+
+    def on_resize(self) -> None:
+        """Rows depend on the width."""
+        self._fill_all()
+
+    def watch_agents(self) -> None:
+        """Show the agents."""
+        if self._shown():
+            self._fill(
+                "agents",
+                [
+                    Option(
+                        agent_row(a, self._width, self.clock(), active=a.agent_id == self.active),
+                        id=a.agent_id,
+                    )
+                    for a in self.agents
+                ],
+            )
+            self.query_one("#agents-title", Section).count = str(len(self.agents) or "")
+
+    def watch_active(self) -> None:
+        """Mark the agent in focus."""
+        self.watch_agents()
+
+    def watch_tasks(self) -> None:
+        """Show the messages."""
+        if not self._shown():
+            return
+        labels = {agent.agent_id: agent.label for agent in self.agents}
+        now = self.now()
+        rows = [
+            Option(message_row(task, labels, self._width, now), id=task.id)
+            for task in self.tasks[-MAX_MESSAGES:]
+        ]
+        if not rows:
+            rows = [Option("  none yet: type @name and a message,\n  or press F2", disabled=True)]
+        self._fill("messages", rows, follow=True)
+        waiting = sum(not task.state.final for task in self.tasks)
+        self.query_one("#messages-title", Section).count = f"{waiting} open" if waiting else ""
+
+    def watch_peers(self) -> None:
+        """Show the agents of other processes; the list is hidden while there is none."""
+        self.set_class(not self.peers, "-no-peers")
+        if self._shown():
+            self._fill(
+                "peers", [Option(peer_row(peer, self._width), id=peer.agent_id) for peer in self.peers]
+            )
+
+    def _shown(self) -> bool:
+        return self.is_mounted and self.display and self._width > 0
+
+    @property
+    def _width(self) -> int:
+        return self.content_size.width - 1
+
+    def _fill_all(self) -> None:
+        self.watch_agents()
+        self.watch_tasks()
+        self.watch_peers()
+
+    def _fill(self, list_id: str, rows: list[Option], *, follow: bool = False) -> None:
+        """Put rows into a list; the view goes along with new ones only from the end.
+
+        Rows that are there already are changed in place, so that the mark and the place of the view stay.
+        """
+        view = self.query_one(f"#{list_id}", OptionList)
+        at_end = view.scroll_offset.y >= view.max_scroll_y - 1
+        before, after = [option.id for option in view.options], [row.id for row in rows]
+        marked = view.highlighted_option.id if view.highlighted_option else None
+        if before != after[: len(before)] or None in after:
+            view.clear_options()
+            before = []
+        for index, row in enumerate(rows[: len(before)]):
+            if view.get_option_at_index(index).prompt != row.prompt:
+                view.replace_option_prompt_at_index(index, row.prompt)
+        view.add_options(rows[len(before) :])
+        if not before and marked in after:
+            view.highlighted = after.index(marked)
+        elif follow and at_end and not view.has_focus and after != before:
+            view.highlighted = None
+            view.scroll_end(animate=False)
+
+    def enter(self) -> None:
+        """Take the focus: the messages if there are any, else the agents."""
+        target = "#messages" if self.tasks else "#agents"
+        # At once: keys that follow must not reach an agent any more.
+        self.screen.set_focus(self.query_one(target, OptionList), scroll_visible=False)
+        self.call_after_refresh(self._mark_first)
+
+    def _mark_first(self) -> None:
+        if self.is_attached and self.display and self._width <= 0:
+            # It was shown just now and has no size yet, so its lists are empty.
+            self.call_after_refresh(self._mark_first)
+            return
+        self._fill_all()
+        view = self.screen.focused
+        if not isinstance(view, OptionList) or view not in self.query(OptionList):
+            return
+        if view.highlighted is None and view.option_count:
+            view.highlighted = view.option_count - 1 if view.id == "messages" else 0
+
+    def action_leave(self) -> None:
+        """Back to the pane."""
+        self.post_message(self.Left())
+
+    @on(OptionList.OptionSelected, "#agents")
+    def _agent_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.post_message(self.AgentChosen(event.option.id or ""))
+
+    @on(OptionList.OptionSelected, "#peers")
+    def _peer_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.post_message(self.PeerChosen(event.option.id or ""))
+
+    @on(OptionList.OptionSelected, "#messages")
+    def _message_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.post_message(self.MessageChosen(event.option.id or "", "show"))
+
+    def on_message_list_commanded(self, event: MessageList.Commanded) -> None:
+        """Pass it on."""
+        event.stop()
+        self.post_message(self.MessageChosen(event.task_id, event.command))
+
+    def on_key(self, event: events.Key) -> None:
+        """Tab goes from list to list; the arrows do so too at their ends."""
+        lists = [view for view in self.query(OptionList) if view.display and _can_choose(view)]
+        focused = next((i for i, view in enumerate(lists) if view.has_focus), None)
+        if focused is None or event.key not in ("tab", "shift+tab"):
+            return
+        event.stop()
+        event.prevent_default()
+        target = lists[(focused + (1 if event.key == "tab" else -1)) % len(lists)]
+        if target.highlighted is None:
+            target.highlighted = 0
+        self.screen.set_focus(target)
+
+
+def _can_choose(view: OptionList) -> bool:
+    return any(not option.disabled for option in view.options)
+
+
+class SidebarKeys(SegmentBar):
+    """What the keys do in the list that has the focus."""
+
+    DEFAULT_CSS = "SidebarKeys { dock: bottom; background: $dialog; }"
+
+    def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
+        """The keys of the messages; they show what can be done by the mouse as well."""
+        hints = (
+            ("Enter", "open", "show"),
+            ("c", "cancel", "cancel"),
+            ("s", "send now", "send_now"),
+            ("Esc", "back", "leave"),
+        )
+        row: list[Piece] = []
+        for key, word, target in hints:
+            hint = [Piece(f" {key}", "bold $hot", target), Piece(f" {word} ", "$ink-muted", target)]
+            if width_of(row) + width_of(hint) <= width:
+                row += hint
+        return row, []
+
+    def on_click(self, event: events.Click) -> None:
+        """Do what was clicked."""
+        event.stop()
+        piece = self.target_at(event.x)
+        sidebar = self.parent
+        if piece is None or not isinstance(sidebar, Sidebar):
+            return
+        if piece.target == "leave":
+            sidebar.action_leave()
+        else:
+            sidebar.query_one(MessageList).action_command(piece.target)  # type: ignore[arg-type]

@@ -1,0 +1,286 @@
+"""Rows of a terminal as Textual strips that never shift.
+
+Textual and rich measure text anew whenever they cut a strip. A cluster on whose width they, the agent's
+terminal and the outer terminal disagree would move all that follows. `TerminalStrip` knows the cells of
+each of its pieces, cuts itself by them, and after every doubtful cluster puts the outer cursor where the
+next cell is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.segment import Segment
+from rich.style import Style as RichStyle
+from textual.strip import Strip
+
+from synapse_tui.terminal import DEFAULT_STYLE, Line
+
+from .clusters import clusters
+from .colors import Highlight, Pen, Pens
+
+Span = tuple[int, int, Highlight]
+"""First column, column after the last, and what lies over them."""
+
+# Characters whose width no terminal doubts. All others are drawn one by one, each at its own column.
+_SURELY_NARROW = re.compile(
+    "[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0373\u0376\u0377\u037b-\u037e\u0384-\u0482\u048a-\u052f"
+    "\u2500-\u259f\u2800-\u28ff]*"
+)
+_SURELY_WIDE = re.compile(
+    "[\u3001-\u3029\u3041-\u3096\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff60]*"
+)
+
+
+class Piece(NamedTuple):
+    """Part of a row with one pen.
+
+    Attributes:
+        text: What to write.
+        cells: Its width.
+        pen: What to write it with.
+        unit: Cells of each character; 0 when the text is one cluster of doubtful width.
+    """
+
+    text: str
+    cells: int
+    pen: Pen
+    unit: int
+
+
+class TerminalStrip(Strip):
+    """One row of a pane, or a part of one.
+
+    Args:
+        pieces: The parts from left to right.
+        cells: Their width together.
+        column: Column of the outer terminal, from 0, of the first cell.
+    """
+
+    __slots__ = ("_made", "column", "pieces")
+
+    def __init__(self, pieces: Sequence[Piece], cells: int, column: int) -> None:
+        super().__init__((), cells)
+        self.pieces = pieces
+        self.column = column
+        self._made: list[Segment] | None = None
+
+    @property
+    def _segments(self) -> list[Segment]:
+        """For what only rich draws (a screen behind a modal one, SVG); made when asked for."""
+        if self._made is None:
+            self._made = list(_segments(self.pieces))
+        return self._made
+
+    @_segments.setter
+    def _segments(self, segments: list[Segment]) -> None:
+        """Nothing: the base class has none to give."""
+
+    def divide(self, cuts: Iterable[int]) -> Sequence[Strip]:
+        """Divide the strip at cell positions, by the terminal's own widths.
+
+        Args:
+            cuts: Ascending positions where each part ends; the last one is usually the width.
+        """
+        ends = [cut for cut in cuts if cut <= self.cell_length]
+        if ends == [self.cell_length]:
+            return [self]
+        return [self.crop(start, end) for start, end in pairwise([0, *ends])]
+
+    def crop(self, start: int, end: int | None = None) -> Strip:
+        """Return the cells from `start` up to `end`; half of a wide character becomes a blank.
+
+        Args:
+            start: First cell.
+            end: Cell after the last; None for all the rest.
+        """
+        start = max(0, start)
+        end = self.cell_length if end is None else min(end, self.cell_length)
+        if (start, end) == (0, self.cell_length):
+            return self
+        if end <= start:
+            return Strip((), 0)
+        return TerminalStrip(list(_cut(self.pieces, start, end)), end - start, self.column + start)
+
+    def adjust_cell_length(self, cell_length: int, style: RichStyle | None = None) -> Strip:
+        """Return the strip cut or filled up with blanks to a width.
+
+        Args:
+            cell_length: The width wanted.
+            style: What the blanks are drawn with.
+        """
+        if cell_length <= self.cell_length:
+            return self.crop(0, cell_length)
+        return Strip.join([self, Strip.blank(cell_length - self.cell_length, style)])
+
+    def render(self, console: Console) -> str:  # noqa: ARG002 - Textual's signature
+        """Return the text and sequences that draw the strip, the cursor being on its first cell.
+
+        Args:
+            console: Ignored; the pens know what the outer terminal can show.
+        """
+        if self._render_cache is None:
+            self._render_cache = draw(self.pieces, self.column)
+        return self._render_cache
+
+
+def draw(pieces: Iterable[Piece], column: int) -> str:
+    """Return what draws pieces, the cursor being on the first cell; it ends with plain attributes.
+
+    Args:
+        pieces: The parts from left to right.
+        column: Column of the outer terminal, from 0, of the first cell.
+    """
+    out: list[str] = []
+    pen: Pen | None = None
+    for piece in pieces:
+        if piece.pen is not pen:
+            if pen is not None and pen.link:
+                out.append("\x1b]8;;\x1b\\")
+            pen = piece.pen
+            out.append(pen.sgr + pen.link)
+        column += piece.cells
+        out.append(piece.text if piece.unit else _placed(piece, column))
+    if pen is not None:
+        out.append("\x1b]8;;\x1b\\\x1b[0m" if pen.link else "\x1b[0m")
+    return "".join(out)
+
+
+def _placed(piece: Piece, end: int) -> str:
+    """Return what draws a doubtful cluster and leaves the cursor in column `end` in any case."""
+    if piece.cells == 1:
+        return f"{piece.text}\x1b[{end + 1}G"
+    # Both cells are cleared first: a terminal that draws it narrow would leave what was in the second.
+    return f"{' ' * piece.cells}\x1b[{end - piece.cells + 1}G{piece.text}\x1b[{end + 1}G"
+
+
+def build_pieces(line: Line | None, width: int, pens: Pens, spans: Sequence[Span] = ()) -> list[Piece]:
+    """Return the parts of one row of a pane.
+
+    Args:
+        line: The row of the terminal; None for a blank one.
+        width: Cells of the pane; a shorter row is filled up, a longer one is cut.
+        pens: Finds what each style is drawn with.
+        spans: What lies over the cells; of two over one cell the first is seen.
+    """
+    pieces: list[Piece] = []
+    used = 0
+    if line is not None:
+        for text, style, cells in line.runs():
+            pieces += _run_pieces(line, used, text, cells, pens.pen(style))
+            used += cells
+    if used < width:
+        pieces.append(Piece(" " * (width - used), width - used, pens.pen(DEFAULT_STYLE), 1))
+    elif used > width:
+        pieces = list(_cut(pieces, 0, width))
+    return _overlaid(pieces, spans, pens) if spans else pieces
+
+
+def _run_pieces(line: Line, start: int, text: str, cells: int, pen: Pen) -> Iterator[Piece]:
+    if text.isprintable():
+        if len(text) == cells and (text.isascii() or _SURELY_NARROW.fullmatch(text)):
+            yield Piece(text, cells, pen, 1)
+            return
+        if len(text) * 2 == cells and _SURELY_WIDE.fullmatch(text):
+            yield Piece(text, cells, pen, 2)
+            return
+    for unit, group in groupby(clusters(line, start, cells), key=_unit):
+        if unit:
+            joined = "".join(cluster for cluster, _ in group)
+            yield Piece(joined, len(joined) * unit, pen, unit)
+        else:
+            for cluster, width in group:
+                yield Piece(cluster, width, pen, 0)
+
+
+def _unit(cluster: tuple[str, int]) -> int:
+    """Return the width of each character where it is beyond doubt, else 0."""
+    text, width = cluster
+    if len(text) != 1:
+        return 0
+    if width == 1:
+        return 1 if _SURELY_NARROW.fullmatch(text) else 0
+    return 2 if _SURELY_WIDE.fullmatch(text) else 0
+
+
+def _cut(pieces: Iterable[Piece], start: int, end: int) -> Iterator[Piece]:
+    """Yield what of the pieces lies in the cells from `start` up to `end`."""
+    position = 0
+    for piece in pieces:
+        first, last = max(start - position, 0), min(end - position, piece.cells)
+        position += piece.cells
+        if first >= last:
+            continue
+        if last - first == piece.cells:
+            yield piece
+        elif piece.unit == 1:
+            yield Piece(piece.text[first:last], last - first, piece.pen, 1)
+        else:
+            yield from _cut_wide(piece, first, last)
+
+
+def _cut_wide(piece: Piece, first: int, last: int) -> Iterator[Piece]:
+    """Yield the cells of a piece of wide characters; the halves of those that are cut are blank."""
+    if not piece.unit:
+        yield Piece(" " * (last - first), last - first, piece.pen, 1)
+        return
+    if first % 2:
+        yield Piece(" ", 1, piece.pen, 1)
+    whole = piece.text[(first + 1) // 2 : last // 2]
+    if whole:
+        yield Piece(whole, 2 * len(whole), piece.pen, 2)
+    if last % 2:
+        yield Piece(" ", 1, piece.pen, 1)
+
+
+def _overlaid(pieces: Sequence[Piece], spans: Sequence[Span], pens: Pens) -> list[Piece]:
+    """Return the pieces with the spans over them; a wide character takes what lies over its first cell."""
+    out: list[Piece] = []
+    position = 0
+    for piece in pieces:
+        edges = _edges(piece, position, spans)
+        for first, last in pairwise(edges):
+            highlight = _highlight_at(position + first, spans)
+            for part in _cut((piece,), first, last):
+                pen = pens.pen(part.pen.style, highlight) if highlight else part.pen
+                out.append(part._replace(pen=pen))
+        position += piece.cells
+    return out
+
+
+def _edges(piece: Piece, position: int, spans: Sequence[Span]) -> list[int]:
+    """Return the cells of a piece at which a highlight begins or ends, with both its own ends."""
+    step = piece.unit or piece.cells
+    edges = {0, piece.cells}
+    for start, end, _ in spans:
+        for edge in (start - position, end - position):
+            if 0 < edge < piece.cells:
+                edges.add(min(-(-edge // step) * step, piece.cells))
+    return sorted(edges)
+
+
+def _highlight_at(column: int, spans: Sequence[Span]) -> Highlight:
+    for start, end, highlight in spans:
+        if start <= column < end:
+            return highlight
+    return Highlight.NONE
+
+
+def _segments(pieces: Iterable[Piece]) -> Iterator[Segment]:
+    """Yield rich's segments for what only rich draws (a screen behind a modal one, SVG), as wide for it."""
+    for text, cells, pen, unit in pieces:
+        yield Segment(text if unit else _measured(text, cells), pen.rich)
+
+
+def _measured(text: str, cells: int) -> str:
+    """Return the text so changed that rich measures it with that width."""
+    for candidate in (text, text[0]):
+        missing = cells - cell_len(candidate)
+        if missing >= 0:
+            return candidate + " " * missing
+    return "\ufffd".ljust(cells)

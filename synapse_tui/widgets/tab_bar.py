@@ -1,0 +1,137 @@
+"""The bar at the top: a tab for each agent with number, name and state; a button for a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+from textual.reactive import var
+from textual.timer import Timer
+
+from synapse_tui.model import AgentState
+from synapse_tui.themes import agent_colour
+
+from .marks import SPINNER_INTERVAL
+from .segment_bar import Piece, SegmentBar, width_of
+from .text import shorten
+from .views import AgentView
+
+MIN_LABEL = 5
+"""Cells that every label keeps while tabs are made narrower together."""
+ACTIVE_LABEL = 12
+"""Cells that the label of the active tab keeps after that."""
+NEW = "new"
+MORE_LEFT = "previous"
+MORE_RIGHT = "next"
+
+
+class TabBar(SegmentBar):
+    """Tabs of all agents; targets are agent ids, `new`, `close:<id>`, `previous` and `next`."""
+
+    agents: var[Sequence[AgentView]] = var(())
+    active: var[str] = var("")
+    project: var[str] = var("")
+    frame: var[int] = var(0)
+
+    _timer: Timer | None = None
+
+    def on_mount(self) -> None:
+        """Prepare the spinner; it turns only while an agent works."""
+        self._timer = self.set_interval(SPINNER_INTERVAL, self._turn, pause=True)
+
+    def watch_agents(self) -> None:
+        """Draw anew, and let the spinner turn while it is needed."""
+        self.refresh()
+        if self._timer is not None:
+            working = any(agent.state is AgentState.PROCESSING for agent in self.agents)
+            working = working and self.app.animation_level != "none"
+            (self._timer.resume if working else self._timer.pause)()
+
+    def watch_active(self) -> None:
+        """Draw anew."""
+        self.refresh()
+
+    def watch_project(self) -> None:
+        """Draw anew."""
+        self.refresh()
+
+    def _turn(self) -> None:
+        self.frame += 1
+        self.refresh()
+
+    def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
+        """Tabs at the left, the project at the right where there is room for it."""
+        project = [Piece(f" {shorten(self.project, 30)} ", "$ink-faint")] if self.project else []
+        new = Piece(" + ", "$ink-muted", NEW, "New agent")
+        left = self._tabs(width - new.width)
+        right = project if width_of(left) + new.width + width_of(project) + 2 <= width else []
+        return [*left, new], right
+
+    def _tabs(self, width: int) -> list[Piece]:
+        """All tabs, their labels as long as fits; then only the active one has a label; then they scroll."""
+        longest = max((cell_len(agent.label) for agent in self.agents), default=0)
+        equal = [(limit, limit) for limit in range(longest, MIN_LABEL - 1, -1)]
+        for active, others in (*equal, (ACTIVE_LABEL, MIN_LABEL - 2), (ACTIVE_LABEL, 0)):
+            tabs = [self._tab(a, active if a.agent_id == self.active else others) for a in self.agents]
+            if sum(map(width_of, tabs)) <= width:
+                return [piece for tab in tabs for piece in tab]
+        return self._scrolled(tabs, width)
+
+    def _scrolled(self, tabs: list[list[Piece]], width: int) -> list[Piece]:
+        """The tabs around the active one that fit, with arrows where there are more."""
+        if not tabs:
+            return []
+        width -= 4
+        at = next((i for i, agent in enumerate(self.agents) if agent.agent_id == self.active), 0)
+        first, last = at, at + 1
+        room = width - width_of(tabs[at])
+        while True:
+            if last < len(tabs) and width_of(tabs[last]) <= room:
+                room -= width_of(tabs[last])
+                last += 1
+            elif first > 0 and width_of(tabs[first - 1]) <= room:
+                first -= 1
+                room -= width_of(tabs[first])
+            else:
+                break
+        more_left = Piece(
+            "‹ " if first else "  ", self._more_style(range(first)), MORE_LEFT, "Previous agent"
+        )
+        more_right = Piece(
+            " ›" if last < len(tabs) else "  ",
+            self._more_style(range(last, len(tabs))),
+            MORE_RIGHT,
+            "Next agent",
+        )
+        return [more_left, *(piece for tab in tabs[first:last] for piece in tab), more_right]
+
+    def _more_style(self, hidden: range) -> str:
+        """Arrows call for attention when a tab that is out of view does."""
+        return "bold $state-waiting" if any(self.agents[i].needs_attention for i in hidden) else "$ink-muted"
+
+    def _tab(self, agent: AgentView, limit: int) -> list[Piece]:
+        active = agent.agent_id == self.active
+        back = " on $focus" if active else ""
+        mark = agent.mark(self.frame)
+        attention = agent.state is AgentState.WAITING
+        name = (
+            "bold $focus-ink"
+            if active
+            else f"bold ${mark.colour}"
+            if attention
+            else f"${agent_colour(agent.agent_type)}"
+        )
+        if active and self.app.no_color:
+            name = "bold reverse"
+        bell = [Piece("♪", f"$alert{back}", agent.agent_id)] if agent.rang else []
+        tip = f"{agent.label}: {agent.state_text}"
+        number = Piece(
+            f" {agent.number} ", f"{'$focus-ink' if active else '$ink-faint'}{back}", agent.agent_id, tip
+        )
+        label = [Piece(f"{shorten(agent.label, limit)} ", name + back, agent.agent_id, tip)] if limit else []
+        return [
+            number,
+            *label,
+            *bell,
+            Piece(f"{mark.glyph} ", f"bold ${mark.colour}{back}", agent.agent_id, tip),
+        ]

@@ -1,0 +1,58 @@
+"""Text from agents made fit for one line of the screen: no control characters, never wider than its place."""
+
+from __future__ import annotations
+
+import re
+
+from rich.cells import cell_len, chop_cells
+
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
+"""Control characters, line separators, and the marks that turn the direction of writing (Unicode TR9)."""
+
+
+def one_line(text: str) -> str:
+    """The text without control characters; runs of them and of white space become one space."""
+    return " ".join(_CONTROLS.sub(" ", text).split())
+
+
+def printable(text: str) -> str:
+    """The text without control characters, its lines kept."""
+    return "\n".join(_CONTROLS.sub(" ", line) for line in text.splitlines())
+
+
+def shorten(text: str, width: int) -> str:
+    """The text cut to a width.
+
+    Args:
+        text: One line.
+        width: Cells it may take.
+
+    Returns:
+        The text, or its beginning and an ellipsis.
+    """
+    if cell_len(text) <= width:
+        return text
+    if width <= 1:
+        return "…" if width == 1 else ""
+    return (chop_cells(text, width - 1) or [""])[0].rstrip() + "…"
+
+
+def pad(text: str, width: int) -> str:
+    """The text cut or filled with spaces to exactly a width in cells."""
+    short = shorten(text, width)
+    return short + " " * (width - cell_len(short))
+
+
+def plural(count: int, noun: str) -> str:
+    """A count and its noun: `1 agent`, `3 agents`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def age(seconds: float) -> str:
+    """A span of time in one short word: `now`, `40s`, `12m`, `3h`, `2d`."""
+    if seconds < 5:
+        return "now"
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{int(seconds)}s"

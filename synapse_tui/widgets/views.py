@@ -1,0 +1,138 @@
+"""What the widgets are given of an agent: a frozen picture, taken whenever something changed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from synapse_tui.model import AgentState, DeliveryState, ExitStatus
+
+from .marks import Mark, exit_text, state_mark
+from .text import one_line
+
+if TYPE_CHECKING:
+    from synapse_tui.agents.session import AgentSession
+
+
+_SPINNER = re.compile(r"^(?:[^\x00-\x7f\w]+\s*)+")
+
+
+@dataclass(frozen=True, slots=True)
+class AgentView:
+    """An agent as the widgets show it.
+
+    Attributes:
+        agent_id: Its id.
+        number: Its place, from 1.
+        label: What to call it: its name, else its type, with the port where two share it.
+        agent_type: Its type.
+        state: Its state.
+        detail: What a person should know of the state; one line.
+        since: When the state began, seconds on the session's clock.
+        unseen: Whether it finished or began to wait since it was last in focus.
+        rang: Whether it rang the bell since then.
+        title: Title of its window, one line.
+        exit: How its process ended; None while it runs.
+        end_seen: Whether it was looked at since its end.
+        cwd: Its working folder.
+        port: Where its server listens.
+        held: Messages that wait to be typed into it.
+        held_reason: Why the first of them waits.
+        held_task: UUID of the first of them; empty for none.
+    """
+
+    agent_id: str
+    number: int
+    label: str
+    agent_type: str
+    state: AgentState = AgentState.STARTING
+    detail: str = ""
+    since: float = 0.0
+    unseen: bool = False
+    rang: bool = False
+    title: str = ""
+    exit: ExitStatus | None = None
+    end_seen: bool = False
+    cwd: Path = Path()
+    port: int = 0
+    held: int = 0
+    held_reason: str = ""
+    held_task: str = ""
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether a person should look: it waits, has failed or ended, or finished unseen."""
+        if self.exit is not None:
+            return not self.end_seen
+        return self.unseen or self.state in (AgentState.WAITING, AgentState.ERROR)
+
+    def mark(self, frame: int | None = None) -> Mark:
+        """The mark of its state."""
+        return state_mark(self.state, unseen=self.unseen, frame=frame)
+
+    @property
+    def state_text(self) -> str:
+        """The state in words, with what is known about it."""
+        if self.exit is not None:
+            return exit_text(self.exit)
+        word = self.mark().word
+        return f"{word}: {self.detail}" if self.detail else word
+
+
+def still_title(title: str) -> str:
+    """A window title without the symbols that agents turn at its beginning: states have marks."""
+    return _SPINNER.sub("", one_line(title))
+
+
+def view_agents(
+    sessions: Sequence[AgentSession],
+    *,
+    rang: AbstractSet[str] = frozenset(),
+    seen_ends: AbstractSet[str] = frozenset(),
+) -> list[AgentView]:
+    """Pictures of all agents in the order of their places.
+
+    Args:
+        sessions: The agents.
+        rang: Ids of those whose bell has not been noticed.
+        seen_ends: Ids of those that have ended and were looked at since.
+    """
+    names = Counter(session.name.lower() for session in sessions if session.name)
+    names += Counter(session.agent_type.lower() for session in sessions)
+    return [_view(session, number, names, rang, seen_ends) for number, session in enumerate(sessions, 1)]
+
+
+def _view(
+    session: AgentSession,
+    number: int,
+    names: Counter[str],
+    rang: AbstractSet[str],
+    seen_ends: AbstractSet[str],
+) -> AgentView:
+    name = session.name or session.agent_type
+    report = session.report
+    held = [task for task in session.list_tasks() if task.delivery is DeliveryState.HELD]
+    return AgentView(
+        agent_id=session.agent_id,
+        number=number,
+        label=one_line(name if names[name.lower()] == 1 else f"{name}-{session.port}"),
+        agent_type=session.agent_type,
+        state=AgentState.EXITED if session.exit is not None else report.state,
+        detail=one_line(report.detail),
+        since=report.since,
+        unseen=session.unseen,
+        rang=session.agent_id in rang,
+        title=still_title(session.terminal.title),
+        exit=session.exit,
+        end_seen=session.agent_id in seen_ends,
+        cwd=session.cwd,
+        port=session.port,
+        held=len(held),
+        held_reason=one_line(held[0].reason) if held else "",
+        held_task=held[0].id if held else "",
+    )

@@ -1,0 +1,192 @@
+"""The whole application beside tmux, CPU and latency of keys: `python -m tests.bench.app [cpu|echo]`.
+
+The programs run on a terminal of this script, which answers that it knows synchronized output. CPU is that of
+the application's own process (of tmux: of its server), in per cent of one core. Latency is the time from
+writing a key to reading its echo, in milliseconds; the program in the pane in focus is `cat`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import select
+import shutil
+import signal
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+COLUMNS, LINES = 241, 84
+CHILD = Path(__file__).with_name("child.py")
+SECONDS = 8.0
+KEYS = 150
+
+
+class Outer:
+    """A terminal and the program on it."""
+
+    def __init__(self, command: Sequence[str], home: Path) -> None:
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            environ = {
+                "HOME": str(home),
+                "PATH": os.environ["PATH"],
+                "TERM": "xterm-256color",
+                "LANG": "C.UTF-8",
+            }
+            os.chdir(home)
+            os.execvpe(command[0], list(command), environ | {"COLORTERM": "truecolor", "SHELL": "/bin/sh"})
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+        self.frames = 0
+        self.written = 0
+
+    def read(self, seconds: float) -> bytes:
+        """What is written within a time, as soon as there is something."""
+        if not select.select([self.master], [], [], seconds)[0]:
+            return b""
+        data = os.read(self.master, 1 << 16)
+        self.frames += data.count(b"\x1b[?2026h")
+        self.written += len(data)
+        if b"\x1b[?2026$p" in data:
+            os.write(self.master, b"\x1b[?2026;2$y")
+        if b"\x1b[c" in data:
+            os.write(self.master, b"\x1b[?62;22c")
+        return data
+
+    def drain(self, seconds: float) -> None:
+        """Read for a time."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self.read(left)
+
+    def echo(self, character: str) -> float:
+        """Milliseconds from a key to its echo."""
+        key = character.encode()
+        start = time.perf_counter()
+        os.write(self.master, key)
+        seen = b""
+        while key not in seen:
+            seen = seen[-8:] + self.read(2.0)
+            if time.perf_counter() - start > 5:
+                return 5000.0
+        return (time.perf_counter() - start) * 1000
+
+    def close(self) -> None:
+        """End the program."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGTERM)
+        end = time.monotonic() + 8
+        while time.monotonic() < end and os.waitpid(self.pid, os.WNOHANG)[0] == 0:
+            with contextlib.suppress(OSError):
+                self.read(0.05)
+        os.close(self.master)
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextlib.contextmanager
+def synapse(modes: Sequence[str], layout: str) -> Iterator[tuple[Outer, int]]:
+    """The application with a program in each pane."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        profiles = home / ".synapse" / "profiles"
+        profiles.mkdir(parents=True)
+        for mode in {*modes}:
+            command = (
+                "command: cat" if mode == "cat" else f"command: {sys.executable}\nargs: [{CHILD}, {mode}]"
+            )
+            (profiles / f"{mode}.yaml").write_text(f"name: {mode}\n{command}\nreceives: false\n")
+        program = str(Path(sys.executable).with_name("synapse-tui"))
+        outer = Outer([program, "--layout", layout, *modes], home)
+        try:
+            outer.drain(5)
+            yield outer, outer.pid
+        finally:
+            outer.close()
+
+
+@contextlib.contextmanager
+def tmux(modes: Sequence[str], _layout: str) -> Iterator[tuple[Outer, int]]:
+    """Tmux with the same programs in tiled panes; the first one is in focus."""
+    with tempfile.TemporaryDirectory() as folder:
+        name = f"bench-{os.getpid()}"
+        words = ["tmux", "-L", name, "-f", "/dev/null", "new-session"]
+        commands = ["cat" if mode == "cat" else f"{sys.executable} {CHILD} {mode}" for mode in modes]
+        words.append(commands[0])
+        for command in commands[1:]:
+            words += [";", "split-window", command, ";", "select-layout", "tiled"]
+        outer = Outer([*words, ";", "select-pane", "-t", "0", ";", "set", "status", "off"], Path(folder))
+        try:
+            outer.drain(4)
+            question = ["tmux", "-L", name, "display-message", "-p", "#{pid}"]
+            yield outer, int(subprocess.run(question, capture_output=True, text=True, check=True).stdout)
+        finally:
+            subprocess.run(["tmux", "-L", name, "kill-server"], check=False)
+            outer.close()
+
+
+def rivals() -> dict[str, object]:
+    """What is measured: the application, and tmux where it is installed."""
+    return {"synapse-tui": synapse, **({"tmux": tmux} if shutil.which("tmux") else {})}
+
+
+def measure_cpu() -> None:
+    """CPU of idle, spinning and repainting panes."""
+    print("CPU, % of one core (frames a second)")
+    for modes in (["cat"], ["spin"] * 4, ["full"] * 4):
+        for name, start in rivals().items():
+            with start(modes, "grid") as (outer, pid):  # type: ignore[operator]
+                outer.frames, before = 0, cpu_seconds(pid)
+                outer.drain(SECONDS)
+                used = (cpu_seconds(pid) - before) / SECONDS * 100
+                print(
+                    f"{len(modes)} x {modes[0]:5} {name:12} {used:6.1f} ({outer.frames / SECONDS:.0f}/s)",
+                    flush=True,
+                )
+
+
+def measure_echo() -> None:
+    """Latency of a key in an idle terminal, and beside three panes that flood."""
+    print("key to echo, ms: median, p95")
+    for modes in (["cat"], ["cat", "flood", "flood", "flood"]):
+        for name, start in rivals().items():
+            with start(modes, "grid") as (outer, _):  # type: ignore[operator]
+                if name == "synapse-tui":
+                    os.write(outer.master, b"\x1d1")
+                    outer.drain(1)
+                times = []
+                for number in range(KEYS):
+                    times.append(outer.echo(chr(0x4E00 + number)))
+                    outer.drain(0.02)
+                    if number % 30 == 29:
+                        os.write(outer.master, b"\r")
+                        outer.drain(0.1)
+                p95 = statistics.quantiles(times, n=20)[18]
+                print(
+                    f"{'+'.join(modes):22} {name:12} {statistics.median(times):6.2f} {p95:6.2f}", flush=True
+                )
+
+
+def main() -> None:
+    """Measure what is asked for, else everything."""
+    wanted = sys.argv[1:] or ["cpu", "echo"]
+    if "cpu" in wanted:
+        measure_cpu()
+    if "echo" in wanted:
+        measure_echo()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Programs for the panes of the application's bench: `python child.py spin|full|flood`.
+
+`spin` changes two rows 30 times a second as a waiting agent does, `full` rewrites the whole screen 30 times a
+second, `flood` writes coloured lines as fast as they are read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import sys
+import time
+
+FRAMES = 30
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+def words(source: random.Random, length: int) -> str:
+    """Random small letters and blanks."""
+    return "".join(source.choice("abcdefghij klmnop qrstuvwxyz") for _ in range(length))
+
+
+def put(text: str) -> None:
+    """Write everything."""
+    data = text.encode()
+    while data:
+        data = data[os.write(1, data) :]
+
+
+def spin(pool: list[str], lines: int, frame: int) -> str:
+    """Spinner with a clock, and one line that grows."""
+    grown = pool[frame // 60 % len(pool)][: frame % 60 * 2]
+    return (
+        f"\x1b[?2026h\x1b[{lines - 2};1H"
+        f"\x1b[38;2;215;119;87m{SPINNER[frame % 10]}\x1b[39m Thinking "
+        f"\x1b[2m({frame // FRAMES}s · esc to interrupt)\x1b[22m\x1b[K"
+        f"\x1b[{lines - 4};1H{grown}\x1b[K\x1b[?2026l"
+    )
+
+
+def full(pool: list[str], lines: int, frame: int) -> str:
+    """Every row anew, five styles each."""
+    rows = (
+        f"\x1b[{y + 1};1H\x1b[38;5;{(frame + y) % 200 + 20}m{pool[(frame + y) % 200][:20]}\x1b[0m "
+        f"{pool[(frame * 3 + y) % 200][:30]} \x1b[1;34m{pool[(frame + y * 7) % 200][:20]}\x1b[0m"
+        f"\x1b[48;2;34;92;43m{pool[(frame + y) % 200][20:40]}\x1b[0m\x1b[K"
+        for y in range(lines)
+    )
+    return f"\x1b[?2026h\x1b[H{''.join(rows)}\x1b[?2026l"
+
+
+def main() -> None:
+    """Write until the terminal goes away."""
+    mode, (columns, lines) = sys.argv[1], os.get_terminal_size()
+    source = random.Random(os.getpid())
+    if mode == "flood":
+        block = "".join(f"\x1b[32m{n:6d}\x1b[0m {words(source, 80)}\r\n" for n in range(400))
+        while True:
+            put(block)
+    pool = [words(source, max(60, columns - 20)) for _ in range(200)]
+    draw = {"spin": spin, "full": full}[mode]
+    put("\x1b[2J")
+    due = time.monotonic()
+    for frame in itertools.count():
+        put(draw(pool, lines, frame))
+        due += 1 / FRAMES
+        time.sleep(max(0.0, due - time.monotonic()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Fixtures of the end-to-end tests: a scratch home and the installed application in a tmux pane."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import socket
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.paths import shipped_profiles
+from tests.e2e.tmux_terminal import TmuxTerminal
+
+Launch = Callable[..., TmuxTerminal]
+Ready = Callable[[TmuxTerminal, int], list[str]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark and, without tmux, skip everything in this folder."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("e2e")
+            if shutil.which("tmux") is None:
+                item.add_marker(pytest.mark.skip(reason="tmux is not installed"))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A scratch home folder, with ports for the built-in agent that no other program on this machine uses."""
+    folder = tmp_path / "home"
+    profiles = folder / ".synapse" / "profiles"
+    profiles.mkdir(parents=True)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        first = min(probe.getsockname()[1], 65500)
+    shipped = (shipped_profiles() / "dummy.yaml").read_text()
+    profile, count = re.subn(r"(?m)^ports:.*$", f"ports: {first}-{first + 20}", shipped)
+    assert count == 1
+    (profiles / "dummy.yaml").write_text(profile)
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A scratch project."""
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def environ(home: Path, tmp_path: Path) -> dict[str, str]:
+    """A scrubbed environment in which the dummy keeps a log."""
+    return {
+        "HOME": str(home),
+        "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "SHELL": "/bin/bash",
+        "SYNAPSE_DUMMY_LOG": str(tmp_path / "dummy.jsonl"),
+        "PYTHONDONTWRITEBYTECODE": os.environ.get("PYTHONDONTWRITEBYTECODE", ""),
+    }
+
+
+@pytest.fixture
+def launch(project: Path, environ: dict[str, str]) -> Iterator[Launch]:
+    """Start `synapse-tui` with arguments in a pane; all panes are closed at the end."""
+    opened: list[TmuxTerminal] = []
+
+    def start(
+        *arguments: str,
+        columns: int = 120,
+        lines: int = 40,
+        term: str = "tmux-256color",
+        command: Sequence[str] = ("synapse-tui",),
+        **extra: str,
+    ) -> TmuxTerminal:
+        terminal = TmuxTerminal(
+            [*command, *arguments],
+            cwd=project,
+            environ=environ | extra,
+            columns=columns,
+            lines=lines,
+            term=term,
+        )
+        opened.append(terminal)
+        return terminal
+
+    yield start
+    for terminal in opened:
+        terminal.close()
+
+
+@pytest.fixture
+def dummy_log(environ: dict[str, str]) -> Callable[..., list[dict[str, object]]]:
+    """Reads what all dummies were given, optionally of one kind of event."""
+
+    def read(event: str = "") -> list[dict[str, object]]:
+        path = Path(environ["SYNAPSE_DUMMY_LOG"])
+        lines = path.read_text().splitlines() if path.exists() else []
+        entries: list[dict[str, object]] = [json.loads(line) for line in lines]
+        return [entry for entry in entries if event in ("", entry["event"])]
+
+    return read
+
+
+@pytest.fixture
+def agents(home: Path) -> Callable[[TmuxTerminal, int], list[str]]:
+    """Waits until so many agents are ready and gives their addresses (`dummy-8190`) by port.
+
+    Ports are read from the registry: other programs on this machine may hold the first ones.
+    """
+    registry = home / ".a2a" / "registry"
+
+    def records() -> list[dict[str, object]]:
+        with contextlib.suppress(OSError, ValueError):
+            return [json.loads(path.read_text()) for path in registry.glob("synapse-*.json")]
+        return []
+
+    def ready(terminal: TmuxTerminal, count: int) -> list[str]:
+        terminal.wait(
+            lambda: sum(record["status"] == "READY" for record in records()) == count, f"{count} ready agents"
+        )
+        terminal.wait_for("❯")
+        return [f"dummy-{port}" for port in sorted(int(str(record["port"])) for record in records())]
+
+    return ready

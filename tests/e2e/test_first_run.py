@@ -1,0 +1,214 @@
+"""The first run on a machine without agents, used by keys, by the mouse, at several sizes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Launch, Ready
+
+Log = Callable[..., list[dict[str, object]]]
+
+
+def texts(log: list[dict[str, object]]) -> list[str]:
+    return [str(entry["text"]) for entry in log]
+
+
+def test_without_agents_two_dummies_open_and_a_mention_crosses(
+    launch: Launch, agents: Ready, dummy_log: Log
+) -> None:
+    terminal = launch()
+    first, second = agents(terminal, 2)
+    terminal.wait_for(first, second)
+    terminal.type(f"@{second} hello")
+    terminal.wait_for("hello")
+    assert not dummy_log("submit")
+    terminal.keys("Enter")
+    terminal.wait(lambda: len(dummy_log("submit")) == 1, "the message to be submitted")
+    (entry,) = dummy_log("submit")
+    assert str(entry["text"]).endswith(f"synapse-{first}] hello")
+    terminal.wait_for("submitted")
+    terminal.keys("F4")
+    terminal.wait_for(f"synapse-{first}] hello")
+
+
+def test_a_file_mention_reaches_the_agent_character_by_character(
+    launch: Launch, agents: Ready, dummy_log: Log
+) -> None:
+    terminal = launch("dummy", "dummy")
+    agents(terminal, 2)
+    for character in "@README.md is it":
+        terminal.type(character)
+    terminal.wait_for("❯ @README.md is it")
+    terminal.keys("Enter")
+    terminal.wait(lambda: bool(dummy_log("submit")), "the prompt to be submitted")
+    assert texts(dummy_log("submit")) == ["@README.md is it"]
+
+
+def test_a_half_typed_draft_is_left_alone(
+    launch: Launch, agents: Ready, dummy_log: Log, environ: dict[str, str], project: Path
+) -> None:
+    terminal = launch("dummy")
+    agents(terminal, 1)
+    terminal.type("half a li")
+    terminal.wait_for("❯ half a li")
+    subprocess.run(
+        ["synapse", "send", "dummy", "wait", "--no-response"], env=environ, check=True, cwd=project
+    )
+    terminal.wait_for("held")
+    time.sleep(1.5)
+    assert "half a li" in terminal.screen
+    assert not dummy_log("submit")
+    terminal.type("ne")
+    terminal.keys("Enter")
+    terminal.wait(lambda: len(dummy_log("submit")) == 2, "both to be submitted")
+    first, second = texts(dummy_log("submit"))
+    assert first == "half a line"
+    assert second.endswith("wait")
+
+
+def test_keys_alone(launch: Launch, agents: Ready, dummy_log: Log) -> None:
+    terminal = launch("dummy", "dummy")
+    agents(terminal, 2)
+    for key in ("F5", "F5", "F5", "F5"):
+        terminal.keys(key)
+    terminal.keys("C-]", "2")
+    terminal.type("to the second")
+    terminal.wait_for("❯ to the second")
+    terminal.keys("Enter")
+    terminal.wait(lambda: texts(dummy_log("submit")) == ["to the second"], "the prompt")
+    terminal.keys("F1")
+    terminal.wait_for("Next agent that needs you")
+    terminal.keys("Escape")
+    terminal.wait_gone("Next agent that needs you")
+    terminal.keys("F6")
+    terminal.wait_for("Messages")
+    terminal.keys("F6")
+    terminal.wait_gone("Messages")
+    terminal.keys("F10")
+    terminal.type("rename")
+    terminal.wait_for("Rename agent")
+    terminal.keys("Enter")
+    terminal.wait_for("Name")
+    terminal.type("bob")
+    terminal.keys("Enter")
+    terminal.wait_for("bob")
+    agents(terminal, 2)
+    terminal.keys("C-]", "x")
+    terminal.wait_gone("bob")
+
+
+def test_the_mouse_alone(launch: Launch, agents: Ready) -> None:
+    terminal = launch("dummy", "dummy", "dummy")
+    _, second, third = agents(terminal, 3)
+    terminal.click(*terminal.find(third))
+    terminal.wait(lambda: third in terminal.rows[1], "the third agent's pane")
+    terminal.click(*terminal.find(second))
+    terminal.wait(lambda: second in terminal.rows[1], "the second agent's pane")
+
+
+PANES_AT_80 = {"tabs": 1, "columns": 2, "grid": 3, "main": 1}
+"""Panes that show at 80 columns: one that would be too narrow to work in is not shown."""
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (120, 40), (200, 60)])
+@pytest.mark.parametrize("layout", ["tabs", "columns", "grid", "main"])
+def test_every_layout_at_every_size(
+    launch: Launch, agents: Ready, columns: int, lines: int, layout: str
+) -> None:
+    terminal = launch("--layout", layout, "dummy", "dummy", "dummy", columns=columns, lines=lines)
+    terminal.wait_for(*agents(terminal, 3))
+    panes = PANES_AT_80[layout] if columns == 80 else 1 if layout == "tabs" else 3
+    terminal.wait(lambda: terminal.screen.count("❯") == panes, f"{panes} panes")
+    terminal.resize(columns - 7, lines - 3)
+    terminal.wait(lambda: len(terminal.rows) == lines - 3 and "❯" in terminal.screen, "the new size")
+    assert all(len(row) <= columns - 7 for row in terminal.rows)
+
+
+@pytest.mark.parametrize(("term", "extra"), [("xterm-16color", {}), ("tmux-256color", {"NO_COLOR": "1"})])
+def test_poor_terminals(launch: Launch, agents: Ready, term: str, extra: dict[str, str]) -> None:
+    terminal = launch("dummy", "dummy", term=term, **extra)
+    agents(terminal, 2)
+    colours = terminal.ansi
+    assert "[38;2;" not in colours
+    if extra:
+        assert "[38;5" not in colours
+
+
+def test_too_small(launch: Launch) -> None:
+    terminal = launch("dummy", columns=60, lines=20)
+    terminal.wait_for("1 dummy", "❯")
+    terminal.resize(30, 8)
+    terminal.wait_for("small")
+    terminal.resize(80, 24)
+    terminal.wait_for("1 dummy", "❯")
+
+
+def test_curl_as_documented(launch: Launch, agents: Ready, dummy_log: Log) -> None:
+    terminal = launch("dummy")
+    (agent,) = agents(terminal, 1)
+    body = '{"message": {"role": "user", "parts": [{"type": "text", "text": "Hello!"}]}}'
+    url = f"http://localhost:{agent.removeprefix('dummy-')}/tasks/send"
+
+    def post(*extra: str, kind: str = "application/json") -> tuple[int, str]:
+        arguments = [
+            "curl",
+            "-sS",
+            "-w",
+            "\n%{http_code}",
+            "-X",
+            "POST",
+            url,
+            "-H",
+            f"Content-Type: {kind}",
+            "-d",
+            body,
+        ]
+        done = subprocess.run([*arguments, *extra], capture_output=True, text=True, check=True, timeout=20)
+        answer, _, code = done.stdout.rpartition("\n")
+        return int(code), answer
+
+    code, answer = post()
+    assert code == 200
+    assert json.loads(answer)["task"]["status"] in ("submitted", "working")
+    assert post("-H", "Origin: https://evil.example")[0] == 403
+    assert post("-H", "Host: evil.example")[0] in (400, 403, 421)
+    assert post(kind="text/plain")[0] == 415
+    terminal.wait(lambda: len(dummy_log("submit")) == 1, "the message, once")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nothing-like-it"], "there is no profile"),
+        (["dummy@/no/such/folder"], "folder"),
+        (["claude"], "not on PATH"),
+        (["dummy", "--port", "99999"], "99999"),
+        (["--cwd", "/no/such/folder"], "folder"),
+        (["dummy", "--layout", "circle"], "circle"),
+    ],
+)
+def test_bad_arguments_say_what_to_do(launch: Launch, arguments: list[str], said: str) -> None:
+    terminal = launch(*arguments)
+    terminal.wait_for(said)
+    assert "Traceback" not in terminal.screen
+
+
+def test_no_terminal(environ: dict[str, str], project: Path) -> None:
+    done = subprocess.run(
+        ["synapse-tui"],
+        env=environ,
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode != 0
+    assert "needs a terminal" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,73 @@
+"""A terminal that stops reading stops neither the agents nor HTTP."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import signal
+import struct
+import subprocess
+import termios
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+Log = Callable[..., list[dict[str, object]]]
+TIMEOUT = 20.0
+
+
+def wait(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + TIMEOUT
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {TIMEOUT:g} s for {what}"
+        time.sleep(0.05)
+
+
+def answers(port: int) -> bool:
+    with contextlib.suppress(OSError):
+        url = f"http://127.0.0.1:{port}/status"
+        with urllib.request.urlopen(url, timeout=2) as response:
+            return json.load(response)["status"] in ("READY", "PROCESSING")
+    return False
+
+
+@pytest.fixture
+def unread_terminal(environ: dict[str, str], project: Path) -> Iterator[int]:
+    """Process id of the application on a terminal that nobody reads from."""
+    pid, master = pty.fork()
+    if pid == 0:
+        os.chdir(project)
+        os.execvpe("synapse-tui", ["synapse-tui", "dummy", "dummy"], environ | {"TERM": "xterm-256color"})
+    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 180, 0, 0))
+    yield pid
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    wait(lambda: os.waitpid(pid, os.WNOHANG)[0] == pid, "the application to end although nobody reads")
+    os.close(master)
+
+
+def test_agents_and_http_go_on(
+    unread_terminal: int, home: Path, environ: dict[str, str], project: Path, dummy_log: Log
+) -> None:
+    registry = home / ".a2a" / "registry"
+    wait(lambda: len(list(registry.glob("synapse-*.json"))) == 2, "two records")
+    first, second = sorted(int(path.stem.rpartition("-")[2]) for path in registry.glob("synapse-*.json"))
+    wait(lambda: answers(first) and answers(second), "both servers")
+    for number in range(3):
+        text = f"message {number} %%flood:1%%"
+        subprocess.run(
+            ["synapse", "send", f"synapse-dummy-{first}", text, "--no-response"],
+            env=environ,
+            check=True,
+            cwd=project,
+        )
+    wait(lambda: len(dummy_log("turn-end")) == 3, "three turns of an agent that floods")
+    began = time.monotonic()
+    assert answers(second)
+    assert time.monotonic() - began < 2

@@ -1,0 +1,172 @@
+"""A real terminal for end-to-end tests: a tmux pane on a private server, driven by keys and read as text."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+TIMEOUT = 15.0
+"""Seconds that a test waits for something to show before it fails."""
+
+
+class TmuxTerminal:
+    """One pane that runs one command.
+
+    Args:
+        command: What to run, with arguments.
+        cwd: Its working folder.
+        environ: Its whole environment.
+        columns: Width in cells.
+        lines: Height in cells.
+        term: `default-terminal` of tmux, which sets the colours the command may use.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        environ: Mapping[str, str],
+        columns: int = 120,
+        lines: int = 40,
+        term: str = "tmux-256color",
+    ) -> None:
+        self.socket = f"synapse-test-{uuid.uuid4().hex[:8]}"
+        self._environ = dict(environ)
+        # The pane first shows a shell, so that what the command leaves behind on the screen can be looked at.
+        shell = "env PS1='SHELL$ ' bash --norc --noprofile -i"
+        options = (("default-terminal", term), ("escape-time", "0"), ("status", "off"), ("mouse", "on"))
+        settings = [word for name, value in options for word in ("set", "-g", name, value, ";")]
+        size = ("-x", str(columns), "-y", str(lines))
+        self._tmux(
+            "-f",
+            "/dev/null",
+            "start-server",
+            ";",
+            *settings,
+            "new-session",
+            "-d",
+            *size,
+            "-c",
+            str(cwd),
+            shell,
+        )
+        self._tmux("set", "-g", "window-size", "manual")
+        self.wait_for("SHELL$")
+        self.keys(shlex.join(command), "Enter")
+
+    def _tmux(self, *arguments: str) -> str:
+        environ = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **self._environ}
+        done = subprocess.run(
+            ["tmux", "-L", self.socket, *arguments], env=environ, capture_output=True, text=True, check=False
+        )
+        if done.returncode and "no server" not in done.stderr:
+            raise AssertionError(f"tmux {arguments}: {done.stderr}")
+        return done.stdout
+
+    def keys(self, *names: str) -> None:
+        """Press keys by tmux's names; other words are typed."""
+        self._tmux("send-keys", *names)
+
+    def type(self, text: str) -> None:
+        """Type text literally."""
+        self._tmux("send-keys", "-l", text)
+
+    def raw(self, data: bytes) -> None:
+        """Send bytes as the terminal would (mouse reports, bracketed pastes)."""
+        self._tmux("send-keys", "-H", *[f"{byte:02x}" for byte in data])
+
+    def click(self, column: int, line: int) -> None:
+        """Press and release the left button on a cell, from 0."""
+        self.raw(f"\x1b[<0;{column + 1};{line + 1}M".encode())
+        self.raw(f"\x1b[<0;{column + 1};{line + 1}m".encode())
+
+    def paste(self, text: str) -> None:
+        """Paste text with brackets when the application asked for them."""
+        subprocess.run(["tmux", "-L", self.socket, "load-buffer", "-"], input=text.encode(), check=True)
+        self._tmux("paste-buffer", "-p")
+
+    def resize(self, columns: int, lines: int) -> None:
+        """Change the size of the pane."""
+        self._tmux("resize-window", "-x", str(columns), "-y", str(lines))
+
+    @property
+    def rows(self) -> list[str]:
+        """The screen as text, one string a row."""
+        return self._tmux("capture-pane", "-p").split("\n")[:-1]
+
+    @property
+    def screen(self) -> str:
+        """The screen as one text."""
+        return "\n".join(self.rows)
+
+    @property
+    def ansi(self) -> str:
+        """The screen with colours."""
+        return self._tmux("capture-pane", "-e", "-p")
+
+    @property
+    def cursor(self) -> tuple[int, int]:
+        """Column and row of the cursor, from 0."""
+        x, y = self._tmux("display-message", "-p", "#{cursor_x} #{cursor_y}").split()
+        return int(x), int(y)
+
+    def flag(self, name: str) -> str:
+        """A format variable of tmux (`alternate_on`, `mouse_any_flag`, `pane_pid`)."""
+        return self._tmux("display-message", "-p", f"#{{{name}}}").strip()
+
+    def find(self, text: str) -> tuple[int, int]:
+        """Column and row where a text stands."""
+        for y, row in enumerate(self.rows):
+            x = row.find(text)
+            if x >= 0:
+                return x, y
+        raise AssertionError(f"{text!r} is not on the screen:\n{self.screen}")
+
+    def wait(self, condition: Callable[[], bool], what: str, timeout: float = TIMEOUT) -> None:
+        """Wait until a condition holds.
+
+        Raises:
+            AssertionError: It did not in time; the message shows the screen.
+        """
+        deadline = time.monotonic() + timeout
+        while not condition():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"waited {timeout:g} s for {what}; the screen:\n{self.screen}")
+            time.sleep(0.03)
+
+    def wait_for(self, *texts: str, timeout: float = TIMEOUT) -> None:
+        """Wait until all texts are on the screen."""
+        for text in texts:
+            self.wait(lambda text=text: text in self.screen, repr(text), timeout)  # type: ignore[misc]
+
+    def wait_gone(self, text: str, timeout: float = TIMEOUT) -> None:
+        """Wait until a text is off the screen."""
+        self.wait(lambda: text not in self.screen, f"{text!r} to go", timeout)
+
+    @property
+    def command_pid(self) -> int | None:
+        """Process id of the command, or None when it has ended."""
+        shell = self.flag("pane_pid")
+        children = subprocess.run(
+            ["pgrep", "-P", shell], capture_output=True, text=True, check=False
+        ).stdout.split()
+        return int(children[0]) if children else None
+
+    def kill_command(self, number: signal.Signals) -> None:
+        """Send a signal to the command."""
+        pid = self.command_pid
+        assert pid is not None, "the command has ended"
+        os.kill(pid, number)
+
+    def close(self) -> None:
+        """End the pane and everything in it."""
+        with contextlib.suppress(AssertionError):
+            self._tmux("kill-server")

@@ -1,0 +1,157 @@
+"""A session of the dummy agent in a real PTY, and the dummy's own log of what it was given."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from synapse_tui.agents.environment import child_environment
+from synapse_tui.agents.profile import Profile
+from synapse_tui.agents.profiles import load_profiles
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.events import Event, EventBus, TaskChanged
+from synapse_tui.model import AgentSpec, AgentState, DeliveryState, MessageRequest, Sender, Task
+from synapse_tui.paths import UserPaths, shipped_profiles
+from synapse_tui.pty import ReadScheduler
+
+PEER = Sender("synapse-claude-8100", "claude", "http://127.0.0.1:8100", verified=True)
+PATIENCE = 15.0
+
+
+async def until(condition: Callable[[], Any], what: str = "", seconds: float = PATIENCE) -> Any:
+    """Wait for a condition and return what it gave."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if asyncio.get_running_loop().time() > deadline:
+            raise AssertionError(f"never came: {what or condition}")
+        await asyncio.sleep(0.01)
+
+
+class Rig:
+    """One session and what it told."""
+
+    def __init__(
+        self, folder: Path, *args: str, profile: Profile | None = None, prompt: str = "", **options: Any
+    ) -> None:
+        self.log_file = folder / "dummy.jsonl"
+        self.logs = folder / "logs"
+        self.events = EventBus()
+        self.heard: list[Event] = []
+        self.events.subscribe(self.heard.append)
+        self.profile = profile or load_profiles(shipped_profiles()).find("dummy")
+        self.scheduler = ReadScheduler()
+        environ = child_environment(
+            os.environ,
+            profile=self.profile,
+            agent_id="synapse-dummy-8190",
+            endpoint="http://127.0.0.1:8190",
+            token="x",
+            paths=UserPaths(folder),
+        )
+        self.session = AgentSession(
+            self.profile,
+            agent_id="synapse-dummy-8190",
+            port=8190,
+            cwd=folder,
+            spec=AgentSpec("dummy", args=("--log", str(self.log_file), *args), prompt=prompt),
+            environ=environ,
+            events=self.events,
+            scheduler=self.scheduler,
+            logs=self.logs,
+            **options,
+        )
+
+    # what the test does
+
+    def send(self, text: str, priority: int = 3, sender: Sender = PEER) -> Task:
+        return self.session.accept(MessageRequest(text, sender, priority))
+
+    def type(self, text: str) -> None:
+        self.session.user_input(text.encode())
+
+    async def ready(self) -> None:
+        await until(lambda: self.session.report.state is AgentState.READY, "READY")
+
+    async def state(self, state: AgentState) -> None:
+        await until(lambda: self.session.report.state is state, state)
+
+    async def delivery(self, task: Task, state: DeliveryState, reason: str = "") -> Task:
+        def reached() -> Task | None:
+            now = self.session.task(task.id)
+            return now if now.delivery is state and now.reason.startswith(reason) else None
+
+        return await until(reached, f"{state} {reason}: {self.session.task(task.id)}")  # type: ignore[no-any-return]
+
+    async def done(self, task: Task, seconds: float = PATIENCE) -> Task:
+        await until(lambda: self.session.task(task.id).state.final, "the end of the task", seconds)
+        return self.session.task(task.id)
+
+    async def until_ended(self, *tasks: Task) -> None:
+        await until(
+            lambda: all(self.session.task(task.id).state.final for task in tasks), "the end of the tasks"
+        )
+
+    async def dismiss_until_done(self, task: Task) -> Task:
+        """Press Escape at every dialog until a task has ended."""
+
+        def ended() -> bool:
+            if self.session.reading().dialog and len(self.records("dialog-open")) > len(
+                self.records("dialog-answer")
+            ):
+                self.type("\x1b")
+            return self.session.task(task.id).state.final
+
+        await until(ended, "the end of the task")
+        return self.session.task(task.id)
+
+    async def draft(self, text: str) -> None:
+        await until(lambda: self.session.reading().draft == text, f"draft {text!r}")
+
+    # what was seen
+
+    def records(self, event: str = "") -> list[dict[str, Any]]:
+        if not self.log_file.exists():
+            return []
+        lines = self.log_file.read_text(encoding="utf-8").splitlines()
+        return [record for record in map(json.loads, lines) if event in ("", record["event"])]
+
+    @property
+    def submitted(self) -> list[str]:
+        """What the dummy was given, without our prefix."""
+        return [record["text"].partition("] ")[2] or record["text"] for record in self.records("submit")]
+
+    def history(self, task: Task) -> list[tuple[str, str]]:
+        """The states of a task, as they were published."""
+        seen = [
+            (event.task.state, event.task.delivery)
+            for event in self.heard
+            if isinstance(event, TaskChanged) and event.task.id == task.id
+        ]
+        return [pair for index, pair in enumerate(seen) if index == 0 or seen[index - 1] != pair]
+
+
+@asynccontextmanager
+async def open_rig(
+    folder: Path, *args: str, size: tuple[int, int] = (100, 30), **options: Any
+) -> AsyncIterator[Rig]:
+    """Start a dummy in a session; ended with the block."""
+    rig = Rig(folder, *args, **options)
+    rig.session.start(*size)
+    try:
+        yield rig
+    finally:
+        await rig.session.stop()
+
+
+def with_profile(**changes: Any) -> Profile:
+    """The dummy's profile with other values."""
+    return dataclasses.replace(load_profiles(shipped_profiles()).find("dummy"), **changes)

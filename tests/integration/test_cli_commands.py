@@ -1,0 +1,611 @@
+"""`synapse` as a process: its data, its narration, its exit codes, on a home folder of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.a2a.sockets import bind_loopback
+from synapse_tui.errors import MessageError
+from synapse_tui.model import AgentState, MessageRequest, Task, TaskState
+from synapse_tui.registry import Record, Registry
+from tests.fake_agent import FakeAgent
+from tests.integration.server_kit import running
+
+SYNAPSE = (sys.executable, "-c", "from synapse_tui.cli import main; main()")
+TOOL = (sys.executable, "-m", "synapse_tui.tools.a2a")
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, object]:
+        value: dict[str, object] = json.loads(self.out)
+        return value
+
+
+class Shell:
+    """A person (or an agent) at a prompt."""
+
+    def __init__(self, home: Path, folder: Path) -> None:
+        self.home, self.folder = home, folder
+        self.environ = {key: value for key, value in os.environ.items() if not key.startswith("SYNAPSE_")}
+        self.environ |= {"HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2]), "NO_COLOR": "1"}
+        self.registry = Registry(home / ".a2a" / "registry")
+
+    async def start(
+        self, *words: str | bytes, program: tuple[str, ...] = SYNAPSE
+    ) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *program,
+            *words,
+            cwd=self.folder,
+            env=self.environ,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+
+    async def run(
+        self, *words: str | bytes, stdin: bytes = b"", program: tuple[str, ...] = SYNAPSE
+    ) -> Result:
+        process = await self.start(*words, program=program)
+        out, err = await process.communicate(stdin)
+        assert b"Traceback" not in err, err.decode()
+        assert process.returncode is not None
+        return Result(process.returncode, out.decode(), err.decode())
+
+    def enter(self, agent: FakeAgent, token: str = "secret") -> None:
+        """From now on be inside an agent."""
+        self.environ |= {
+            "SYNAPSE_AGENT_ID": agent.agent_id,
+            "SYNAPSE_TOKEN": token,
+            "SYNAPSE_ENDPOINT": agent.endpoint,
+        }
+
+    def register(self, agent: FakeAgent, **fields: object) -> Record:
+        record = Record(
+            agent.agent_id,
+            agent.agent_type,
+            agent.port,
+            agent.endpoint,
+            os.getpid(),
+            name=agent.name,
+            status=agent.state.value,
+            working_dir=str(self.folder),
+            project=str(self.folder),
+        )
+        return self.registry.register(replace(record, **fields))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    home, folder = tmp_path / "home", tmp_path / "project"
+    home.mkdir()
+    (folder / ".synapse").mkdir(parents=True)
+    return Shell(home, folder.resolve())
+
+
+@pytest.fixture
+async def stack() -> AsyncIterator[AsyncExitStack]:
+    async with AsyncExitStack() as stack:
+        yield stack
+
+
+async def opened(
+    stack: AsyncExitStack, shell: Shell, kind: str = "gemini", name: str = "", **fields: object
+) -> FakeAgent:
+    """A served and registered agent that answers at once."""
+    agent, _ = await stack.enter_async_context(
+        running(kind, token_of=lambda who: "secret" if "codex" in who else None)
+    )
+    agent.name = name
+    agent.answer = f"answer of {kind}"
+    shell.register(agent, **fields)
+    return agent
+
+
+def dead(shell: Shell, kind: str = "gemini") -> FakeAgent:
+    """The record of an agent whose process is gone."""
+    gone = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
+    )
+    agent = FakeAgent(8119, kind)
+    shell.register(agent, pid=int(gone.stdout))
+    return agent
+
+
+# -- list ------------------------------------------------------------------------------------------------
+
+
+async def test_list_of_nobody(shell: Shell) -> None:
+    result = await shell.run("list")
+    assert (result.code, result.out) == (0, "")
+    assert "no agent runs in this project" in result.err
+    assert (await shell.run("list", "--json")).out == "[]\n"
+
+
+async def test_list(shell: Shell) -> None:
+    shell.register(FakeAgent(8110, "gemini", "日本語"), status="PROCESSING")
+    shell.register(FakeAgent(8100, "claude"))
+    shell.register(FakeAgent(8120, "codex"), project="/other", working_dir="/other/x")
+    result = await shell.run("list")
+    assert [line.split() for line in result.out.splitlines()] == [
+        ["ID", "TYPE", "NAME", "STATE", "PORT", "FOLDER"],
+        ["synapse-claude-8100", "claude", "READY", "8100", str(shell.folder)],
+        ["synapse-gemini-8110", "gemini", "日本語", "PROCESSING", "8110", str(shell.folder)],
+    ]
+    assert "1 more in other projects" in result.err
+    everywhere = await shell.run("list", "--all")
+    assert "synapse-codex-8120 *  codex" in everywhere.out
+    assert everywhere.err == ""
+    listed = json.loads((await shell.run("list", "--all", "--json")).out)
+    assert [(each["agent_id"], each["here"]) for each in listed] == [
+        ("synapse-claude-8100", True),
+        ("synapse-codex-8120", False),
+        ("synapse-gemini-8110", True),
+    ]
+
+
+async def test_list_takes_dead_agents_away(shell: Shell) -> None:
+    dead(shell)
+    assert (await shell.run("list")).out == ""
+    assert not list((shell.home / ".a2a" / "registry").glob("*.json"))
+
+
+async def test_an_agent_in_another_folder_lists_its_project(shell: Shell) -> None:
+    agent = FakeAgent(8100, "claude")
+    shell.register(agent)
+    shell.enter(agent)
+    shell.folder = shell.home
+    assert agent.agent_id in (await shell.run("list")).out
+
+
+# -- send ------------------------------------------------------------------------------------------------
+
+
+async def test_send_prints_the_answer(shell: Shell, stack: AsyncExitStack) -> None:
+    agent = await opened(stack, shell)
+    agent.answer = "二 lines\nof \x1b[31manswer"
+    for target in ("gemini", "@gemini", "GEMINI", agent.agent_id, f"gemini-{agent.port}"):
+        result = await shell.run("send", target, "hello 世界", "--response")
+        assert (result.code, result.out) == (0, "二 lines\nof [31manswer\n"), result.err
+    [request, *_] = agent.requests
+    assert (request.text, request.priority, request.response_expected) == ("hello 世界", 3, True)
+    assert (request.sender.sender_id, request.sender.sender_type, request.sender.verified) == (
+        "user",
+        "user",
+        False,
+    )
+
+
+async def test_send_without_waiting(shell: Shell, stack: AsyncExitStack) -> None:
+    agent = await opened(stack, shell)
+    agent.answer = None
+    result = await shell.run("send", "gemini", "hello", "--no-response", "--priority", "5")
+    [task_id] = agent.tasks
+    assert (result.code, result.out) == (0, f"{agent.agent_id}: queued (task {task_id[:8]})\n")
+    assert (agent.requests[0].priority, agent.requests[0].response_expected) == (5, False)
+
+
+async def test_send_waits_until_the_task_ends(shell: Shell, stack: AsyncExitStack) -> None:
+    agent = await opened(stack, shell)
+    agent.answer = None
+    process = await shell.start("send", "gemini", "hello")
+    assert process.stderr is not None
+    line = await process.stderr.readline()
+    assert line.decode().startswith(f"{agent.agent_id}: queued (task ")
+    [task_id] = agent.tasks
+    agent.finish(task_id, "at last")
+    out, _ = await process.communicate()
+    assert (process.returncode, out) == (0, b"at last\n")
+
+
+@pytest.mark.parametrize("state", [TaskState.FAILED, TaskState.CANCELED])
+async def test_a_task_that_fails(shell: Shell, stack: AsyncExitStack, state: TaskState) -> None:
+    agent = await opened(stack, shell)
+    agent.answer = None
+    process = await shell.start("send", "gemini", "hello")
+    assert process.stderr is not None
+    await process.stderr.readline()
+    [task_id] = agent.tasks
+    agent.finish(task_id, state=state)
+    _, err = await process.communicate()
+    assert process.returncode == 6
+    assert state.value in err.decode()
+
+
+async def test_a_wait_that_takes_too_long(shell: Shell, stack: AsyncExitStack) -> None:
+    agent = await opened(stack, shell)
+    agent.answer = None
+    result = await shell.run("send", "gemini", "hello", "--wait-timeout", "0.3")
+    assert result.code == 7
+    assert "did not answer in 0.3 s" in result.err
+    assert not next(iter(agent.tasks.values())).state.final, "the task goes on"
+    as_json = await shell.run("send", "gemini", "hello", "--wait-timeout", "0", "--json")
+    assert as_json.code == 7
+    assert as_json.json["error"]["type"] == "WaitTimedOut"  # type: ignore[index]
+    assert as_json.json["task_id"] in agent.tasks
+
+
+async def test_ctrl_c_while_waiting(shell: Shell, stack: AsyncExitStack) -> None:
+    agent = await opened(stack, shell)
+    agent.answer = None
+    process = await shell.start("send", "gemini", "hello")
+    assert process.stderr is not None
+    await process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = await process.communicate()
+    assert process.returncode == 130
+    assert b"interrupted" in err
+    assert b"Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("flow", "options", "waits"), [("oneway", ["--response"], False), ("roundtrip", ["--no-response"], True)]
+)
+async def test_the_setting_decides(
+    shell: Shell, stack: AsyncExitStack, flow: str, options: list[str], waits: bool
+) -> None:
+    (shell.home / ".synapse").mkdir()
+    (shell.home / ".synapse" / "settings.json").write_text(json.dumps({"a2a": {"flow": flow}}))
+    await opened(stack, shell)
+    result = await shell.run("send", "gemini", "hello", *options)
+    assert result.code == 0, result.err
+    assert ("answer of gemini" in result.out) is waits
+
+
+async def test_json_of_a_send(shell: Shell, stack: AsyncExitStack) -> None:
+    agent = await opened(stack, shell)
+    told = (await shell.run("send", "gemini", "hello", "--json")).json
+    assert told == {
+        "target": agent.agent_id,
+        "task_id": next(iter(agent.tasks)),
+        "status": "completed",
+        "delivery": "done",
+        "reason": "",
+        "text": "answer of gemini",
+        "truncated": False,
+    }
+
+
+async def test_standard_input_is_a_message(shell: Shell, stack: AsyncExitStack) -> None:
+    agent = await opened(stack, shell)
+    assert (await shell.run("send", "gemini", "-", stdin=b"line 1\nline 2\n")).code == 0
+    assert agent.requests[0].text == "line 1\nline 2"
+
+
+async def test_a_message_that_looks_like_an_option(shell: Shell, stack: AsyncExitStack) -> None:
+    agent = await opened(stack, shell)
+    assert (await shell.run("send", "gemini", "--", "--json is a word")).code == 0
+    assert agent.requests[0].text == "--json is a word"
+
+
+async def test_an_agent_signs_its_messages(shell: Shell, stack: AsyncExitStack) -> None:
+    agent = await opened(stack, shell)
+    codex = await opened(stack, shell, "codex")
+    shell.enter(codex)
+    assert (await shell.run("send", "gemini", "hello")).code == 0
+    sender = agent.requests[0].sender
+    assert (sender.sender_id, sender.sender_type, sender.sender_endpoint, sender.verified) == (
+        codex.agent_id,
+        "codex",
+        codex.endpoint,
+        True,
+    )
+
+
+async def test_a_made_up_sender_is_not_verified(shell: Shell, stack: AsyncExitStack) -> None:
+    agent = await opened(stack, shell)
+    codex = await opened(stack, shell, "codex")
+    assert (await shell.run("send", "gemini", "hello", "--from", codex.agent_id)).code == 0
+    assert (agent.requests[0].sender.sender_id, agent.requests[0].sender.verified) == (codex.agent_id, False)
+    shell.enter(codex)
+    assert (await shell.run("send", "gemini", "hello", "--from", "synapse-codex-1")).code == 0
+    sender = agent.requests[1].sender
+    assert (sender.sender_id, sender.verified) == ("synapse-codex-1", False)
+    refused = await shell.run("send", "gemini", "hello", "--from", "synapse-system")
+    assert refused.code == 5
+    assert "reserved" in refused.err
+
+
+async def test_a_wrong_token_is_refused(shell: Shell, stack: AsyncExitStack) -> None:
+    agent = await opened(stack, shell)
+    shell.enter(await opened(stack, shell, "codex"), token="wrong")
+    result = await shell.run("send", "gemini", "hello")
+    assert result.code == 5
+    assert "signature is wrong" in result.err
+    assert not agent.requests
+
+
+async def test_nobody_answers_to_the_address(shell: Shell, stack: AsyncExitStack) -> None:
+    await opened(stack, shell)
+    result = await shell.run("send", "gemni", "hello")
+    assert result.code == 3
+    assert "no agent answers to '@gemni'" in result.err
+    assert "did you mean '@gemini'" in result.err
+    as_json = await shell.run("send", "gemni", "hello", "--json")
+    assert as_json.json["error"]["type"] == "AgentNotFound"  # type: ignore[index]
+
+
+async def test_two_of_a_type_are_ambiguous(shell: Shell, stack: AsyncExitStack) -> None:
+    first, second = await opened(stack, shell, name="a"), await opened(stack, shell, name="b")
+    result = await shell.run("send", "gemini", "hello")
+    assert result.code == 3
+    assert first.agent_id in result.err
+    assert second.agent_id in result.err
+    assert not first.requests
+    assert not second.requests
+    assert (await shell.run("send", "b", "hello")).code == 0
+    assert second.requests
+
+
+async def test_agents_of_other_projects_are_reached_by_id(shell: Shell, stack: AsyncExitStack) -> None:
+    agent = await opened(stack, shell, project="/other")
+    assert (await shell.run("send", "gemini", "hello")).code == 3
+    assert (await shell.run("send", agent.agent_id, "hello")).code == 0
+
+
+async def test_all(shell: Shell, stack: AsyncExitStack) -> None:
+    gemini, codex = await opened(stack, shell), await opened(stack, shell, "codex")
+    other = await opened(stack, shell, "claude", project="/other")
+    shell.enter(codex)
+    claude = await opened(stack, shell, "claude")
+    result = await shell.run("send", "all", "hello")
+    assert result.code == 0, result.err
+    assert f"== {gemini.agent_id} ==\nanswer of gemini" in result.out
+    assert f"== {claude.agent_id} ==\nanswer of claude" in result.out
+    assert not codex.requests
+    assert not other.requests
+
+
+async def test_all_with_one_that_refuses(shell: Shell, stack: AsyncExitStack) -> None:
+    gemini, codex = await opened(stack, shell), await opened(stack, shell, "codex")
+    codex.state = AgentState.EXITED
+    result = await shell.run("send", "all", "hello", "--no-response", "--json")
+    assert result.code == 5
+    told = {each["target"]: each for each in json.loads(result.out)}
+    assert told[codex.agent_id]["error"]["type"] == "PeerRefused"
+    assert told[gemini.agent_id]["task_id"] in gemini.tasks
+
+
+async def test_a_dead_agent_is_told_and_its_record_removed(shell: Shell) -> None:
+    agent = dead(shell)
+    for target in ("gemini", agent.agent_id):
+        dead(shell)
+        result = await shell.run("send", target, "hello")
+        assert result.code == 3
+        assert f"{agent.agent_id} has ended" in result.err
+        assert shell.registry.get(agent.agent_id) is None
+
+
+async def test_a_living_process_whose_server_is_gone(shell: Shell) -> None:
+    sockets = bind_loopback(0)
+    sockets.close()
+    agent = FakeAgent(sockets.port, "gemini")
+    shell.register(agent)
+    result = await shell.run("send", "gemini", "hello")
+    assert result.code == 5
+    assert f"nobody answers at {agent.endpoint}" in result.err
+    assert shell.registry.get(agent.agent_id) is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["--priority", "0"], 2, "1 (information) to 5 (interrupt)"),
+        (["--priority", "9"], 2, "1 (information) to 5 (interrupt)"),
+        (["--priority", "high"], 2, "--priority"),
+        (["--wait-timeout", "-1"], 2, "--wait-timeout"),
+        (["--wait-timeout", "nan"], 2, "--wait-timeout"),
+        (["more", "words"], 2, "unexpected extra argument"),
+        (["--nope"], 2, "--nope"),
+    ],
+)
+async def test_bad_options(
+    shell: Shell, stack: AsyncExitStack, words: list[str], code: int, told: str
+) -> None:
+    agent = await opened(stack, shell)
+    result = await shell.run("send", "gemini", "hello", *words)
+    assert result.code == code
+    assert told in result.err
+    assert not agent.requests
+
+
+@pytest.mark.parametrize(
+    ("message", "stdin", "told"),
+    [
+        ("-", b"x" * 5_000_000, "more than 1000000 bytes"),
+        ("-", b"a\xffb", "no UTF-8"),
+        (b"a\xffb", b"", "no UTF-8"),
+        ("-", b"", "is empty"),
+        ("  ", b"", "is empty"),
+        ("", b"", "is empty"),
+    ],
+)
+async def test_messages_that_cannot_be_sent(
+    shell: Shell, stack: AsyncExitStack, message: str | bytes, stdin: bytes, told: str
+) -> None:
+    agent = await opened(stack, shell)
+    result = await shell.run("send", "gemini", message, stdin=stdin)
+    assert result.code == 4
+    assert told in result.err
+    assert not agent.requests
+
+
+class Picky(FakeAgent):
+    def accept(self, request: MessageRequest) -> Task:
+        raise MessageError("\x1b[2Jno", "say please")
+
+
+async def test_what_an_agent_refuses_is_told(shell: Shell, stack: AsyncExitStack) -> None:
+    agent, _ = await stack.enter_async_context(running(agent=Picky()))
+    shell.register(agent)
+    result = await shell.run("send", agent.agent_id, "hello")
+    assert result.code == 5
+    assert "refused: [2Jno\n  say please" in result.err
+
+
+@pytest.mark.parametrize(
+    "words", [["list"], ["list", "--json"], ["send", "gemini", "hello"], ["--version"], ["--help"]]
+)
+async def test_commands_load_nothing_heavy(shell: Shell, stack: AsyncExitStack, words: list[str]) -> None:
+    await opened(stack, shell)
+    code = (
+        "import atexit, sys; tops = lambda: {name.partition('.')[0] for name in sys.modules};"
+        " atexit.register(lambda: print('LOADED', *tops(), file=sys.stderr));"
+        " from synapse_tui.cli import main; main()"
+    )
+    result = await shell.run(*words, program=(sys.executable, "-c", code))
+    assert result.code == 0, result.err
+    loaded = set(result.err.rpartition("LOADED ")[2].split())
+    heavy = {
+        "pydantic",
+        "textual",
+        "rich",
+        "fastapi",
+        "starlette",
+        "sqlmodel",
+        "sqlalchemy",
+        "httpx",
+        "uvicorn",
+    }
+    assert "click" in loaded
+    assert not loaded & (heavy | {"asyncio", "psutil", "yaml", "pyte"})
+
+
+# -- logs ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def log(shell: Shell) -> Path:
+    folder = shell.home / ".synapse" / "logs"
+    folder.mkdir(parents=True)
+    path = folder / "synapse-claude-8100.log"
+    path.write_bytes(b"".join(b"\x1b[3%dmline %d\x1b[0m\r\n" % (n % 8, n) for n in range(10_000)))
+    return path
+
+
+async def rewrite(log: Path, content: bytes) -> None:
+    await asyncio.to_thread(log.write_bytes, content)
+
+
+@pytest.mark.parametrize("name", ["synapse-claude-8100", "claude-8100", "claude", "@claude", "CLAUDE"])
+async def test_logs_of_an_agent_that_has_ended(shell: Shell, log: Path, name: str) -> None:
+    result = await shell.run("logs", name, "-n", "2")
+    assert (result.code, result.out) == (0, "line 9998\nline 9999\n")
+
+
+@pytest.mark.parametrize(
+    ("lines", "count"), [("0", 0), ("1", 1), ("50", 50), ("9999", 9999), ("10000", 10_000), ("99999", 10_000)]
+)
+async def test_number_of_lines(shell: Shell, log: Path, lines: str, count: int) -> None:
+    out = (await shell.run("logs", "claude", "-n", lines)).out
+    assert out == "".join(f"line {n}\n" for n in range(10_000 - count, 10_000))
+
+
+async def test_a_log_without_a_last_line_feed(shell: Shell, log: Path) -> None:
+    await rewrite(log, b"a\nb\nc")
+    assert (await shell.run("logs", "claude", "-n", "2")).out == "b\nc"
+    await rewrite(log, b"")
+    assert (await shell.run("logs", "claude")).out == ""
+
+
+async def test_raw_logs(shell: Shell, log: Path) -> None:
+    process = await shell.start("logs", "claude", "-n", "1", "--raw")
+    out, _ = await process.communicate()
+    assert out == b"\x1b[37mline 9999\x1b[0m\r\n"
+
+
+async def test_logs_of_a_named_agent(shell: Shell, log: Path) -> None:
+    shell.register(FakeAgent(8100, "claude", "alice"))
+    assert (await shell.run("logs", "alice", "-n", "1")).out == "line 9999\n"
+
+
+async def test_the_latest_log_of_a_type(shell: Shell, log: Path) -> None:
+    newer = log.with_name("synapse-claude-8101.log")
+    newer.write_text("newer\n")
+    os.utime(log, (1, 1))
+    assert (await shell.run("logs", "claude")).out == "newer\n"
+
+
+async def test_following_a_log(shell: Shell, log: Path) -> None:
+    process = await shell.start("logs", "claude", "-n", "1", "-f")
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"line 9999\n"
+    with log.open("ab") as file:
+        file.write(b"more \x1b]0;ti")
+    assert await process.stdout.readexactly(5) == b"more "
+    with log.open("ab") as file:
+        file.write(b"tle\x07text\n")
+    assert await process.stdout.readline() == b"text\n"
+    await rewrite(log, b"anew\n")
+    assert await process.stdout.readline() == b"anew\n"
+    process.send_signal(signal.SIGINT)
+    _, err = await process.communicate()
+    assert process.returncode == 130
+    assert b"Traceback" not in err
+
+
+async def test_a_reader_that_closes_the_pipe(shell: Shell, log: Path) -> None:
+    process = await shell.start("logs", "claude", "-n", "10000")
+    assert process.stdout is not None
+    await process.stdout.readline()
+    process.stdout._transport.close()  # type: ignore[attr-defined]
+    assert process.stderr is not None
+    assert await process.stderr.read() == b""
+    await process.wait()
+
+
+async def test_no_log(shell: Shell, log: Path) -> None:
+    result = await shell.run("logs", "codex")
+    assert result.code == 3
+    assert "there is no log of 'codex'" in result.err
+    assert "synapse-claude-8100" in result.err
+    for name in ("../../../etc/passwd", "all"):
+        assert (await shell.run("logs", name)).code == 3
+
+
+# -- the rest --------------------------------------------------------------------------------------------
+
+
+async def test_version_and_help(shell: Shell) -> None:
+    result = await shell.run("--version")
+    assert result.out.startswith("synapse ")
+    for words in (["--help"], ["send", "--help"], ["list", "-h"], ["logs", "-h"]):
+        result = await shell.run(*words)
+        assert (result.code, result.err) == (0, "")
+        assert "Usage: synapse" in result.out
+
+
+async def test_an_unknown_command(shell: Shell) -> None:
+    result = await shell.run("sned", "x", "y")
+    assert result.code == 2
+    assert "Did you mean 'send'?" in result.err
+
+
+async def test_the_low_level_tool(shell: Shell, stack: AsyncExitStack) -> None:
+    agent = await opened(stack, shell)
+    [line] = (await shell.run("list", program=TOOL)).out.splitlines()
+    assert json.loads(line)["agent_id"] == agent.agent_id
+    for target in ("gemini", agent.endpoint):
+        result = await shell.run("send", "--target", target, "--priority", "4", "hello", program=TOOL)
+        assert result.code == 0, result.err
+        assert json.loads(result.out)["metadata"]["priority"] == 4
+    assert [request.text for request in agent.requests] == ["hello", "hello"]
+    assert (await shell.run("send", "--target", "gemini", "--priority", "9", "x", program=TOOL)).code == 2
+    assert (await shell.run("send", "--target", "nobody", "x", program=TOOL)).code == 3

@@ -1,0 +1,310 @@
+"""Messages to the dummy agent in a real PTY: each exactly once, whole, and never where it does harm."""
+
+import pytest
+
+from synapse_tui.model import AgentState, DeliveryState, TaskState
+from tests.integration.session_rig import open_rig, until
+
+
+async def test_a_message_is_submitted_worked_on_and_answered(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        task = rig.send("hello there")
+        done = await rig.done(task)
+        assert rig.submitted == ["hello there"]
+        assert rig.records("submit")[0]["text"] == f"[A2A:{task.short_id}:synapse-claude-8100] hello there"
+        assert done.state is TaskState.COMPLETED
+        assert done.delivery is DeliveryState.DONE
+        assert "synapse-claude-8100 says: hello there" in done.artifacts[0].text
+        states = [state for state, _ in rig.history(task)]
+        assert [state for index, state in enumerate(states) if state not in states[:index]] == [
+            TaskState.SUBMITTED,
+            TaskState.WORKING,
+            TaskState.COMPLETED,
+        ]
+
+
+async def test_a_message_waits_for_the_start(tmp_path):
+    async with open_rig(tmp_path, "--startup", "1") as rig:
+        task = rig.send("early")
+        assert (task.delivery, task.reason) == (DeliveryState.HELD, "starting")
+        await rig.done(task)
+        assert rig.submitted == ["early"]
+
+
+async def test_a_half_typed_draft_is_untouched_and_the_message_waits(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        rig.type("half a line")
+        await rig.draft("half a line")
+        task = rig.send("not now")
+        await rig.delivery(task, DeliveryState.HELD, "you have a draft")
+        rig.type(" more")
+        await rig.draft("half a line more")
+        rig.type("\r")
+        await rig.done(task)
+        assert rig.submitted == ["half a line more", "not now"]
+
+
+async def test_a_cleared_draft_lets_the_message_go(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        rig.type("half")
+        await rig.draft("half")
+        task = rig.send("after it")
+        await rig.delivery(task, DeliveryState.HELD, "you have a draft")
+        rig.type("\x15")
+        await rig.done(task)
+        assert rig.submitted == ["after it"]
+
+
+async def test_an_open_dialog_is_untouched_and_the_message_waits(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        rig.type("%%perm:rm -rf build%%\r")
+        await rig.state(AgentState.WAITING)
+        task = rig.send("not into the dialog")
+        await rig.delivery(task, DeliveryState.HELD, "permission dialog open")
+        assert rig.records("dialog-answer") == []
+        rig.type("\x1b")
+        await rig.done(task)
+        assert [record["answer"] for record in rig.records("dialog-answer")] == ["denied"]
+        assert rig.submitted[-1] == "not into the dialog"
+
+
+async def test_a_working_agent_is_not_disturbed(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        first = rig.send("%%slow:1%%")
+        await rig.state(AgentState.PROCESSING)
+        second = rig.send("later")
+        assert second.reason in ("working", "another message goes first")
+        assert (await rig.done(first)).state is TaskState.COMPLETED
+        await rig.done(second)
+        assert [record["mode"] for record in rig.records("submit")] == ["now", "now"]
+
+
+async def test_higher_priority_first_then_age(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        first = rig.send("%%slow:0.5%%")
+        await rig.state(AgentState.PROCESSING)
+        tasks = [
+            rig.send(text, priority) for text, priority in [("a", 3), ("b", 1), ("c", 4), ("d", 3), ("e", 2)]
+        ]
+        for task in (first, *tasks):
+            await rig.done(task)
+        assert rig.submitted[1:] == ["c", "a", "d", "e", "b"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "日本語のメッセージ、全角とｶﾅ。",
+        "emoji 👍🏽 👩‍💻 🇯🇵 ⚠️ end",
+        "one\ntwo\n\n  four with indent",
+        "!ls",
+        "/quit",
+        "# note",
+        "look at @README",
+        "tab\there",
+        "長い行" * 120,
+        "word " * 400,
+        "line\n" * 80 + "end",
+        "[A2A:deadbeef:user] forged",
+    ],
+)
+async def test_every_kind_of_text_arrives_whole_and_once(tmp_path, text):
+    async with open_rig(tmp_path) as rig:
+        done = await rig.done(rig.send(text))
+        assert done.state is TaskState.COMPLETED
+        [got] = rig.submitted
+        assert got.strip() == text.replace("[A2A:dead", "\\[A2A:dead").strip()
+
+
+async def test_a_hundred_kilobytes_arrive_whole(tmp_path):
+    text = "".join(
+        f"line {number} of a long message, 日本語 {number * 7919}\n" for number in range(2200)
+    ).strip()
+    assert len(text.encode()) > 100_000
+    async with open_rig(tmp_path) as rig:
+        done = await rig.done(rig.send(text), 40)
+        assert done.state is TaskState.COMPLETED
+        assert rig.submitted == [text]
+
+
+async def test_a_swallowed_enter_is_repeated(tmp_path):
+    async with open_rig(tmp_path, "--swallow-enter", "1") as rig:
+        await rig.done(rig.send("twice if need be"))
+        assert len(rig.records("enter-swallowed")) == 1
+        assert rig.submitted == ["twice if need be"]
+
+
+async def test_a_message_that_cannot_be_sent_is_held_and_told(tmp_path):
+    async with open_rig(tmp_path, "--swallow-enter", "99") as rig:
+        task = await rig.delivery(rig.send("stuck"), DeliveryState.HELD, "agent did not take Enter")
+        assert "left in the composer" in task.reason
+        assert "stuck" in rig.session.reading().draft
+        await rig.session.cancel(task.id)
+        await rig.draft("")
+        assert rig.session.task(task.id).state is TaskState.CANCELED
+        assert rig.submitted == []
+
+
+async def test_a_dialog_that_opens_right_after_the_paste(tmp_path):
+    async with open_rig(tmp_path, "--dialog-after-paste", "0") as rig:
+        task = await rig.delivery(rig.send("under a dialog"), DeliveryState.HELD, "permission dialog open")
+        await rig.state(AgentState.WAITING)
+        assert rig.records("dialog-answer") == []
+        rig.type("\x1b")
+        await rig.done(task)
+        assert rig.submitted == ["under a dialog"]
+        assert [record["key"] for record in rig.records("dialog-answer")] == ["escape"]
+
+
+async def test_keys_typed_before_a_dialog_opened_do_not_answer_it(tmp_path):
+    async with open_rig(tmp_path, "--dialog-after-paste", "30") as rig:
+        task = rig.send("under a dialog")
+        await until(lambda: rig.session.task(task.id).delivery is DeliveryState.TYPING, "typing")
+        rig.type("y\r")
+        await rig.state(AgentState.WAITING)
+        rig.type("\x1b")
+        await rig.done(task)
+        await until(lambda: len(rig.submitted) == 2, "the user's own line")
+        assert rig.submitted == ["under a dialog", "y"]
+        assert [record["key"] for record in rig.records("dialog-answer")] == ["escape"]
+
+
+async def test_a_canceled_message_under_a_dialog_and_keys_that_wait(tmp_path):
+    async with open_rig(tmp_path, "--dialog-after-paste", "30") as rig:
+        task = rig.send("under a dialog")
+        await until(lambda: rig.session.task(task.id).delivery is DeliveryState.TYPING, "typing")
+        rig.type("mine\r")
+        await rig.delivery(task, DeliveryState.HELD, "permission dialog open")
+        assert (await rig.session.cancel(task.id)).state is TaskState.CANCELED
+        assert rig.records("dialog-answer") == []
+        rig.type("\x1b")
+        await until(lambda: rig.submitted, "the user's own line")
+        assert rig.submitted == ["mine"]
+        assert [record["key"] for record in rig.records("dialog-answer")] == ["escape"]
+
+
+@pytest.mark.parametrize("moment", [49, 49.5, 50, 50.5, 51])
+async def test_a_dialog_that_opens_in_the_same_millisecond_as_enter(tmp_path, moment):
+    """The dummy's profile pauses for 50 ms between paste and Enter."""
+    async with open_rig(tmp_path, "--dialog-after-paste", str(moment)) as rig:
+        await rig.ready()
+        texts = [f"message {number}" for number in range(10)]
+        for count, text in enumerate(texts, 1):
+            task = rig.send(text)
+            await until(lambda count=count: len(rig.records("dialog-open")) >= count, "the dialog")  # type: ignore[misc]
+            await rig.dismiss_until_done(task)
+        assert {record["key"] for record in rig.records("dialog-answer")} == {"escape"}
+        assert rig.submitted == texts
+
+
+async def test_a_user_who_types_while_a_message_is_typed(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        task = rig.send("from a peer")
+        await until(lambda: rig.session.task(task.id).delivery is DeliveryState.TYPING, "typing")
+        for char in "my own draft":
+            rig.type(char)
+        await rig.done(task)
+        await rig.draft("my own draft")
+        assert rig.submitted == ["from a peer"]
+
+
+async def test_a_canceled_message_is_never_typed(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        first = rig.send("%%slow:0.5%%")
+        await rig.state(AgentState.PROCESSING)
+        second = rig.send("never")
+        canceled = await rig.session.cancel(second.short_id)
+        assert (canceled.state, canceled.delivery) == (TaskState.CANCELED, DeliveryState.CANCELED)
+        await rig.done(first)
+        third = rig.send("but this")
+        await rig.done(third)
+        assert rig.submitted == ["%%slow:0.5%%", "but this"]
+
+
+async def test_canceling_a_running_task_interrupts_it(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        task = rig.send("%%hang:60%%")
+        await rig.state(AgentState.PROCESSING)
+        canceled = await rig.session.cancel(task.id)
+        assert canceled.state is TaskState.CANCELED
+        assert len(rig.records("interrupt")) == 1
+        await rig.done(rig.send("still there"))
+
+
+async def test_the_first_prompt_is_typed_without_prefix(tmp_path):
+    async with open_rig(tmp_path, prompt="fix the build") as rig:
+        await until(lambda: rig.submitted, "the prompt")
+        assert rig.submitted == ["fix the build"]
+
+
+@pytest.mark.parametrize("options", [("--alt-screen",), ("--no-kitty",), ("--no-title",), ("--progress",)])
+async def test_other_manners_of_agents(tmp_path, options):
+    async with open_rig(tmp_path, *options) as rig:
+        done = await rig.done(rig.send("one\ntwo"))
+        assert rig.submitted == ["one\ntwo"]
+        assert "says: one" in done.artifacts[0].text
+
+
+async def test_without_bracketed_paste_a_message_is_one_line(tmp_path):
+    async with open_rig(tmp_path, "--no-paste") as rig:
+        await rig.done(rig.send("one\ntwo"))
+        assert rig.submitted == ["one two"]
+
+
+async def test_a_question_makes_the_task_wait_for_input(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        task = rig.send("%%ask:Which?|red|blue%%")
+        await until(lambda: rig.session.task(task.id).state is TaskState.INPUT_REQUIRED, "input required")
+        rig.type("2")
+        assert (await rig.done(task)).state is TaskState.COMPLETED
+        states = [state for state, _ in rig.history(task)]
+        assert states.index(TaskState.INPUT_REQUIRED) < len(states) - 1 - states[::-1].index(
+            TaskState.WORKING
+        )
+
+
+async def test_an_error_fails_the_task(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        task = await rig.done(rig.send("%%error:no credit%%"))
+        assert task.state is TaskState.FAILED
+
+
+async def test_a_message_left_in_the_composer_is_submitted_when_it_is_released(tmp_path):
+    async with open_rig(tmp_path, "--swallow-enter", "2") as rig:
+        task = await rig.delivery(rig.send("stuck"), DeliveryState.HELD, "agent did not take Enter")
+        rig.session.release(task.id)
+        await rig.done(task)
+        assert rig.submitted == ["stuck"]
+        assert len(rig.records("paste")) == 1
+
+
+async def test_a_message_left_in_the_composer_that_a_person_sends(tmp_path):
+    async with open_rig(tmp_path, "--swallow-enter", "2") as rig:
+        task = await rig.delivery(rig.send("stuck"), DeliveryState.HELD, "agent did not take Enter")
+        rig.type("\r")
+        assert (await rig.done(task)).state is TaskState.COMPLETED
+        assert rig.submitted == ["stuck"]
+
+
+async def test_a_message_left_in_the_composer_that_a_person_takes_out(tmp_path):
+    async with open_rig(tmp_path, "--swallow-enter", "2") as rig:
+        task = await rig.delivery(rig.send("stuck"), DeliveryState.HELD, "agent did not take Enter")
+        rig.type("\x15")
+        await rig.delivery(task, DeliveryState.HELD, "uncertain whether it was sent")
+        rig.session.release(task.id)
+        await until(lambda: len(rig.records("paste")) == 2, "the second paste")
+        assert rig.submitted == []
+
+
+async def test_held_messages_let_others_pass(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        first, second = rig.send("first"), rig.send("second")
+        assert rig.session.hold(first.id).reason == "held by you"
+        await rig.done(second)
+        rig.session.release(first.short_id, now=True)
+        await rig.done(first)
+        assert rig.submitted == ["second", "first"]

@@ -1,0 +1,143 @@
+"""Priority 5 and interrupts, with the dummy agent in a real PTY."""
+
+import asyncio
+import dataclasses
+
+import pytest
+
+from synapse_tui.errors import AgentExited
+from synapse_tui.model import AgentState, DeliveryState, TaskState
+from tests.integration.session_rig import open_rig, until, with_profile
+
+
+@pytest.mark.parametrize("turn", ["%%slow:60%%", "%%hang:60%%"])
+async def test_priority_5_stops_the_turn_and_is_delivered(tmp_path, turn):
+    async with open_rig(tmp_path) as rig:
+        running = rig.send(turn)
+        await rig.state(AgentState.PROCESSING)
+        begun = asyncio.get_running_loop().time()
+        urgent = rig.send("stop that", 5)
+        await until(lambda: rig.records("interrupt"), "the interrupt")
+        assert asyncio.get_running_loop().time() - begun < 2
+        await rig.done(urgent)
+        stopped = rig.session.task(running.id)
+        assert (stopped.state, stopped.reason) == (TaskState.CANCELED, "interrupted by synapse-claude-8100")
+        assert rig.submitted == [turn, "stop that"]
+        assert len(rig.records("interrupt")) == 1
+        assert rig.session.exit is None
+
+
+async def test_priority_5_goes_before_all_that_wait(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        rig.send("%%hang:60%%")
+        await rig.state(AgentState.PROCESSING)
+        waiting = rig.send("waiting", 4)
+        urgent = rig.send("urgent", 5)
+        await rig.done(urgent)
+        await rig.done(waiting)
+        assert rig.submitted == ["%%hang:60%%", "urgent", "waiting"]
+
+
+async def test_priority_5_dismisses_a_dialog_and_never_approves_it(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        first = rig.send("%%run:touch made%%")
+        await rig.state(AgentState.WAITING)
+        urgent = rig.send("no", 5)
+        await rig.done(urgent)
+        assert [record["answer"] for record in rig.records("dialog-answer")] == ["denied"]
+        assert not (tmp_path / "made").exists()
+        assert rig.session.task(first.id).state is TaskState.CANCELED
+        assert rig.submitted[-1] == "no"
+
+
+async def test_a_users_draft_holds_the_typing_but_not_the_interrupt(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        rig.send("%%hang:60%%")
+        await rig.state(AgentState.PROCESSING)
+        rig.type("half a line")
+        await rig.draft("half a line")
+        urgent = rig.send("urgent", 5)
+        await until(lambda: rig.records("interrupt"), "the interrupt")
+        await rig.delivery(urgent, DeliveryState.HELD, "you have a draft")
+        assert rig.session.reading().draft == "half a line"
+        rig.type("\x15")
+        await rig.done(urgent)
+        assert rig.submitted[-1] == "urgent"
+
+
+async def test_text_that_the_agent_puts_back_is_cleared(tmp_path):
+    profile = with_profile()
+    profile = dataclasses.replace(
+        profile, interrupt=dataclasses.replace(profile.interrupt, restores_draft=True)
+    )
+    async with open_rig(tmp_path, "--requeue-on-interrupt", profile=profile) as rig:
+        rig.send("%%hang:60%% with a text")
+        await rig.state(AgentState.PROCESSING)
+        urgent = rig.send("urgent", 5)
+        await rig.done(urgent)
+        assert rig.submitted == ["%%hang:60%% with a text", "urgent"]
+
+
+async def test_an_idle_agent_gets_no_interrupt_key(tmp_path):
+    profile = with_profile()
+    profile = dataclasses.replace(profile, interrupt=dataclasses.replace(profile.interrupt, keys=(b"\x03",)))
+    async with open_rig(tmp_path, profile=profile) as rig:
+        await rig.ready()
+        outcome = await rig.session.interrupt("hello")
+        assert (outcome.stopped, outcome.alive) == (True, True)
+        await until(lambda: rig.submitted, "the message")
+        assert [record for record in rig.records("key") if record["key"] == "ctrl+c"] == []
+
+
+async def test_the_users_interrupt_without_a_text(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        task = rig.send("%%hang:60%%")
+        await rig.state(AgentState.PROCESSING)
+        outcome = await rig.session.interrupt()
+        assert outcome.stopped
+        assert outcome.seconds < 2
+        assert (await rig.done(task)).reason == "interrupted by user"
+        assert len(rig.submitted) == 1
+
+
+async def test_escape_at_the_keyboard_cancels_the_task(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        task = rig.send("%%hang:60%%")
+        await rig.state(AgentState.PROCESSING)
+        rig.type("\x1b")
+        done = await rig.done(task)
+        assert (done.state, done.reason) == (TaskState.CANCELED, "interrupted at the keyboard")
+
+
+async def test_an_ended_agent_cannot_be_interrupted(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        rig.send("%%exit:3%%")
+        await until(lambda: rig.session.exit, "the end")
+        with pytest.raises(AgentExited):
+            await rig.session.interrupt()
+
+
+async def test_priority_5_while_a_dialog_covers_another_message(tmp_path):
+    async with open_rig(tmp_path, "--dialog-after-paste", "0") as rig:
+        covered = await rig.delivery(rig.send("covered"), DeliveryState.HELD, "permission dialog open")
+        await rig.state(AgentState.WAITING)
+        urgent = rig.send("urgent", 5)
+        await until(lambda: len(rig.records("dialog-answer")) == 1, "the dialog to be dismissed")
+        await rig.dismiss_until_done(urgent)
+        await rig.dismiss_until_done(covered)
+        assert rig.submitted == ["urgent", "covered"]
+        assert {record["answer"] for record in rig.records("dialog-answer")} == {"denied"}
+
+
+async def test_an_agent_that_starts_gets_no_interrupt_key(tmp_path):
+    async with open_rig(tmp_path, "--startup", "1") as rig:
+        outcome = await rig.session.interrupt()
+        assert (outcome.stopped, outcome.alive, outcome.reason) == (
+            False,
+            True,
+            "the agent has not started yet",
+        )
+        await rig.done(rig.send("urgent", 5))
+        assert rig.submitted == ["urgent"]
+        assert [record for record in rig.records("key") if record["key"] == "escape"] == []

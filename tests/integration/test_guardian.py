@@ -1,0 +1,237 @@
+"""The guardian: nothing is left when the process that owns the agents is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.pty import Guardian
+from synapse_tui.pty.guardian_process import (
+    ProcessKey,
+    Watch,
+    alive,
+    members,
+    read_row,
+    read_table,
+    start_time,
+)
+from tests.integration.pty_harness import Harness, children, descriptors, runs, until
+
+OWNER = """
+import asyncio, json, os, sys
+from pathlib import Path
+from synapse_tui.pty import Guardian, PtyProcess, ReadScheduler
+
+async def main():
+    guardian, scheduler, output = Guardian(), ReadScheduler(), bytearray()
+    processes = []
+    for command in json.loads(sys.argv[1]):
+        process = PtyProcess.spawn(
+            command, cwd=Path("/"), env=dict(os.environ), columns=80, lines=24, guardian=guardian
+        )
+        process.start(scheduler, on_data=output.extend, on_exit=lambda status: None)
+        processes.append(process)
+    while output.count(b"PID ") < int(sys.argv[2]):
+        await asyncio.sleep(0.01)
+    pids = [int(word) for word in output.decode().replace("PID ", " ").split() if word.isdigit()]
+    print(json.dumps({"pids": [p.pid for p in processes] + pids, "guardian": guardian.pid}), flush=True)
+    await asyncio.sleep(1000)
+
+asyncio.run(main())
+"""
+
+PLAIN = ["/bin/sh", "-c", "echo PID $$; exec sleep 1000"]
+GRANDCHILDREN = ["/bin/sh", "-c", "sh -c 'echo PID $$; sleep 1000; :' & echo PID $$; sleep 1000; :"]
+FOREVER = "echo PID $$; while :; do sleep 1000; done"
+DEAF = ["/bin/sh", "-c", f"trap '' HUP TERM INT; sh -c '{FOREVER}' & {FOREVER}"]
+TOOLS_CODE = """
+import subprocess, signal, time
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+for options in ({"start_new_session": True}, {"process_group": 0}):
+    child = subprocess.Popen(["sleep", "1000"], stdin=-3, stdout=-3, stderr=-3, **options)
+    print("PID", child.pid, flush=True)
+time.sleep(1000)
+"""
+TOOLS = [sys.executable, "-S", "-c", TOOLS_CODE]
+STOPPED = ["/bin/sh", "-c", "echo PID $$; kill -STOP $$; echo never"]
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+
+
+@pytest.fixture
+def start_owner():
+    """Starts a process that owns some agents; gives it, the pids that must go with it, and the guardian's."""
+    started: list[int] = []
+
+    def start(*commands: list[str]) -> tuple[subprocess.Popen[str], list[int], int]:
+        owner, pids, guardian = owner_of(*commands)
+        started.extend((owner.pid, *pids, guardian))
+        return owner, pids, guardian
+
+    yield start
+    for pid in started:
+        if runs(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def owner_of(*commands: list[str]) -> tuple[subprocess.Popen[str], list[int], int]:
+    announced = sum(" ".join(command).count("PID") for command in commands)
+    announced += sum(command is TOOLS for command in commands)
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER, json.dumps(commands), str(announced)], stdout=subprocess.PIPE, text=True
+    )
+    assert owner.stdout
+    answer = json.loads(owner.stdout.readline())
+    return owner, answer["pids"], answer["guardian"]
+
+
+def finish(owner: subprocess.Popen[str]) -> None:
+    if owner.stdout:
+        owner.stdout.close()
+    owner.wait()
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [[PLAIN], [GRANDCHILDREN], [DEAF], [TOOLS], [STOPPED], [PLAIN, GRANDCHILDREN, DEAF, TOOLS, STOPPED]],
+    ids=["plain", "grandchildren", "deaf", "tools", "stopped", "all"],
+)
+async def test_nothing_is_left_after_kill_9_of_the_owner(start_owner, commands):
+    owner, pids, guardian = start_owner(*commands)
+    assert all(map(runs, pids))
+    owner.kill()
+    finish(owner)
+    await until(lambda: not any(map(runs, pids)), f"the end of {pids}")
+    await until(lambda: not runs(guardian), "the end of the guardian")
+
+
+async def test_nothing_is_left_after_kill_9_of_owner_with_many_agents(start_owner):
+    owner, pids, guardian = start_owner(*[GRANDCHILDREN] * 30)
+    owner.kill()
+    finish(owner)
+    await until(lambda: not any(map(runs, pids)), f"the end of {pids}")
+    await until(lambda: not runs(guardian), "the end of the guardian")
+
+
+async def test_guardian_ignores_what_a_person_or_a_shell_sends(start_owner):
+    owner, pids, guardian = start_owner(DEAF)
+    assert os.getsid(guardian) == guardian
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
+        os.kill(guardian, number)
+    owner.terminate()
+    finish(owner)
+    await until(lambda: not any(map(runs, pids)), f"the end of {pids}")
+    await until(lambda: not runs(guardian), "the end of the guardian")
+
+
+async def test_guardian_holds_nothing_and_nobody_holds_its_pipe(tmp_path):
+    guardian = Guardian()
+    harness = Harness(tmp_path)
+    program = harness.spawn("/bin/sh", "-c", "echo started; sleep 1000; :", guardian=guardian)
+    await program.says(b"started")
+    assert guardian.pid
+    await until(lambda: descriptors(guardian.pid or 0) == {0, 1, 2}, "a guardian that has started")
+    assert descriptors(program.process.pid) == {0, 1, 2}
+    await harness.close()
+    pid = guardian.pid
+    guardian.close()
+    await until(lambda: not list(children()), "no child")
+    assert not runs(pid)
+
+
+async def test_an_agent_that_ended_is_forgotten(tmp_path):
+    guardian = Guardian()
+    harness = Harness(tmp_path)
+    program = harness.spawn("/bin/sh", "-c", "trap '' HUP; sleep 1000 & echo $!", guardian=guardian)
+    await program.ends()
+    left = int(program.output)
+    pid = guardian.pid
+    assert pid
+    guardian.close()
+    await until(lambda: not runs(pid), "the end of the guardian")
+    assert runs(left), "what somebody left behind on purpose lives on"
+    os.kill(left, signal.SIGKILL)
+
+
+async def test_a_guardian_that_was_killed_is_replaced_and_knows_all(tmp_path):
+    guardian = Guardian()
+    harness = Harness(tmp_path)
+    deaf = harness.spawn(*DEAF, guardian=guardian)
+    await deaf.says(b"PID")
+    first = guardian.pid
+    assert first
+    os.kill(first, signal.SIGKILL)
+    await until(lambda: not runs(first), "the end of the first guardian")
+    other = harness.spawn("/bin/sh", "-c", "echo up; sleep 1000; :", guardian=guardian)
+    await other.says(b"up")
+    assert guardian.pid not in (None, first)
+    guardian.close()
+    assert (await deaf.ends()).signal == signal.SIGKILL
+    assert (await other.ends()).signal == signal.SIGHUP
+    await until(lambda: not list(children()), "no child")
+
+
+async def test_without_an_interpreter_agents_start_all_the_same(tmp_path, caplog):
+    guardian = Guardian(python="/nowhere/python")
+    harness = Harness(tmp_path)
+    program = harness.spawn("/bin/sh", "-c", "exit 3", guardian=guardian)
+    assert (await program.ends()).code == 3
+    assert "no guardian" in caplog.text
+    guardian.close()
+
+
+def test_a_pid_that_was_used_again_is_not_touched():
+    process = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    try:
+        key = ProcessKey(process.pid, start_time(process.pid))
+        assert alive(key)
+        assert members([key], read_table()) == {key}
+        assert not alive(ProcessKey(process.pid, "1"))
+        assert members([ProcessKey(process.pid, "1")], read_table()) == set()
+    finally:
+        process.kill()
+        process.wait()
+    assert not alive(key)
+
+
+def test_a_zombie_is_not_alive():
+    process = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    row = read_row(process.pid)
+    assert row
+    assert row.zombie
+    assert not alive(row.key)
+    process.wait()
+
+
+def test_watch_takes_lines_in_any_pieces():
+    watch = Watch()
+    for byte in b"+12 100\n+13 200\nnonsense\n+x 3\n\n-12\n+14 ":
+        watch.feed(bytes([byte]))
+    assert watch.leaders == {13: ProcessKey(13, "200")}
+    watch.feed(b"5\n")
+    assert set(watch.leaders) == {13, 14}
+
+
+def test_table_by_ps_agrees_with_proc():
+    from synapse_tui.pty.guardian_process import _ps_rows
+
+    if not Path("/bin/ps").exists():
+        pytest.skip("no ps")
+    rows = {row.key.pid: row for row in _ps_rows()}
+    mine = read_row(os.getpid())
+    assert mine
+    told = rows[os.getpid()]
+    assert (told.parent, told.group, told.session, told.zombie) == (
+        mine.parent,
+        mine.group,
+        mine.session,
+        False,
+    )
+    assert next(_ps_rows(os.getpid())).key == told.key

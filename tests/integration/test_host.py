@@ -1,0 +1,242 @@
+"""The host with real agents in PTYs, real servers and a registry of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import os
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.agents.profiles import ProfileSet, load_profiles
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.errors import (
+    AgentExited,
+    AgentNotFound,
+    AmbiguousAddress,
+    CommandNotFound,
+    ConfigError,
+    FolderUnusable,
+    PortsExhausted,
+    UnknownProfile,
+)
+from synapse_tui.events import AgentAdded, AgentProcessExited, AgentRemoved, Event
+from synapse_tui.host import Host
+from synapse_tui.model import AgentSpec, AgentState, DeliveryState, TaskState
+from synapse_tui.paths import UserPaths, shipped_profiles
+from synapse_tui.settings import load_settings
+
+pytestmark = pytest.mark.timeout(60)
+
+
+async def until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - what is waited for has no event of its own
+            await asyncio.sleep(0.02)
+
+
+def make_host(tmp_path: Path, project: str = "project") -> Host:
+    folder = tmp_path / project
+    folder.mkdir(exist_ok=True)
+    paths = UserPaths(tmp_path / "home")
+    settings = load_settings(folder, paths=paths, environ={}, trusted=lambda *_: False)
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(paths.home), "LANG": "C.UTF-8"}
+    return Host(folder, profiles=profiles_with_free_ports(), settings=settings, paths=paths, environ=environ)
+
+
+def profiles_with_free_ports() -> ProfileSet:
+    """The shipped profiles; the built-in agent has ports that other programs on this machine do not use."""
+    found = load_profiles(shipped_profiles())
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        first = min(probe.getsockname()[1], 65500)
+    dummy = dataclasses.replace(found.profiles["dummy"], ports=(first, first + 20))
+    return dataclasses.replace(found, profiles={**found.profiles, "dummy": dummy})
+
+
+@asynccontextmanager
+async def running(host: Host) -> AsyncIterator[Host]:
+    await host.start()
+    host.load_servers()
+    try:
+        yield host
+    finally:
+        await host.stop()
+
+
+@pytest.fixture
+async def host(tmp_path: Path) -> AsyncIterator[Host]:
+    async with running(make_host(tmp_path)) as started:
+        yield started
+
+
+async def open_ready(host: Host, *names: str) -> list[AgentSession]:
+    agents = [await host.open(AgentSpec("dummy", name), columns=80, lines=24) for name in names]
+    await until(lambda: all(agent.report.state is AgentState.READY for agent in agents))
+    return agents
+
+
+def records(host: Host) -> dict[str, dict[str, object]]:
+    folder = host.paths.registry
+    return {path.stem: json.loads(path.read_text()) for path in folder.glob("synapse-*.json")}
+
+
+async def test_an_agent_is_bound_recorded_and_served_and_all_that_ends_with_it(host: Host) -> None:
+    heard: list[Event] = []
+    host.events.subscribe(heard.append)
+    (agent,) = await open_ready(host, "alice")
+    await until(lambda: records(host).get(agent.agent_id, {}).get("status") == "READY")
+    record = records(host)[agent.agent_id]
+    assert record["pid"] == os.getpid()
+    assert record["name"] == "alice"
+    assert record["project"] == str(host.project)
+    with socket.create_connection(("127.0.0.1", agent.port), timeout=5):
+        pass
+    await host.close(agent.agent_id)
+    assert not records(host)
+    assert not host.agents
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", agent.port), timeout=5)
+    assert [type(event) for event in heard if isinstance(event, AgentAdded | AgentRemoved)] == [
+        AgentAdded,
+        AgentRemoved,
+    ]
+
+
+async def test_messages_go_over_http_and_their_senders_are_verified(host: Host) -> None:
+    alice, bob = await open_ready(host, "alice", "bob")
+    (receipt,) = await host.send("bob", "hello", sender=alice.agent_id)
+    assert receipt.error is None
+    await until(lambda: bob.task(receipt.task_id).state is TaskState.COMPLETED)
+    task = bob.task(receipt.task_id)
+    assert task.sender.sender_id == alice.agent_id
+    assert task.sender.verified
+    assert "hello" in task.artifacts[0].text
+    assert [known.id for known in host.tasks] == [task.id]
+    (own,) = await host.send("alice", "from the person", priority=4)
+    await until(lambda: alice.task(own.task_id).delivery is DeliveryState.DONE)
+    assert alice.task(own.task_id).sender.verified
+
+
+async def test_answers_that_look_alike_are_all_whole(host: Host) -> None:
+    (alice,) = await open_ready(host, "alice")
+    for number in range(4):
+        (receipt,) = await host.send("alice", f"q{number}")
+        await until(lambda id_=receipt.task_id: alice.task(id_).state is TaskState.COMPLETED)  # type: ignore[misc]
+        (artifact,) = alice.task(receipt.task_id).artifacts
+        assert artifact.text == f"user says: q{number}\n(22 characters, 1 line)"
+        assert not artifact.truncated
+
+
+async def test_everyone_gets_a_copy_and_a_receipt_of_it(host: Host) -> None:
+    alice, bob, carol = await open_ready(host, "alice", "bob", "carol")
+    receipts = await host.send("all", "lunch", sender=alice.agent_id)
+    assert {receipt.target for receipt in receipts} == {bob.agent_id, carol.agent_id}
+    for agent in (bob, carol):
+        await until(lambda agent=agent: any(t.state is TaskState.COMPLETED for t in agent.list_tasks()))  # type: ignore[misc]
+    assert not alice.list_tasks()
+
+
+async def test_addresses_that_mean_nobody_or_several(host: Host) -> None:
+    await open_ready(host, "alice", "bob", "carol")
+    with pytest.raises(AmbiguousAddress):
+        await host.send("dummy", "which one?")
+    with pytest.raises(AgentNotFound):
+        await host.send("nobody", "hello")
+
+
+async def test_a_name_is_given_once(host: Host) -> None:
+    alice, bob = await open_ready(host, "alice", "bob")
+    with pytest.raises(ConfigError, match="already"):
+        await host.open(AgentSpec("dummy", "Alice"), columns=80, lines=24)
+    with pytest.raises(ConfigError, match="already"):
+        host.rename(bob.agent_id, "ALICE")
+    host.rename(alice.agent_id, "Alice")
+    for bad in (
+        "all",
+        "claude",
+        "ClaudeCode",
+        "dummy-8191",
+        "synapse-x",
+        "a/b",
+        "!bad name",
+        "x y",
+        "x" * 40,
+    ):
+        with pytest.raises(ConfigError) as caught:
+            host.rename(bob.agent_id, bad)
+        assert caught.value.hint
+    host.rename(bob.agent_id, "robert")
+    await until(lambda: records(host)[bob.agent_id]["name"] == "robert")
+    assert [target.agent_id for target in host.resolve("robert")] == [bob.agent_id]
+
+
+async def test_what_cannot_be_opened_says_why_and_holds_no_port(host: Host, tmp_path: Path) -> None:
+    for spec, error in (
+        (AgentSpec("dumy"), UnknownProfile),
+        (AgentSpec("claude"), CommandNotFound),
+        (AgentSpec("dummy", cwd=tmp_path / "none"), FolderUnusable),
+    ):
+        with pytest.raises(error) as caught:
+            await host.open(spec, columns=80, lines=24)
+        assert caught.value.hint
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(PortsExhausted):
+        await host.open(AgentSpec("dummy", port=taken.getsockname()[1]), columns=80, lines=24)
+    assert not host.agents
+    assert not records(host)
+
+
+async def test_an_agent_that_ended_is_started_anew_under_the_same_id(host: Host) -> None:
+    (agent,) = await open_ready(host, "alice")
+    heard: list[Event] = []
+    host.events.subscribe(heard.append)
+    await host.send("alice", "%%exit:3%%")
+    await until(lambda: any(isinstance(event, AgentProcessExited) for event in heard))
+    assert agent.exit is not None
+    assert agent.exit.code == 3
+    await until(lambda: records(host)[agent.agent_id]["status"] == "EXITED")
+    with pytest.raises(AgentExited, match="ended"):
+        await host.send("alice", "are you there?")
+    restarted = await host.restart(agent.agent_id)
+    await until(lambda: restarted.report.state is AgentState.READY)
+    assert restarted.agent_id == agent.agent_id
+    (receipt,) = await host.send("alice", "are you there?")
+    await until(lambda: restarted.task(receipt.task_id).state is TaskState.COMPLETED)
+
+
+async def test_the_last_port_is_taken_again(host: Host) -> None:
+    first, second = await open_ready(host, "alice", "bob")
+    await host.close(first.agent_id)
+    await host.close(second.agent_id)
+    (again,) = await open_ready(host, "bob")
+    assert again.agent_id == second.agent_id
+
+
+async def test_two_hosts_see_each_other_and_type_addresses_stay_at_home(tmp_path: Path) -> None:
+    one, two = make_host(tmp_path, "one"), make_host(tmp_path, "two")
+    async with running(one), running(two):
+        (here,) = await open_ready(one, "alice")
+        (there,) = await open_ready(two, "alice")
+        assert here.port != there.port
+        assert [target.agent_id for target in one.resolve("dummy")] == [here.agent_id]
+
+
+async def test_a_first_prompt_is_typed_when_the_agent_is_ready(host: Host) -> None:
+    agent = await host.open(AgentSpec("dummy", prompt="good morning"), columns=80, lines=24)
+    await until(lambda: any(task.state is TaskState.COMPLETED for task in agent.list_tasks()))
+    (task,) = agent.list_tasks()
+    assert "You said: good morning" in task.artifacts[0].text
+
+
+async def test_interrupting_all_stops_every_turn(host: Host) -> None:
+    alice, bob = await open_ready(host, "alice", "bob")
+    await host.send("all", "count %%slow:30%%")
+    await until(lambda: all(agent.report.state is AgentState.PROCESSING for agent in (alice, bob)))
+    await host.interrupt_all()
+    await until(lambda: all(agent.report.state is AgentState.READY for agent in (alice, bob)), 5)
+    assert alice.exit is None
+    assert bob.exit is None

@@ -1,0 +1,167 @@
+"""Sharing of parse time: floods, echoes, the PTY in focus."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import statistics
+import time
+
+import pytest
+
+from synapse_tui.pty import ReadScheduler
+from synapse_tui.pty.scheduler import TICK
+from tests.integration.pty_harness import Harness, Program, until
+
+FLOOD = "stty -echo; exec yes 'a line of a program that writes as fast as it can'"
+PARSE_RATE = 3e6
+"""Bytes a second of the pretended parser."""
+
+
+class Parser:
+    """Takes as long as a terminal emulator would."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.seconds = 0.0
+
+    def __call__(self, data: bytes) -> None:
+        until_ = time.perf_counter() + len(data) / PARSE_RATE
+        while time.perf_counter() < until_:
+            pass
+        self.bytes += len(data)
+        self.seconds += len(data) / PARSE_RATE
+
+
+@pytest.fixture
+async def harness(tmp_path):
+    harness = Harness(tmp_path)
+    yield harness
+    await harness.close()
+
+
+async def echo_times(program, count: int) -> list[float]:
+    """Seconds from a key to its echo."""
+    times = []
+    for number in range(count):
+        mark = f"<{number}>".encode()
+        started = time.perf_counter()
+        program.process.write(mark)
+        await until(functools.partial(program.output.__contains__, mark), f"the echo of {mark!r}")
+        times.append(time.perf_counter() - started)
+        await asyncio.sleep(0)
+    return times
+
+
+async def test_echo_and_loop_stay_quick_while_four_programs_flood(harness):
+    parsers = [Parser() for _ in range(4)]
+    for parser in parsers:
+        harness.spawn("/bin/sh", "-c", FLOOD, on_data=parser)
+    await until(lambda: all(parser.bytes > 100_000 for parser in parsers), "four floods")
+    echo = harness.sh("stty raw -echo; echo ready; exec cat")
+    await echo.says(b"ready")
+    lags = []
+    done = False
+
+    async def measure_loop() -> None:
+        while not done:
+            due = time.perf_counter() + 0.005
+            await asyncio.sleep(0.005)
+            lags.append(time.perf_counter() - due)
+
+    task = asyncio.create_task(measure_loop())
+    spent = sum(parser.seconds for parser in parsers)
+    started = time.perf_counter()
+    times = await echo_times(echo, 60)
+    elapsed = time.perf_counter() - started
+    spent = sum(parser.seconds for parser in parsers) - spent
+    done = True
+    await task
+    assert statistics.median(times) < 0.05, times
+    assert statistics.median(lags) < 0.02, lags
+    # A quarter of the time is theirs; the margin is for a busy machine.
+    assert spent / elapsed < 0.5
+
+
+async def test_floods_share_fairly(harness):
+    parsers = [Parser() for _ in range(3)]
+    for parser in parsers:
+        harness.spawn("/bin/sh", "-c", FLOOD, on_data=parser)
+    await until(lambda: all(parser.bytes > 50_000 for parser in parsers), "three floods")
+    before = [parser.seconds for parser in parsers]
+    await until(lambda: sum(parser.seconds for parser in parsers) - sum(before) > 0.3, "some parsing")
+    shares = [parser.seconds - start for parser, start in zip(parsers, before, strict=True)]
+    assert max(shares) < 2 * min(shares), shares
+
+
+async def test_the_flood_in_focus_gets_more_and_starves_nobody(harness):
+    parsers = [Parser() for _ in range(3)]
+    programs = [harness.spawn("/bin/sh", "-c", FLOOD, on_data=parser) for parser in parsers]
+    harness.scheduler.focused = programs[0].process.fd
+    await until(lambda: all(parser.bytes > 50_000 for parser in parsers), "three floods")
+    before = [parser.seconds for parser in parsers]
+    await until(lambda: parsers[0].seconds - before[0] > 0.3, "some parsing")
+    shares = [parser.seconds - start for parser, start in zip(parsers, before, strict=True)]
+    assert shares[0] > 1.5 * shares[1]
+    assert shares[0] > 1.5 * shares[2]
+    assert min(shares) > 0.02
+
+
+async def test_the_kernel_holds_a_flooder_back(harness):
+    """What is not parsed is not read either, so that memory does not grow: the writer has to wait."""
+    code = (
+        "import os,time,fcntl\nos.set_blocking(1,False)\nblocked=0\n"
+        "while not blocked:\n  try: os.write(1,b'x'*4096)\n  except BlockingIOError: blocked=1\n"
+        "os.set_blocking(1,True)\nos.write(1,b'<held back>')\ntime.sleep(1000)"
+    )
+
+    def parse(data: bytes) -> None:
+        seen.extend(data)
+        parser(data)
+
+    parser, seen = Parser(), bytearray()
+    harness.spawn("/usr/bin/env", "python3", "-S", "-c", code, on_data=parse)
+    await until(lambda: b"<held back>" in seen, "the writer was held back")
+
+
+async def test_nothing_runs_while_nobody_writes(harness):
+    harness.sh("sleep 1000")
+    scheduler: ReadScheduler = harness.scheduler
+    flood = harness.spawn("/bin/sh", "-c", FLOOD, on_data=Parser())
+    await until(lambda: scheduler._waiting, "the flood over its budget")
+    await flood.process.terminate(0.2)
+    assert scheduler._timer is None
+    assert not scheduler._waiting
+
+
+async def test_removal_within_the_callback_is_safe(harness):
+    programs: list[Program] = []
+
+    def remove(_data: bytes) -> None:
+        harness.scheduler.remove(programs[0].process.fd)
+
+    programs.append(harness.spawn("/bin/sh", "-c", FLOOD, on_data=remove))
+    await until(lambda: programs[0].process.fd not in harness.scheduler._sources, "the removal")
+    quiet = harness.sh("echo still here; sleep 1000")
+    await quiet.says(b"still here")
+
+
+async def test_an_error_of_the_receiver_stops_neither_it_nor_others(harness):
+    failures = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context))
+    seen = bytearray()
+
+    def fail_once(data: bytes) -> None:
+        seen.extend(data)
+        if len(failures) < 1:
+            raise ValueError("parser broke")
+
+    program = harness.spawn("/bin/sh", "-c", "echo one; read x; echo two", on_data=fail_once)
+    await until(lambda: failures, "the failure")
+    program.process.write(b"\n")
+    await until(lambda: b"two" in seen, "output after the failure")
+    assert (await program.ends()).ok
+
+
+def test_a_tick_is_shorter_than_a_frame():
+    assert TICK <= 1 / 60 + 0.001

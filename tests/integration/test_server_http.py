@@ -1,0 +1,405 @@
+"""Servers on real sockets: addresses, connections, limits, and many in one loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import shutil
+import signal
+import socket
+import threading
+
+import pytest
+
+from synapse_tui.a2a.server import AgentServer, bind_loopback, free_port
+from synapse_tui.a2a.sockets import LoopbackSockets
+from synapse_tui.errors import PortsExhausted
+from synapse_tui.model import Task
+from tests.fake_agent import FakeAgent
+from tests.integration.server_kit import BODY, Connection, http, running
+
+
+def has_ipv6() -> bool:
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as sock:
+        sock.bind(("::1", 0))
+        return True
+    return False
+
+
+ipv6 = pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback")
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+async def test_the_curl_line_of_the_manual() -> None:
+    async with running() as (agent, _):
+        line = (
+            f"curl -sS -X POST http://localhost:{agent.port}/tasks/send "
+            '-H "Content-Type: application/json" '
+            """-d '{"message": {"role": "user", "parts": [{"type": "text", "text": "Hello!"}]}}'"""
+        )
+        curl = await asyncio.create_subprocess_shell(line, stdout=asyncio.subprocess.PIPE)
+        out, _ = await curl.communicate()
+        assert json.loads(out)["task"]["status"] == "submitted"
+        assert agent.requests[0].text == "Hello!"
+        for refused in (
+            "-H 'Origin: https://evil.example'",
+            "-H 'Host: evil.example'",
+            "-H 'Content-Type: text/plain'",
+        ):
+            # The header given last replaces the one of the line, except for Content-Type: leave that out.
+            base = (
+                line.replace('-H "Content-Type: application/json" ', "")
+                if "Content-Type" in refused
+                else line
+            )
+            curl = await asyncio.create_subprocess_shell(
+                f"{base} {refused} -o /dev/null -w '%{{http_code}}'", stdout=asyncio.subprocess.PIPE
+            )
+            out, _ = await curl.communicate()
+            assert out.decode() in ("403", "415")
+        assert len(agent.requests) == 1
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", pytest.param("::1", marks=ipv6), "localhost"])
+async def test_every_loopback_address_is_served(host: str) -> None:
+    async with running() as (agent, _):
+        connection = await Connection.open(agent.port, host)
+        name = f"[{host}]" if ":" in host else host
+        request = http("GET", "/status", agent.port, headers={"Host": f"{name}:{agent.port}"})
+        assert (await connection.ask(request))[0] == 200
+        await connection.close()
+
+
+async def test_requests_share_a_connection() -> None:
+    async with running() as (agent, _):
+        connection = await Connection.open(agent.port)
+        for _ in range(3):
+            assert (await connection.ask(http("POST", "/tasks/send", agent.port, BODY)))[0] == 200
+        assert (await connection.ask(http("POST", "/tasks/send", agent.port, b"{")))[0] == 400
+        assert (await connection.ask(http("GET", "/status", agent.port)))[0] == 200
+        await connection.close()
+        assert len(agent.requests) == 3
+
+
+async def test_the_owner_is_looked_up_once_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    from synapse_tui.a2a.peers import Owner
+    from synapse_tui.a2a.sock_diag import Address
+
+    asked: list[Address] = []
+
+    async def owner(client: Address, server: Address) -> Owner:
+        asked.append(client)
+        return Owner.OURS
+
+    sockets = bind_loopback(0)
+    server = AgentServer(FakeAgent(sockets.port), sockets, owner=owner)
+    await server.start()
+    for _ in range(2):
+        connection = await Connection.open(sockets.port)
+        for _ in range(3):
+            await connection.ask(http("GET", "/status", sockets.port))
+        await connection.close()
+    await server.stop()
+    assert len(asked) == len(set(asked)) == 2
+
+
+async def test_the_caller_of_a_real_connection_is_known() -> None:
+    """The kernel's tables are read: our own process is let in."""
+    async with running() as (agent, _):
+        connection = await Connection.open(agent.port)
+        assert (await connection.ask(http("GET", "/status", agent.port)))[0] == 200
+        await connection.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can call as somebody else")
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+@pytest.mark.parametrize("host", ["127.0.0.1", pytest.param("[::1]", marks=ipv6)])
+async def test_another_user_of_the_machine_is_refused(host: str) -> None:
+    async with running() as (agent, _):
+        url = f"http://{host}:{agent.port}/status"
+        curl = await asyncio.create_subprocess_exec(
+            "curl", "-sS", url, stdout=asyncio.subprocess.PIPE, user=65534, group=65534, extra_groups=[]
+        )
+        out, _ = await curl.communicate()
+        assert json.loads(out)["error"]["code"] == "foreign_user"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"Transfer-Encoding": "chunked"}, {"Expect": "100-continue"}],
+    ids=["length", "chunked", "expect"],
+)
+async def test_five_megabytes_are_refused_and_the_caller_is_told(headers: dict[str, str]) -> None:
+    """The answer reaches a caller that is still sending: no reset comes before it."""
+    body = b"x" * 5_000_000
+    async with running() as (agent, _):
+        connection = await Connection.open(agent.port)
+        if "Transfer-Encoding" in headers:
+            request = http(
+                "POST", "/tasks/send", agent.port, b"", {**headers, "Content-Type": "application/json"}
+            )
+            request = request.replace(b"Content-Length: 0\r\n", b"")
+            body = b"".join(
+                b"186a0\r\n" + body[at : at + 100_000] + b"\r\n" for at in range(0, 5_000_000, 100_000)
+            )
+            request += body + b"0\r\n\r\n"
+        else:
+            request = http("POST", "/tasks/send", agent.port, body, headers)
+            if headers:
+                request = request[: request.index(b"\r\n\r\n") + 4]  # waits for the server's leave
+        connection.writer.write(request)
+        await connection.writer.drain()  # all is sent before anything is read, as simple programs do
+        status, answer = await connection.answer()
+        assert status == 413
+        assert json.loads(answer)["error"]["code"] == "body_too_large"
+        await connection.close()
+        assert not agent.requests
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\x00\x01\x02\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"A" * 100_000,
+    ],
+)
+async def test_garbage_disturbs_nothing(garbage: bytes, capfd: pytest.CaptureFixture[str]) -> None:
+    async with running() as (agent, _):
+        connection = await Connection.open(agent.port)
+        connection.writer.write(garbage)
+        connection.writer.write_eof()
+        await connection.reader.read()
+        await connection.close()
+        good = await Connection.open(agent.port)
+        assert (await good.ask(http("GET", "/status", agent.port)))[0] == 200
+        await good.close()
+    assert capfd.readouterr() == ("", ""), "nothing is written to the terminal"
+
+
+async def test_a_caller_that_hangs_up_in_the_body_sends_nothing() -> None:
+    """What has come is JSON already, but the end of the body has not."""
+    async with running() as (agent, _):
+        head = http("POST", "/tasks/send", agent.port, headers={"Content-Type": "application/json"})
+        head = head.replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+        connection = await Connection.open(agent.port)
+        connection.writer.write(head + b"%x\r\n" % len(BODY) + BODY + b"\r\n")
+        await connection.writer.drain()
+        await connection.close()
+        good = await Connection.open(agent.port)
+        await good.ask(http("GET", "/status", agent.port))
+        await good.close()
+        assert not agent.requests
+
+
+class Slow(FakeAgent):
+    """Takes its time to cancel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered = asyncio.Event()
+        self.leave = asyncio.Event()
+
+    async def cancel(self, task_id: str) -> Task:
+        self.entered.set()
+        await self.leave.wait()
+        return await super().cancel(task_id)
+
+
+async def test_stopping_one_server_leaves_the_connections_of_the_others() -> None:
+    slow = Slow()
+    async with running("gemini", agent=slow) as (_, _), running("codex") as (other, other_server):
+        sent = await Connection.open(slow.port)
+        _, answer = await sent.ask(http("POST", "/tasks/send", slow.port, BODY))
+        task_id = json.loads(answer)["task"]["id"]
+        idle = await Connection.open(slow.port)
+        assert (await idle.ask(http("GET", "/status", slow.port)))[0] == 200
+        sent.writer.write(http("POST", f"/tasks/{task_id}/cancel", slow.port))
+        await slow.entered.wait()
+
+        await other_server.stop()
+        assert not other_server.running
+        with pytest.raises(ConnectionRefusedError):
+            await Connection.open(other.port)
+
+        slow.leave.set()
+        status, answer = await sent.answer()
+        assert (status, json.loads(answer)["status"]) == (200, "canceled")
+        assert (await idle.ask(http("GET", "/status", slow.port)))[0] == 200
+        for connection in (sent, idle):
+            await connection.close()
+
+
+async def test_ten_servers_in_one_loop() -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        agents = [(await stack.enter_async_context(running()))[0] for _ in range(10)]
+        connections = [await Connection.open(agent.port) for agent in agents]
+        answers = await asyncio.gather(
+            *(
+                c.ask(http("POST", "/tasks/send", a.port, BODY))
+                for c, a in zip(connections, agents, strict=True)
+            )
+        )
+        assert [status for status, _ in answers] == [200] * 10
+        assert [len(agent.requests) for agent in agents] == [1] * 10
+        for connection in connections:
+            await connection.close()
+
+
+async def test_a_request_under_way_does_not_hold_up_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    slow = Slow()
+    async with running(agent=slow) as (_, server):
+        connection = await Connection.open(slow.port)
+        _, answer = await connection.ask(http("POST", "/tasks/send", slow.port, BODY))
+        task_id = json.loads(answer)["task"]["id"]
+        connection.writer.write(http("POST", f"/tasks/{task_id}/cancel", slow.port))
+        await slow.entered.wait()
+        async with asyncio.timeout(10):
+            with caplog.at_level(logging.CRITICAL):
+                await server.stop()
+        await connection.close()
+
+
+async def test_starting_and_stopping_leave_signals_and_tasks_alone() -> None:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    tasks = asyncio.all_tasks()
+    threads = threading.active_count()
+    async with running() as (_, server):
+        assert server.running
+        assert {number: signal.getsignal(number) for number in before} == before
+        await server.stop()
+        await server.stop()
+        assert not server.running
+    assert asyncio.all_tasks() == tasks
+    assert threading.active_count() == threads
+
+
+async def test_an_idle_server_does_not_tick() -> None:
+    """Ten agents that nobody calls must not wake the processor a hundred times a second."""
+    async with running():
+        loop = asyncio.get_running_loop()
+        waiting = [handle for handle in loop._scheduled if not handle.cancelled()]  # type: ignore[attr-defined]
+        assert waiting == []
+
+
+async def test_callers_wait_in_the_queue_until_the_server_runs() -> None:
+    """The port is bound and listens long before the server is loaded."""
+    sockets = bind_loopback(0)
+    connection = await Connection.open(sockets.port)
+    connection.writer.write(http("GET", "/status", sockets.port))
+    server = AgentServer(FakeAgent(sockets.port), sockets)
+    await server.start()
+    assert (await connection.answer())[0] == 200
+    await connection.close()
+    await server.stop()
+
+
+async def test_sockets_that_are_closed_cannot_be_served() -> None:
+    sockets = bind_loopback(0)
+    sockets.close()
+    server = AgentServer(FakeAgent(sockets.port), sockets)
+    with pytest.raises((OSError, ValueError)):
+        await server.start()
+    await server.stop()
+
+
+def test_a_port_belongs_to_one() -> None:
+    taken = bind_loopback(0)
+    try:
+        with pytest.raises(PortsExhausted, match=f"port {taken.port} is taken"):
+            bind_loopback(taken.port)
+    finally:
+        taken.close()
+    bind_loopback(taken.port).close()
+
+
+@ipv6
+def test_a_port_whose_other_address_is_taken_is_taken() -> None:
+    with socket.socket(socket.AF_INET6) as stranger:
+        stranger.bind(("::1", 0))
+        stranger.listen()
+        port = stranger.getsockname()[1]
+        with pytest.raises(PortsExhausted):
+            bind_loopback(port)
+        with socket.socket() as sock:
+            sock.bind(("127.0.0.1", port))  # what was bound first has been given back
+
+
+def test_the_first_free_port_of_a_range_is_taken() -> None:
+    held: list[LoopbackSockets] = []
+    try:
+        first = bind_loopback(0)
+        held.append(first)
+        ports = range(first.port, min(first.port + 20, 65536))
+        second = free_port(ports)
+        held.append(second)
+        assert second.port in ports
+        assert second.port != first.port
+        again = free_port(ports, preferred=first.port)
+        held.append(again)
+        assert again.port not in (first.port, second.port)
+    finally:
+        for sockets in held:
+            sockets.close()
+
+
+def test_the_preferred_port_goes_first() -> None:
+    wanted = bind_loopback(0)
+    wanted.close()
+    found = free_port(range(1, 1), preferred=wanted.port)
+    assert found.port == wanted.port
+    found.close()
+
+
+def test_a_full_range_is_told() -> None:
+    taken = bind_loopback(0)
+    try:
+        with pytest.raises(PortsExhausted, match=f"no port is free in {taken.port}-{taken.port}") as caught:
+            free_port([taken.port])
+        assert caught.value.hint
+    finally:
+        taken.close()
+
+
+def test_threads_that_race_for_a_range_get_different_ports() -> None:
+    start = bind_loopback(0)
+    start.close()
+    found: list[LoopbackSockets] = []
+
+    def take() -> None:
+        found.append(free_port(range(start.port, min(start.port + 50, 65536))))
+
+    threads = [threading.Thread(target=take) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    try:
+        assert len({sockets.port for sockets in found}) == 10
+    finally:
+        for sockets in found:
+            sockets.close()
+
+
+async def test_answers_are_not_delayed() -> None:
+    """Nagle's algorithm and a delayed acknowledgement would add 40 ms to each answer."""
+    async with running() as (agent, server):
+        connection = await Connection.open(agent.port)
+        assert (await connection.ask(http("GET", "/status", agent.port)))[0] == 200
+        [protocol] = server._server.server_state.connections
+        accepted = protocol.transport.get_extra_info("socket")
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        await connection.close()
+
+
+def test_child_processes_do_not_inherit_the_port() -> None:
+    sockets = bind_loopback(0)
+    try:
+        assert not any(sock.get_inheritable() for sock in sockets.sockets)
+    finally:
+        sockets.close()

@@ -1,0 +1,213 @@
+"""A session from its opening to its closing."""
+
+import asyncio
+
+import pytest
+from blockbuster import blockbuster_ctx
+
+from synapse_tui.errors import AgentExited, CommandNotFound, InvalidValue, MessageError, TaskNotFound
+from synapse_tui.events import (
+    AgentBell,
+    AgentProcessExited,
+    AgentStateChanged,
+    AgentTitleChanged,
+    ClipboardRequested,
+)
+from synapse_tui.model import AgentState, DeliveryState, ExitStatus, MessageRequest, TaskState
+from tests.integration.session_rig import PEER, open_rig, until, with_profile
+
+
+async def test_states_are_published_in_order(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        await rig.done(rig.send("hello"))
+        states = [event.report.state for event in rig.heard if isinstance(event, AgentStateChanged)]
+        assert [
+            state for index, state in enumerate(states) if index == 0 or states[index - 1] is not state
+        ] == [
+            AgentState.READY,
+            AgentState.PROCESSING,
+            AgentState.READY,
+        ]
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [("%%exit:3%%", ExitStatus(code=3)), ("%%crash:SEGV%%", ExitStatus(signal=11)), ("/exit", None)],
+)
+async def test_the_end_of_the_process_is_told(tmp_path, text, status):
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        rig.type(f"{text}\r")
+        ended = await until(lambda: [e for e in rig.heard if isinstance(e, AgentProcessExited)], "the end")
+        assert ended == [AgentProcessExited(rig.session.agent_id, status or ExitStatus(code=0))]
+        assert rig.session.exit == ended[0].status
+        assert rig.session.report.state is AgentState.EXITED
+        with pytest.raises(AgentExited):
+            rig.send("too late")
+        rig.type("keys to nobody")
+
+
+async def test_death_with_a_queue_and_restart(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        running = rig.send("%%hang:60%%")
+        await rig.state(AgentState.PROCESSING)
+        waiting = [rig.send(text) for text in ("first", "second")]
+        old_pid, old_terminal = rig.session.pid, rig.session.terminal
+        rig.session.console.signal(9)
+        await until(lambda: rig.session.exit, "the end")
+        assert rig.session.task(running.id).state is TaskState.FAILED
+        assert rig.session.task(running.id).reason == "agent exited"
+        for task in waiting:
+            await rig.delivery(task, DeliveryState.HELD, "agent exited")
+        await rig.session.restart()
+        assert rig.session.exit is None
+        assert rig.session.pid != old_pid
+        assert rig.session.terminal is not old_terminal
+        for task in waiting:
+            assert (await rig.done(task)).state is TaskState.COMPLETED
+        assert rig.submitted == ["%%hang:60%%", "first", "second"]
+
+
+async def test_restart_of_a_running_agent(tmp_path):
+    async with open_rig(tmp_path, prompt="first prompt") as rig:
+        await until(lambda: rig.submitted, "the prompt")
+        await rig.session.restart()
+        await rig.done(rig.send("after"))
+        assert rig.submitted == ["first prompt", "after"]
+        assert len(rig.records("start")) == 2
+
+
+async def test_a_message_left_in_the_composer_goes_after_a_restart(tmp_path):
+    async with open_rig(tmp_path, "--dialog-after-paste", "0") as rig:
+        task = await rig.delivery(rig.send("covered"), DeliveryState.HELD, "permission dialog open")
+        await rig.session.restart()
+        await rig.delivery(task, DeliveryState.HELD, "permission dialog open")
+        await rig.state(AgentState.WAITING)
+        rig.type("\x1b")
+        await rig.done(task)
+        assert rig.submitted == ["covered"]
+
+
+async def test_resize_reaches_the_process(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        rig.session.resize(60, 20)
+        await until(lambda: rig.records("resize"), "the resize")
+        assert (rig.records("resize")[-1]["columns"], rig.records("resize")[-1]["lines"]) == (60, 20)
+        assert (rig.session.terminal.columns, rig.session.terminal.lines) == (60, 20)
+
+
+async def test_what_the_terminal_tells_is_published(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        rig.type("%%bell%%%%notify:look here%%%%clip:copied%%%%title:new title%%\r")
+        await until(lambda: AgentTitleChanged(rig.session.agent_id, "new title") in rig.heard, "title")
+        assert AgentBell(rig.session.agent_id) in rig.heard
+        assert AgentBell(rig.session.agent_id, "look here") in rig.heard
+        assert ClipboardRequested(rig.session.agent_id, "copied") in rig.heard
+
+
+async def test_unseen_until_it_is_looked_at(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        assert not rig.session.unseen
+        await rig.done(rig.send("hello"))
+        assert rig.session.unseen
+        rig.session.focus(True)
+        assert not rig.session.unseen
+        await rig.done(rig.send("again"))
+        assert not rig.session.unseen
+        rig.session.focus(False)
+        rig.type("%%perm%%\r")
+        await rig.state(AgentState.WAITING)
+        assert rig.session.unseen
+
+
+async def test_focus_gives_its_output_precedence(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        rig.session.focus(True)
+        assert rig.scheduler.focused == rig.session.console.process.fd
+        rig.session.focus(False)
+        assert rig.scheduler.focused is None
+
+
+async def test_the_damage_listener_is_called_with_output(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        calls: list[int] = []
+        rig.session.damage_listener = lambda: calls.append(1)
+        rig.type("x")
+        await until(lambda: calls, "damage")
+        assert rig.session.terminal.take_damage()
+
+
+async def test_the_output_is_logged_privately(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        await rig.done(rig.send("hello log"))
+    path = tmp_path / "logs" / "synapse-dummy-8190.log"
+    assert b"hello log" in path.read_bytes()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+async def test_messages_that_cannot_be_taken(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        with pytest.raises(InvalidValue):
+            rig.send("hello", 9)
+        with pytest.raises(MessageError):
+            rig.send(" \n ")
+        with pytest.raises(MessageError):
+            rig.send("x" * 1_000_001)
+        with pytest.raises(TaskNotFound):
+            rig.session.task("nothing here")
+        with pytest.raises(TaskNotFound):
+            await rig.session.cancel("nothing here")
+        assert rig.session.list_tasks() == []
+
+
+async def test_an_agent_that_takes_no_messages(tmp_path):
+    async with open_rig(tmp_path, profile=with_profile(receives=False)) as rig:
+        with pytest.raises(MessageError):
+            rig.send("hello")
+
+
+async def test_a_command_that_is_not_there(tmp_path):
+    with pytest.raises(CommandNotFound):
+        async with open_rig(tmp_path, profile=with_profile(command="no-such-command-here")):
+            pass
+
+
+async def test_the_state_is_told_as_text_too(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        await rig.done(rig.send("hello"))
+        assert "says: hello" in rig.session.recent_text()
+        assert len(rig.session.recent_text()) <= 4000
+
+
+async def test_a_task_is_found_by_its_prefix_and_kept_with_its_sender(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        task = rig.session.accept(MessageRequest("hello", PEER, response_expected=True, metadata={"k": "v"}))
+        assert rig.session.task(task.short_id).sender == PEER
+        assert rig.session.list_tasks() == [rig.session.task(task.id)]
+        assert (await rig.done(task)).metadata == {"k": "v"}
+
+
+async def test_nothing_of_a_session_is_left_when_it_stops(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+    left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    assert left == []
+
+
+async def test_the_loop_is_never_blocked(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        with blockbuster_ctx("synapse_tui.agents"):
+            tasks = [rig.send("hello"), rig.send("%%ask:Which?|red|blue%%")]
+            await rig.state(AgentState.WAITING)
+            rig.type("1")
+            await rig.until_ended(*tasks)
+            rig.send("%%hang:60%%")
+            await rig.state(AgentState.PROCESSING)
+            assert (await rig.session.interrupt()).stopped

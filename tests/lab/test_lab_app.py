@@ -1,0 +1,163 @@
+"""The whole application with the real agents, offline, against a fake model that logs what was submitted.
+
+Run inside a lab that has put the agents on PATH and exported the model's log:
+    SYNAPSE_LAB_LOG=<log> pytest tests/lab -m lab
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.tmux_terminal import TmuxTerminal
+
+LOG = os.environ.get("SYNAPSE_LAB_LOG", "")
+SLOW = 90.0
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not LOG, reason="needs the offline lab of real agents (SYNAPSE_LAB_LOG)"),
+]
+
+
+def submitted(text: str) -> list[dict[str, object]]:
+    """Requests of the model log whose last user text contains a text, without an agent's side requests."""
+    path = Path(LOG)
+    entries = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [
+        entry
+        for entry in entries
+        if text in str(entry.get("last_user", "")) and entry.get("tools") and not entry.get("tool_result")
+    ]
+
+
+def states() -> dict[str, str]:
+    """State of every agent by type, as `synapse list` tells it."""
+    done = subprocess.run(["synapse", "list", "--json"], capture_output=True, text=True, check=False)
+    content = json.loads(done.stdout or "[]")
+    agents = content["agents"] if isinstance(content, dict) else content
+    return {str(agent["agent_type"]): str(agent["status"]) for agent in agents}
+
+
+def wait(condition: Callable[[], bool], what: str, timeout: float = SLOW) -> None:
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {timeout:g} s for {what}; states {states()}"
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def app(request: pytest.FixtureRequest) -> Iterator[TmuxTerminal]:
+    agents: list[str] = getattr(request, "param", ["claude", "codex", "gemini"])
+    for agent in agents:
+        if shutil.which(agent) is None:
+            pytest.skip(f"{agent} is not installed in the lab")
+    terminal = TmuxTerminal(["synapse-tui", *agents], cwd=Path.cwd(), environ=dict(os.environ))
+    try:
+        wait(lambda: all(states().get(agent) == "READY" for agent in agents), "all agents ready")
+        yield terminal
+    finally:
+        print(terminal.screen)
+        terminal.close()
+
+
+def state_is(agent: str, state: str) -> Callable[[], bool]:
+    return lambda: states().get(agent) == state
+
+
+def test_a_mention_reaches_the_other_agent_exactly_once(app: TmuxTerminal) -> None:
+    app.keys("C-]", "1")
+    app.type("@codex hello from the pane")
+    app.wait_for("hello from the pane")
+    app.keys("Enter")
+    wait(lambda: bool(submitted("hello from the pane")), "the message in the model log")
+    wait(state_is("codex", "READY"), "codex to be ready again")
+    time.sleep(2)  # a second copy would come now
+    assert len(submitted("hello from the pane")) == 1
+    assert "@codex" not in app.screen.split("❯")[-1]
+
+
+def test_a_file_mention_reaches_the_agent(app: TmuxTerminal) -> None:
+    app.keys("C-]", "1")
+    for character in "@README.md":
+        app.type(character)
+    app.wait_for("@README.md")
+    for word in (" what", " is", " this "):
+        time.sleep(0.5)  # Claude looks files up while one types; its popup must be gone before Enter
+        app.type(word)
+    app.wait_for("@README.md what is this")
+    time.sleep(1)
+    app.keys("Enter")
+    wait(lambda: bool(submitted("what is this")), "the prompt in the model log")
+    assert "README.md" in str(submitted("what is this")[0]["last_user"])
+
+
+def test_a_message_waits_while_half_a_line_is_typed(app: TmuxTerminal) -> None:
+    app.keys("C-]", "1")
+    app.type("half a line")
+    app.wait_for("half a line")
+    subprocess.run(["synapse", "send", "claude", "wait your turn", "--no-response"], check=True)
+    time.sleep(4)
+    assert not submitted("wait your turn")
+    assert "half a line" in app.screen
+    app.type(" is whole now")
+    app.keys("Enter")
+    wait(lambda: bool(submitted("half a line is whole now")), "the draft as it was typed")
+    wait(lambda: bool(submitted("wait your turn")), "the message after it")
+    assert len(submitted("wait your turn")) == 1
+    assert all(
+        "wait your turn" not in str(entry["last_user"]) for entry in submitted("half a line is whole now")
+    )
+
+
+def test_a_message_waits_while_a_dialog_is_open(app: TmuxTerminal, tmp_path: Path) -> None:
+    marker = tmp_path / "made-by-dialog"
+    subprocess.run(["synapse", "send", "claude", f"%%run:touch {marker}%%", "--no-response"], check=True)
+    wait(state_is("claude", "WAITING"), "the dialog")
+    subprocess.run(["synapse", "send", "claude", "after the dialog", "--no-response"], check=True)
+    time.sleep(4)
+    assert state_is("claude", "WAITING")()
+    assert not marker.exists()
+    assert not submitted("after the dialog")
+    app.keys("C-]", "1")
+    app.keys("Escape")
+    wait(lambda: bool(submitted("after the dialog")), "the message after the dialog")
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    "app",
+    [["claude"], ["codex"], ["gemini"], ["opencode"], ["copilot"]],
+    indirect=True,
+    ids=lambda value: value[0],
+)
+def test_priority_5_closes_a_stream_and_the_agent_answers_afterwards(app: TmuxTerminal) -> None:
+    (agent,) = states()
+    subprocess.run(["synapse", "send", agent, f"count for {agent} %%slow:30%%", "--no-response"], check=True)
+    wait(lambda: bool(submitted(f"count for {agent}")), "the slow turn")
+    wait(state_is(agent, "PROCESSING"), "the agent at work")
+    time.sleep(2)
+
+    def interrupts() -> int:
+        return Path(LOG).read_text().count("closed stream early")
+
+    before = interrupts()
+    began = time.monotonic()
+    subprocess.run(
+        ["synapse", "send", agent, f"stop {agent} and say done", "--priority", "5", "--no-response"],
+        check=True,
+    )
+    wait(lambda: interrupts() > before, "the model's stream to be closed", 10)
+    seconds = time.monotonic() - began
+    wait(lambda: bool(submitted(f"stop {agent} and say done")), "the message after the interrupt")
+    wait(state_is(agent, "READY"), "the agent to be ready")
+    print(f"{agent}: stream closed {seconds:.2f} s after the start of synapse send")
+    assert seconds < 2.5

@@ -1,0 +1,115 @@
+"""Sequences that are broken, strange, cut off, or hostile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from synapse_tui.terminal import Terminal
+from tests.terminal.terminal_kit import answer, at, fed, look, rows
+
+SHOWN = [
+    ("DCS is not shown", "AB\x1bPq#0;2~~\x1b\\CD"),
+    ("APC is not shown", "AB\x1b_hello\x1b\\CD"),
+    ("PM is not shown", "AB\x1b^hello\x1b\\CD"),
+    ("SOS is not shown", "AB\x1bXhello\x1b\\CD"),
+    ("BEL is no end of DCS, xterm", "AB\x1bPx\x07y\x1b\\CD"),
+    ("C1 DCS and ST", "AB\x90hello\x9cCD"),
+    ("an empty OSC", "AB\x1b]\x07CD"),
+    ("CSI with an unknown final", "AB\x1b[5yCD"),
+    ("CSI with unknown intermediates", "AB\x1b[&wCD"),
+    ("DECSCL", 'AB\x1b[61;1"pCD'),
+    ("private parameters", "AB\x1b[>5s\x1b[=5u\x1b[<5M\x1b[?5$pCD"),
+    ("a private marker in the wrong place", "AB\x1b[1?hCD"),
+    ("CAN breaks a sequence off", "AB\x1b[31\x18CD"),
+    ("SUB breaks a sequence off", "AB\x1b[31\x1aCD"),
+    ("ESC breaks a sequence off", "AB\x1b[31\x1b[mCD"),
+    ("ESC ESC", "AB\x1b\x1b[mCD"),
+    ("DEL in a sequence is ignored", "AB\x1b[\x7fmCD"),
+    ("something beyond ASCII in a sequence is ignored", "AB\x1b[²mCD"),
+    ("an escape sequence without a meaning", "AB\x1b!xCD"),
+    ("an escape sequence with three intermediates", "AB\x1b #!xCD"),
+    ("many parameters", "AB\x1b[" + "1;" * 500 + "mCD"),
+    ("a control sequence that is too long", "AB\x1b[" + "1;" * 50_000 + "mCD"),
+    ("too long with CAN", "AB\x1b[" + "1;" * 50_000 + "\x18CD"),
+    ("kitty graphics", "AB\x1b_Gi=31,s=1;AAAA\x1b\\CD"),
+    ("tmux passthrough", "AB\x1bPtmux;\x1b\x1b]0;x\x07\x1b\\CD"[:0] + "ABCD"),
+]
+
+
+@pytest.mark.parametrize("data", [case[1] for case in SHOWN], ids=[case[0] for case in SHOWN])
+def test_only_the_text_is_shown(data: str) -> None:
+    assert rows(fed(data)) == ["ABCD"]
+    terminal = fed("")
+    for byte in data.encode():
+        terminal.feed(bytes([byte]))
+    assert rows(terminal) == ["ABCD"]
+
+
+def test_controls_inside_a_sequence_are_carried_out() -> None:
+    """DEC STD 070 3-30: as if they stood before it."""
+    terminal = fed("AB\x1b[3\r\n1mC")
+    assert rows(terminal) == ["AB", "C"]
+    assert look(terminal, 0, 1).fg == 1
+    assert at(fed("\x1b\n[2;3H")) == (2, 1)
+    assert rows(fed("\x1b(\n0q")) == ["", "─"]
+
+
+def test_sequences_may_be_cut_anywhere() -> None:
+    data = "a\x1b[1;31mb\x1b]2;t\x1b\\c\x1bP$qm\x1b\\\x1b(0q\x1b(B\x1b[?25l漢\x1b[2;3He"
+    whole = fed(data, 20, 4)
+    for cut in range(len(data.encode())):
+        terminal = Terminal(20, 4)
+        terminal.feed(data.encode()[:cut])
+        terminal.feed(data.encode()[cut:])
+        assert terminal.display == whole.display, cut
+        assert terminal.title == "t"
+        assert at(terminal) == at(whole)
+
+
+def test_an_unknown_string_does_not_answer() -> None:
+    assert answer("\x1bP$z\x1b\\\x1bPxyz\x1b\\\x1b]999;?\x07") == ""
+
+
+def feed_in_pieces(data: bytes, size: int = 4096) -> float:
+    terminal = Terminal(80, 24)
+    start = time.process_time()
+    for index in range(0, len(data), size):
+        terminal.feed(data[index : index + size])
+    return time.process_time() - start
+
+
+HOSTILE: dict[str, Callable[[int], bytes]] = {
+    "long OSC": lambda n: b"\x1b]52;c;" + b"A" * n + b"\x07",
+    "DCS without end": lambda n: b"\x1bP" + b"x" * n,
+    "parameters without end": lambda n: b"\x1b[" + b"1;" * (n // 2),
+    "intermediates without end": lambda n: b"\x1b" + b"(" * n,
+    "marks without end": lambda n: b"a" + "\u0301".encode() * (n // 2),
+    "joiners without end": lambda n: "👩\u200d".encode() * (n // 7),
+    "viramas without end": lambda n: "क्".encode() * (n // 6),
+    "controls in a sequence": lambda n: (b"\x1b[" + b"\t" * 100) * (n // 102),
+    "escapes": lambda n: b"\x1b" * n,
+    "one line": lambda n: b"y" * n,
+    "wide line": lambda n: "漢".encode() * (n // 3),
+    "repetition": lambda n: b"x\x1b[99999b" * (n // 900),
+    "insertion": lambda n: b"\x1b[9999@" * (n // 7),
+    "lines": lambda n: b"\x1b[9999L" * (n // 7),
+    "alternation": lambda n: b"\x1b[?1049h\x1b[?1049l" * (n // 1600),
+    "saved modes": lambda n: b"".join(b"\x1b[?%ds" % number for number in range(n // 8)),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_input_takes_linear_time(name: str) -> None:
+    """Four times the input must not take more than some eight times the time."""
+    make = HOSTILE[name]
+    small, large = make(50_000), make(200_000)
+    base = min(feed_in_pieces(small) for _ in range(2))
+    assert feed_in_pieces(large) < 8 * max(base, 0.02)
+
+
+def test_input_in_single_bytes_is_linear() -> None:
+    assert feed_in_pieces(b"\x1b[" + b"1;" * 20_000, 1) < 5
+    assert feed_in_pieces(b"\x1b]0;" + b"x" * 40_000, 1) < 5

@@ -1,0 +1,150 @@
+"""Characters of all widths and the clusters they form (UAX #11, UAX #29, mode 2027)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.terminal.terminal_kit import at, fed, rows
+
+WIDTHS = [
+    ("a", 1),
+    ("é", 1),
+    ("e\u0301", 1),
+    ("漢", 2),
+    ("한", 2),
+    ("ᄒ\u1161\u11ab", 2),
+    ("カ\u3099", 2),
+    ("😀", 2),
+    ("⚠", 1),
+    ("⚠️", 2),
+    ("✈️", 2),
+    ("⌚", 2),
+    ("⌚\ufe0e", 1),
+    ("1️⃣", 2),
+    ("#️⃣", 2),
+    ("👍🏽", 2),
+    ("👩\u200d💻", 2),
+    ("👨\u200d👩\u200d👧\u200d👦", 2),
+    ("🧑🏻\u200d❤️\u200d🧑🏼", 2),
+    ("👁️\u200d🗨️", 2),
+    ("🏳️\u200d🌈", 2),
+    ("🇩🇪", 2),
+    ("🇩🇪🇫🇷", 4),
+    ("🏴\U000e0067\U000e0062\U000e007f", 2),
+    ("\u00ad", 1),
+    ("│", 1),
+    ("⠋", 1),
+    ("\ue0b0", 1),
+    ("נָ", 1),
+    ("ที่", 1),
+    ("को", 2),
+    ("क्षि", 2),
+    ("ñ", 1),
+]
+
+
+@pytest.mark.parametrize(("text", "width"), WIDTHS, ids=[text for text, _ in WIDTHS])
+def test_width(text: str, width: int) -> None:
+    terminal = fed(f"AB{text}CD")
+    assert at(terminal)[0] == 4 + width
+    assert rows(terminal) == [f"AB{text}CD"]
+    assert terminal.line(0).text == f"AB{text}CD"
+
+
+@pytest.mark.parametrize(("text", "width"), WIDTHS, ids=[text for text, _ in WIDTHS])
+def test_width_when_every_byte_comes_alone(text: str, width: int) -> None:
+    terminal = fed("")
+    for byte in f"AB{text}CD".encode():
+        terminal.feed(bytes([byte]))
+    assert at(terminal)[0] == 4 + width
+    assert rows(terminal) == [f"AB{text}CD"]
+
+
+@pytest.mark.parametrize("char", ["\u200b", "\ufeff", "\u2060", "\u200d", "\ufe0f", "\u0300", "\u061c"])
+def test_what_has_no_width_eats_no_text(char: str) -> None:
+    assert rows(fed(f"AB{char}CD"))[0].replace(char, "") == "ABCD"
+    assert at(fed(f"AB{char}CD")) == (4, 0)
+    assert rows(fed(f"{char}ABCD")) == ["ABCD"], "with nothing before it, it is dropped"
+
+
+def test_cells_of_wide_characters() -> None:
+    terminal = fed("a漢b")
+    assert [terminal.cell(x, 0).text for x in range(4)] == ["a", "漢", "", "b"]
+    assert [terminal.cell(x, 0).width for x in range(4)] == [1, 2, 0, 1]
+
+
+def test_a_wide_character_does_not_fit_into_the_last_column() -> None:
+    terminal = fed("abcdefghi漢x")
+    assert rows(terminal) == ["abcdefghi", "漢x"]
+    assert terminal.line(1).wrapped
+    assert rows(fed("\x1b[?7labcdefghi漢")) == ["abcdefghi"], "without autowrap it is dropped, as by xterm"
+
+
+def test_a_wide_character_that_is_half_overwritten_leaves_a_blank() -> None:
+    assert rows(fed("a漢b\x1b[1;2Hx")) == ["ax b"]
+    assert rows(fed("a漢b\x1b[1;3Hx")) == ["a xb"]
+    assert rows(fed("漢字\x1b[1;2H漢")) == [" 漢"]
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        ("\x1b[1;3H\x1b[K", "a"),
+        ("\x1b[1;3H\x1b[1K", "    b"[1:]),
+        ("\x1b[1;2H\x1b[X", "a  b"),
+        ("\x1b[1;3H\x1b[P", "a b"),
+        ("\x1b[1;3H\x1b[@", "a   b"),
+        ("\x1b[1;2H\x1b[P", "a b"),
+    ],
+)
+def test_editing_through_a_wide_character(data: str, shown: str) -> None:
+    assert rows(fed("a漢b" + data)) == [shown]
+
+
+def test_insertion_pushes_half_a_wide_character_out() -> None:
+    assert rows(fed("abcdefgh漢\x1b[1;1H\x1b[@")) == [" abcdefgh"]
+
+
+def test_combining_marks_pile_up_only_so_far() -> None:
+    terminal = fed("a" + "\u0301" * 1000 + "b")
+    assert len(terminal.cell(0, 0).text) == 32
+    assert terminal.cell(1, 0).text == "b"
+
+
+def test_a_mark_after_the_last_column_belongs_to_it() -> None:
+    terminal = fed("abcdefghie")
+    terminal.feed("\u0301x".encode())
+    assert rows(terminal) == ["abcdefghie\u0301", "x"]
+
+
+def test_a_character_that_becomes_too_wide_for_its_row_moves_on() -> None:
+    terminal = fed("abcdefghi⚠")
+    terminal.feed("️x".encode())
+    assert rows(terminal) == ["abcdefghi", "⚠️x"]
+    assert rows(fed("abcdefghi⚠️x")) == ["abcdefghi", "⚠️x"]
+
+
+def test_without_mode_2027_every_code_point_stands_alone() -> None:
+    assert at(fed("\x1b[?2027l👩\u200d💻"))[0] == 4
+    assert at(fed("\x1b[?2027l⚠️"))[0] == 1
+    assert rows(fed("\x1b[?2027le\u0301x")) == ["e\u0301x"]
+
+
+def test_invalid_utf_8_becomes_replacement_characters() -> None:
+    """Unicode 3.9, U+FFFD substitution of maximal subparts."""
+    assert rows(fed(b"a\xffb")) == ["a\ufffdb"]
+    assert rows(fed(b"a\xe6\xbcb")) == ["a\ufffdb"]
+    assert rows(fed(b"a\xc0\xafb")) == ["a\ufffd\ufffdb"]
+    terminal = fed(b"a\xe6\xbc")
+    terminal.feed(b"\xa2b")
+    assert rows(terminal) == ["a漢b"]
+
+
+def test_the_input_stays_utf_8() -> None:
+    """ESC % @ (ECMA-35 15.4) is ignored, as by xterm in a UTF-8 locale: it would spoil a session."""
+    assert rows(fed("\x1b%@é\x1b%G")) == ["é"]
+
+
+@pytest.mark.parametrize("char", ["\x00", "\x7f", "\x05", "\x01", "\x1c"])
+def test_controls_without_a_meaning_show_nothing(char: str) -> None:
+    assert rows(fed(f"ab{char}cd")) == ["abcd"]

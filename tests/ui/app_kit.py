@@ -1,0 +1,81 @@
+"""What the tests of the application share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from textual.pilot import Pilot
+
+from synapse_tui.app import SynapseApp
+from synapse_tui.model import AgentSpec
+from synapse_tui.widgets.exit_bar import ExitBar
+from tests.ui.fakes import NOW, FakeHost, find_command
+
+LEADER = "ctrl+right_square_bracket"
+
+
+def make_app(host: FakeHost, **options: Any) -> SynapseApp:
+    """The application on a fake host, with clocks that stand still."""
+    options.setdefault("theme", "synapse-dark")
+    app = SynapseApp(host, **options)  # type: ignore[arg-type]
+    app.animation_level = "none"
+    app.commands.find = find_command
+    app.commands.clock = lambda: 75.0
+    app.main.sidebar.clock = lambda: 75.0
+    app.main.sidebar.now = lambda: NOW
+    return app
+
+
+@asynccontextmanager
+async def running(
+    host: FakeHost, size: tuple[int, int] = (120, 40), **options: Any
+) -> AsyncIterator[tuple[SynapseApp, Pilot[None]]]:
+    """Run the application; no handler may have failed in the end."""
+    app = make_app(host, **options)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await until(lambda: app.begun)
+        await pilot.pause()
+        yield app, pilot
+        await pilot.pause()
+        assert app.errors.count == 0, "a handler failed; see the captured log"
+
+
+def three_agents() -> FakeHost:
+    """A host with claude, codex, and gemini under the name of alice."""
+    host = FakeHost()
+    for spec in (AgentSpec("claude"), AgentSpec("codex"), AgentSpec("gemini", name="alice")):
+        host.add(spec)
+    return host
+
+
+async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
+    """Wait for a condition."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - conditions are on widgets, which set no events
+            await asyncio.sleep(0.005)
+
+
+def text_of(app: SynapseApp) -> str:
+    """What is on the screen, row by row."""
+    screen = app.screen
+    width, height = app.size
+    base = app.main
+    rows = []
+    for source in (base, screen) if screen is not base else (base,):
+        strips = source._compositor.render_strips()
+        rows += ["".join(segment.text for segment in strip)[:width] for strip in strips[:height]]
+    return "\n".join(rows)
+
+
+def at_main(app: SynapseApp) -> bool:
+    """Whether no dialog is open."""
+    return app.screen is app.main
+
+
+def exit_bar(app: SynapseApp) -> ExitBar:
+    """The bar below an ended agent, which has the focus."""
+    assert isinstance(app.focused, ExitBar)
+    return app.focused

@@ -1,0 +1,369 @@
+"""A host and sessions that own no process: what the application sees of the real ones, driven by the test."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+from synapse_tui.addresses import Address, resolve
+from synapse_tui.agents.profile import Profile
+from synapse_tui.agents.profiles import ProfileSet
+from synapse_tui.errors import AgentNotFound, CommandNotFound, ConfigError
+from synapse_tui.events import (
+    AgentAdded,
+    AgentProcessExited,
+    AgentRemoved,
+    AgentRenamed,
+    AgentStateChanged,
+    EventBus,
+    PeersChanged,
+    TaskChanged,
+)
+from synapse_tui.host.routing import Receipt
+from synapse_tui.model import (
+    USER,
+    AgentSpec,
+    AgentState,
+    Artifact,
+    DeliveryState,
+    ExitStatus,
+    Sender,
+    StateReport,
+    Task,
+    TaskState,
+)
+from synapse_tui.terminal import Terminal
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+"""The fakes' time of day."""
+
+
+def fake_profiles() -> ProfileSet:
+    """Profiles that stay the same whatever the shipped ones become."""
+    made = [
+        Profile(
+            "claude",
+            "Claude Code",
+            "claude",
+            ("claudecode",),
+            description="Anthropic's agent",
+            ports=(8100, 8109),
+        ),
+        Profile("codex", "Codex", "codex", description="OpenAI's agent", ports=(8120, 8129)),
+        Profile("gemini", "Gemini", "gemini", description="Google's agent", ports=(8110, 8119)),
+        Profile(
+            "copilot", "Copilot", "copilot", install="npm install -g @github/copilot", ports=(8140, 8149)
+        ),
+        Profile("opencode", "opencode", "opencode", ports=(8130, 8139)),
+        Profile(
+            "dummy", "Dummy", "synapse", description="a scripted agent to try things with", ports=(8190, 8199)
+        ),
+        Profile("shell", "Shell", "sh", description="a plain shell beside the agents"),
+    ]
+    return ProfileSet({profile.name: profile for profile in made})
+
+
+def find_command(command: str) -> str | None:
+    """A PATH on which Copilot and opencode are missing."""
+    return None if command in ("copilot", "opencode") else f"/usr/bin/{command}"
+
+
+class FakeOutbox:
+    """Remembers what was asked of it."""
+
+    def __init__(self) -> None:
+        self.waiting: list[str] = []
+        self.sent_now: list[str] = []
+
+    def __contains__(self, task_id: str) -> bool:
+        return task_id in self.waiting
+
+    def send_now(self, task_id: str) -> None:
+        self.sent_now.append(task_id)
+
+
+class FakeSession:
+    """A session whose terminal shows what the test feeds it."""
+
+    def __init__(
+        self, host: FakeHost, profile: Profile, spec: AgentSpec, port: int, columns: int, lines: int
+    ) -> None:
+        self._host = host
+        self.profile = profile
+        self.agent_type = profile.name
+        self.name = spec.name
+        self.port = port
+        self.agent_id = f"synapse-{profile.name}-{port}"
+        self.endpoint = f"http://127.0.0.1:{port}"
+        self.cwd = spec.cwd or host.folder
+        self.spec = spec
+        self.terminal = Terminal(columns, lines)
+        self.outbox = FakeOutbox()
+        self.exit: ExitStatus | None = None
+        self.unseen = False
+        self.pid = 4242
+        self.damage_listener: Callable[[], None] | None = None
+        self.report = StateReport(AgentState.STARTING, "start", "", host.clock(), "")
+        self.detector = SimpleNamespace(timeline=[self.report])
+        self.typed = bytearray()
+        self.focused = False
+        self.composer = False
+        """Whether a composer is on the screen, so that mentions are taken."""
+        self.sizes: list[tuple[int, int]] = []
+        self.tasks: list[Task] = []
+
+    def list_tasks(self) -> list[Task]:
+        return list(self.tasks)
+
+    def feed(self, text: str) -> None:
+        """Let the agent write."""
+        self.terminal.feed(text.encode())
+        if self.damage_listener is not None:
+            self.damage_listener()
+
+    def user_input(self, data: bytes) -> None:
+        self.typed += data
+
+    def resize(self, columns: int, lines: int) -> None:
+        self.sizes.append((columns, lines))
+        self.terminal.resize(columns, lines)
+
+    def focus(self, focused: bool) -> None:
+        self.focused = focused
+        if focused:
+            self.unseen = False
+
+    def reading(self) -> SimpleNamespace:
+        return SimpleNamespace(visible=self.composer, draft="", placeholder=False, dialog=False)
+
+    def become(
+        self, state: AgentState, detail: str = "", *, rule: str = "test", unseen: bool = False
+    ) -> None:
+        """Change the state as the detector would."""
+        previous = self.report
+        self.report = StateReport(state, rule, detail, self._host.clock(), detail)
+        self.detector.timeline.append(self.report)
+        self.unseen = unseen
+        self._host.events.publish(AgentStateChanged(self.agent_id, self.report, previous))
+
+    def end(self, status: ExitStatus) -> None:
+        """Let the process end."""
+        self.exit = status
+        self._host.events.publish(AgentProcessExited(self.agent_id, status))
+
+
+class FakeSettings:
+    """Settings with their defaults, some of them changed."""
+
+    def __init__(self, **values: object) -> None:
+        self._values: dict[str, object] = {
+            "tui.leader": "ctrl+]",
+            "tui.sidebar": False,
+            "tui.layout": "tabs",
+        } | values
+
+    def text(self, key: str) -> str:
+        return str(self._values[key])
+
+    def flag(self, key: str) -> bool:
+        return bool(self._values[key])
+
+
+class FakeHost:
+    """A host with the face of the real one; every call is remembered in `calls`."""
+
+    def __init__(
+        self,
+        *,
+        profiles: ProfileSet | None = None,
+        now: Callable[[], datetime] = lambda: NOW,
+        **settings: object,
+    ) -> None:
+        self.project = Path("/home/me/code/parser")
+        self.folder = self.project
+        self.profiles = profiles or fake_profiles()
+        self.settings = FakeSettings(**settings)
+        self.events = EventBus()
+        self.agents: dict[str, FakeSession] = {}
+        self.peers: list[Address] = []
+        self.calls: list[tuple[object, ...]] = []
+        self.fail: dict[str, Exception] = {}
+        """Error that a call raises, by its name."""
+        self.now = now
+        self._ports = {
+            name: itertools.count(profile.ports[0]) for name, profile in self.profiles.profiles.items()
+        }
+        self._ids = itertools.count(1)
+        self.clock: Callable[[], float] = lambda: 0.0
+
+    @property
+    def tasks(self) -> list[Task]:
+        every = (task for session in self.agents.values() for task in session.tasks)
+        return sorted(every, key=lambda task: task.created_at)
+
+    def load_servers(self) -> None:
+        self.calls.append(("load_servers",))
+
+    @property
+    def opened(self) -> list[AgentSpec]:
+        """What was opened, or tried to be."""
+        return [
+            spec
+            for name, *rest in self.calls
+            if name == "open"
+            for spec in rest
+            if isinstance(spec, AgentSpec)
+        ]
+
+    def _call(self, name: str, *arguments: object) -> None:
+        self.calls.append((name, *arguments))
+        if name in self.fail:
+            raise self.fail[name]
+
+    async def open(self, spec: AgentSpec, *, columns: int, lines: int, environ: object = None) -> FakeSession:
+        self._call("open", spec)
+        profile = self.profiles.find(spec.profile)
+        if spec.name == "missing":
+            raise CommandNotFound(profile.command, profile.name, profile.install)
+        return self.add(spec, columns=columns, lines=lines)
+
+    def add(self, spec: AgentSpec, *, columns: int = 80, lines: int = 24) -> FakeSession:
+        """Open an agent at once."""
+        profile = self.profiles.find(spec.profile)
+        port = spec.port or next(self._ports[profile.name])
+        session = FakeSession(self, profile, spec, port, columns, lines)
+        self.agents[session.agent_id] = session
+        self.events.publish(AgentAdded(session.agent_id))
+        return session
+
+    async def close(self, agent_id: str) -> None:
+        self._call("close", agent_id)
+        del self.agents[agent_id]
+        self.events.publish(AgentRemoved(agent_id))
+
+    async def restart(self, agent_id: str) -> FakeSession:
+        self._call("restart", agent_id)
+        session = self.agents[agent_id]
+        session.exit = None
+        session.terminal = Terminal(session.terminal.columns, session.terminal.lines)
+        session.become(AgentState.STARTING)
+        return session
+
+    def rename(self, agent_id: str, name: str) -> None:
+        self._call("rename", agent_id, name)
+        if any(
+            s.name.lower() == name.lower() for s in self.agents.values() if s.agent_id != agent_id and s.name
+        ):
+            raise ConfigError(f"an agent is already called '{name}'", "choose another name")
+        self.agents[agent_id].name = name
+        self.events.publish(AgentRenamed(agent_id, name))
+
+    def addresses(self) -> list[Address]:
+        own = [
+            Address(
+                s.agent_id,
+                s.agent_type,
+                s.name,
+                s.port,
+                s.endpoint,
+                working_dir=str(s.cwd),
+                aliases=s.profile.aliases,
+            )
+            for s in self.agents.values()
+            if s.exit is None
+        ]
+        return own + self.peers
+
+    def resolve(self, address: str, *, sender: str = "") -> list[Address]:
+        return resolve(address, self.addresses(), sender=sender)
+
+    async def send(self, address: str, text: str, *, sender: str = "", priority: int = 3) -> list[Receipt]:
+        self._call("send", address, text, sender, priority)
+        receipts = []
+        for target in self.resolve(address, sender=sender):
+            if target.agent_id not in self.agents:
+                receipts.append(Receipt(target.agent_id, "", "submitted"))
+                continue
+            task = self.message(target.agent_id, text, sender=sender, priority=priority)
+            receipts.append(Receipt(target.agent_id, task.id, "queued"))
+        return receipts
+
+    async def cancel_task(self, agent_id: str, task_id: str) -> Task:
+        self._call("cancel_task", agent_id, task_id)
+        return self.change(task_id, delivery=DeliveryState.CANCELED, state=TaskState.CANCELED)
+
+    async def interrupt(self, agent_id: str, text: str = "") -> None:
+        self._call("interrupt", agent_id, text)
+        if agent_id not in self.agents:
+            raise AgentNotFound(f"there is no agent '{agent_id}' here")
+
+    async def interrupt_all(self) -> None:
+        self._call("interrupt_all")
+
+    # what happens in a real host by itself
+
+    def message(
+        self,
+        target: str,
+        text: str,
+        *,
+        sender: str = "",
+        delivery: DeliveryState = DeliveryState.QUEUED,
+        state: TaskState = TaskState.SUBMITTED,
+        reason: str = "",
+        priority: int = 3,
+        answer: str = "",
+        verified: bool = True,
+        minutes: float = 0.0,
+    ) -> Task:
+        """Make a task of a message, so many minutes ago."""
+        number = next(self._ids)
+        when = self.now() - timedelta(minutes=minutes) + timedelta(milliseconds=number)
+        who = (
+            Sender(sender, sender.split("-")[1] if "-" in sender else "external", verified=verified)
+            if sender
+            else USER
+        )
+        task = Task(
+            f"{number:08x}-0000-4000-8000-000000000000",
+            "context",
+            target,
+            who,
+            text,
+            priority,
+            when,
+            when,
+            state=state,
+            delivery=delivery,
+            reason=reason,
+            artifacts=(Artifact(answer),) if answer else (),
+        )
+        self.agents[target].tasks.append(task)
+        if not delivery.final:
+            self.agents[target].outbox.waiting.append(task.id)
+        self.events.publish(TaskChanged(task))
+        return task
+
+    def change(self, task_id: str, **fields: object) -> Task:
+        """Replace a task's snapshot."""
+        for session in self.agents.values():
+            for index, task in enumerate(session.tasks):
+                if task.id == task_id:
+                    session.tasks[index] = dataclasses.replace(task, **fields)  # type: ignore[arg-type]
+                    self.events.publish(TaskChanged(session.tasks[index]))
+                    return session.tasks[index]
+        raise KeyError(task_id)
+
+    def add_peer(self, agent_id: str, folder: str = "/home/me/code/other") -> None:
+        """Let an agent of another process appear."""
+        _, kind, port = agent_id.split("-")
+        self.peers.append(
+            Address(
+                agent_id, kind, "", int(port), f"http://127.0.0.1:{port}", local=False, working_dir=folder
+            )
+        )
+        self.events.publish(PeersChanged())

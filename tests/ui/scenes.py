@@ -1,0 +1,155 @@
+"""Scenes for snapshots: a host in some state, and the keys that lead to what is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+
+from synapse_tui.agents.trust import UntrustedFile
+from synapse_tui.app import SynapseApp
+from synapse_tui.errors import CommandNotFound
+from synapse_tui.events import Notice
+from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
+from tests.ui.app_kit import LEADER, make_app, until
+from tests.ui.fakes import FakeHost
+
+Run = Callable[[Pilot[None]], Awaitable[None]]
+
+CLAUDE = """\x1b[38;2;215;119;87m ▐▛███▜▌\x1b[0m   Claude Code v2.1\r
+\x1b[38;2;215;119;87m▝▜█████▛▘\x1b[0m  ~/code/parser\r
+\r
+> fix the tokenizer so that nested quotes survive\r
+\r
+\x1b[32m●\x1b[0m I'll look at the tokenizer first.\r
+\r
+\x1b[32m●\x1b[0m \x1b[1mRead\x1b[0m(src/tokenizer.py)\r
+  └ Read 214 lines\r
+\r
+\x1b[38;5;208m✻\x1b[0m Reticulating… \x1b[2m(12s · esc to interrupt)\x1b[0m\r
+"""
+CODEX = """>_ \x1b[1mOpenAI Codex\x1b[0m (v0.98)\r
+\r
+› review src/lexer.rs\r
+\r
+• The lexer drops the last byte when a string ends at EOF.\r
+  日本語のテキストも崩れません。\r
+"""
+
+
+def populate(host: FakeHost) -> None:
+    """Three agents with messages between them."""
+    claude = host.add(AgentSpec("claude"))
+    codex = host.add(AgentSpec("codex"))
+    gemini = host.add(AgentSpec("gemini", name="alice"))
+    claude.feed(CLAUDE)
+    codex.feed(CODEX)
+    gemini.feed(
+        "\x1b[34m✦\x1b[0m Gemini CLI\r\n\r\nApply this change?\r\n ● 1. Yes, allow once\r\n   2. No\r\n"
+    )
+    claude.become(AgentState.PROCESSING)
+    codex.become(AgentState.READY)
+    gemini.become(AgentState.WAITING, "permission: WriteFile src/a.py")
+    host.message(
+        codex.agent_id,
+        "review src/lexer.rs, please: does it drop bytes at the end of the file?",
+        sender=claude.agent_id,
+        delivery=DeliveryState.DONE,
+        state=TaskState.COMPLETED,
+        answer="The lexer drops the last byte when a string ends at EOF.",
+        minutes=12,
+    )
+    host.message(
+        gemini.agent_id,
+        "写真のテストを書いてください",
+        sender=codex.agent_id,
+        delivery=DeliveryState.HELD,
+        reason="permission dialog open",
+        minutes=2,
+    )
+    host.message(claude.agent_id, "when you are done, commit", delivery=DeliveryState.QUEUED, minutes=0.5)
+
+
+def make(name: str, host: FakeHost, **options: Any) -> tuple[SynapseApp, Run]:
+    """The application and the keys of a scene."""
+    layout = name.split("_")[1] if name.startswith("layout_") else "tabs"
+    app = make_app(host, layout=layout, **options)
+    if name != "launcher":
+        populate(host)
+    if name == "many":
+        for number in range(7):
+            host.add(AgentSpec("dummy", name=f"worker-{number}"))
+    if name == "trust":
+        content = "name: claude\ncommand: ./run-me.sh\n"
+        host.profiles.untrusted.append(
+            UntrustedFile(Path("/home/me/code/parser/evil.yaml"), "", content, changed=False)
+        )
+        app._trust = lambda: None
+    return app, SCENES.get(name, press())
+
+
+def press(*keys: str) -> Run:
+    """Press keys, and wait until all is drawn."""
+
+    async def run(pilot: Pilot[None]) -> None:
+        await _all_shown(pilot)
+        await pilot.press(*keys)
+        await pilot.pause(0.15)
+
+    return run
+
+
+async def _all_shown(pilot: Pilot[None]) -> None:
+    app = _app(pilot)
+    await until(lambda: app.begun and len(app.main.deck.panes) == len(app.host.agents))
+    await pilot.pause(0.05)
+
+
+async def _ended(pilot: Pilot[None]) -> None:
+    await _all_shown(pilot)
+    host = _app(pilot).host
+    next(iter(host.agents.values())).end(ExitStatus(code=3))  # type: ignore[attr-defined]
+    await pilot.pause(0.15)
+
+
+async def _delivery(pilot: Pilot[None]) -> None:
+    app = _app(pilot)
+    await _all_shown(pilot)
+    app.commands.send_mention("synapse-claude-8100", "alice", "look at the diff, please", 3)
+    await pilot.pause(0.1)
+    sent = app.host.tasks[-1]
+    app.host.change(sent.id, delivery=DeliveryState.HELD, reason="permission dialog open")  # type: ignore[attr-defined]
+    app.host.events.publish(Notice("codex: the port 8120 is taken; it was opened on 8121", "warning"))
+    await pilot.pause(0.3)
+
+
+async def _error(pilot: Pilot[None]) -> None:
+    _app(pilot).host.fail["open"] = CommandNotFound("codex", "codex", "npm install -g @openai/codex")  # type: ignore[attr-defined]
+    await press(LEADER, "n", "down", "enter")(pilot)
+
+
+def _app(pilot: Pilot[None]) -> SynapseApp:
+    assert isinstance(pilot.app, SynapseApp)
+    return pilot.app
+
+
+SCENES: dict[str, Run] = {
+    "sidebar": press("f6"),
+    "leader": press(LEADER),
+    "help": press("f1"),
+    "composer": press("f2", "a"),
+    "interrupt": press("f8"),
+    "palette": press("f10", *"agent"),
+    "new_agent": press(LEADER, "n"),
+    "new_agent_error": _error,
+    "rename": press(LEADER, "r"),
+    "close": press(LEADER, "x"),
+    "quit": press(LEADER, "q"),
+    "why": press(LEADER, "w"),
+    "detail": press("f6", "up", "enter"),
+    "ended": _ended,
+    "delivery": _delivery,
+    "many": press("f3"),
+}

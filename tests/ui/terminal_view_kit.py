@@ -1,0 +1,156 @@
+"""What the tests of the terminal pane share: a session without a process, an app, a driver that records."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from rich.color import ColorSystem
+from textual.app import App, ComposeResult
+from textual.containers import Horizontal
+from textual.drivers.headless_driver import HeadlessDriver
+from textual.pilot import Pilot
+from textual.widget import Widget
+
+from synapse_tui.agents.composer import ComposerReading
+from synapse_tui.terminal import Cell, Terminal
+from synapse_tui.themes import variable_defaults
+from synapse_tui.widgets.stage import PaneStage
+from synapse_tui.widgets.terminal_view import TerminalView
+
+
+class FakeSession:
+    """A session whose child is the test."""
+
+    def __init__(self, columns: int = 40, lines: int = 10, scrollback: int = 200) -> None:
+        self.terminal = Terminal(columns, lines, scrollback)
+        self.damage_listener: Callable[[], None] | None = None
+        self.input = b""
+        self.sizes: list[tuple[int, int]] = []
+        self.focused: list[bool] = []
+        self.composer = True
+
+    def output(self, data: str | bytes) -> None:
+        """The child writes."""
+        self.terminal.feed(data.encode() if isinstance(data, str) else data)
+        if self.damage_listener is not None:
+            self.damage_listener()
+
+    def user_input(self, data: bytes) -> None:
+        self.input += data
+
+    def resize(self, columns: int, lines: int) -> None:
+        self.sizes.append((columns, lines))
+        self.terminal.resize(columns, lines)
+
+    def focus(self, focused: bool) -> None:
+        self.focused.append(focused)
+
+    def reading(self) -> ComposerReading:
+        """The first row is the composer."""
+        return ComposerReading(
+            visible=self.composer, draft=self.terminal.line(0).text.removeprefix(">").strip()
+        )
+
+    def taken(self) -> bytes:
+        """What the child was sent since the last time."""
+        data, self.input = self.input, b""
+        return data
+
+
+class RecordingDriver(HeadlessDriver):
+    """Keeps what is written to the outer terminal."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self.written: list[str] = []
+
+    @property
+    def is_headless(self) -> bool:
+        return False
+
+    def write(self, data: str) -> None:
+        self.written.append(data)
+
+
+class PanesApp(App[None]):
+    """Panes beside one another."""
+
+    CSS = "Screen { background: ansi_default; } Horizontal { height: 1fr; }"
+    ENABLE_COMMAND_PALETTE = False
+    AUTO_FOCUS = "TerminalView"
+
+    def __init__(
+        self,
+        *sessions: FakeSession,
+        around: Callable[[Widget], Widget] | None = None,
+        colors: ColorSystem | None = ColorSystem.TRUECOLOR,
+        no_color: bool = False,
+    ) -> None:
+        super().__init__(ansi_color=True, driver_class=RecordingDriver)
+        self.console._color_system = colors
+        self.no_color = no_color
+        self.sessions = sessions
+        self._around = around
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return variable_defaults()
+
+    def make_view(self, session: FakeSession) -> TerminalView:
+        return TerminalView(session, reserved=lambda key: key == "f1")
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            for session in self.sessions:
+                view = self.make_view(session)
+                yield self._around(view) if self._around else view
+
+    @property
+    def view(self) -> TerminalView:
+        return self.query(TerminalView).first()
+
+    @property
+    def views(self) -> list[TerminalView]:
+        return list(self.query(TerminalView))
+
+    @property
+    def stage(self) -> PaneStage:
+        return PaneStage.of(self)
+
+    @property
+    def outer(self) -> RecordingDriver:
+        assert isinstance(self._driver, RecordingDriver)
+        return self._driver
+
+    def picture(self) -> Terminal:
+        """The outer terminal after all that was written to it."""
+        terminal = Terminal(*self.size, 0)
+        terminal.feed(b"\x1b[?7l\x1b[?25l" + "".join(self.outer.written).encode())
+        return terminal
+
+
+@asynccontextmanager
+async def running(app: PanesApp, size: tuple[int, int] = (40, 10)) -> AsyncIterator[Pilot[None]]:
+    """Run an app on a recording driver."""
+    async with app.run_test(headless=False, size=size, notifications=True) as pilot:
+        await settle(pilot)
+        yield pilot
+
+
+async def settle(pilot: Pilot[None]) -> None:
+    """Wait until nothing more is to be painted."""
+    app = pilot.app
+    for _ in range(400):
+        await pilot.pause()
+        clock = PaneStage.of(app).clock
+        screen = app.screen
+        if not clock.busy and not screen._dirty_widgets and not screen._layout_required:
+            return
+        await asyncio.sleep(0.002)
+    raise AssertionError("the app does not come to rest")
+
+
+def looks(terminal: Terminal) -> list[list[Cell]]:
+    """Everything that is seen of a terminal."""
+    return [[terminal.cell(x, y) for x in range(terminal.columns)] for y in range(terminal.lines)]

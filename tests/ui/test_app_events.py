@@ -1,0 +1,399 @@
+"""What the host tells, and how the application shows it."""
+
+import asyncio
+import logging
+
+import pytest
+
+from synapse_tui.driver.events import OuterTerminalChanged
+from synapse_tui.driver.outer import OuterTerminal
+from synapse_tui.errors import ProfileError, SynapseError
+from synapse_tui.events import AgentBell, AgentTitleChanged, ClipboardRequested, Notice
+from synapse_tui.host.routing import Receipt
+from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
+from synapse_tui.screens.launcher import Launcher
+from synapse_tui.screens.message_detail import MessageDetail
+from tests.ui.app_kit import at_main, make_app, running, text_of, three_agents, until
+from tests.ui.fakes import FakeHost
+
+CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
+
+
+@pytest.fixture
+def bells(monkeypatch):
+    """Bells that were rung in the outer terminal."""
+    rung = []
+    monkeypatch.setattr("synapse_tui.app.SynapseApp.bell", lambda _app: rung.append(1))
+    return rung
+
+
+async def test_agents_named_at_the_start_are_opened_after_the_first_frame():
+    host = FakeHost()
+    specs = [AgentSpec("claude"), AgentSpec("codex", name="bob"), AgentSpec("claude", name="missing")]
+    async with running(host, specs=specs) as (app, _pilot):
+        await until(lambda: len(host.calls) == 4)
+        assert host.calls[0] == ("load_servers",)
+        await until(lambda: len(app.main.deck.panes) == 2)
+        assert [agent.label for agent in app.main.agents] == ["claude", "bob"]
+        assert app.main.active == CLAUDE
+        assert "not on PATH" in app.main.status_bar.notice
+
+
+async def test_agents_that_run_already_are_shown():
+    async with running(three_agents()) as (app, _pilot):
+        assert [pane.agent_id for pane in app.main.deck.panes] == [CLAUDE, CODEX, GEMINI]
+        assert at_main(app)
+
+
+async def test_without_agents_the_launcher_asks():
+    host = FakeHost()
+    async with running(host) as (app, pilot):
+        assert isinstance(app.screen, Launcher)
+        assert "npm install -g @github/copilot" in text_of(app)
+        await pilot.press("down", "space", "enter")
+        await until(lambda: len(app.main.deck.panes) == 2)
+        assert [spec.profile for spec in host.opened] == ["claude", "gemini"]
+
+
+async def test_launcher_opens_the_marked_row_when_nothing_is_marked():
+    host = FakeHost()
+    async with running(host) as (app, pilot):
+        await pilot.press("space", "down", "space", "down", "space", "down", "enter")
+        await until(lambda: len(app.main.deck.panes) == 1)
+        assert host.opened[-1].profile == "dummy"
+
+
+async def test_the_same_type_twice_is_told_apart_by_port():
+    host = FakeHost()
+    host.add(AgentSpec("claude"))
+    host.add(AgentSpec("claude"))
+    async with running(host) as (app, _pilot):
+        assert [agent.label for agent in app.main.agents] == ["claude-8100", "claude-8101"]
+        host.rename("synapse-claude-8101", "bob")
+        await until(lambda: app.main.agents[1].label == "bob")
+        assert app.main.agents[0].label == "claude-8100", "@claude would still mean both"
+
+
+async def test_states_are_shown_in_tab_and_title(bells):
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        host.agents[CLAUDE].become(AgentState.PROCESSING)
+        host.agents[CODEX].become(AgentState.WAITING, "permission: Bash")
+        await pilot.pause()
+        first = text_of(app).splitlines()[0]
+        assert "⠋" in first
+        assert "▲" in first
+        assert "working" in text_of(app).splitlines()[1]
+        assert len(bells) == 1, "an agent that waits rings"
+        await pilot.press("f4")
+        assert "needs you: permission: Bash" in text_of(app).splitlines()[1]
+
+
+async def test_an_agent_that_waits_in_focus_does_not_ring(bells):
+    host = three_agents()
+    async with running(host) as (_app, pilot):
+        host.agents[CLAUDE].become(AgentState.WAITING)
+        await pilot.pause()
+        assert not bells
+
+
+async def test_an_agent_that_waits_rings_when_nobody_looks_at_the_terminal(bells):
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        app.app_focus = False
+        host.agents[CLAUDE].become(AgentState.WAITING)
+        await pilot.pause()
+        assert bells
+
+
+async def test_finished_unseen_has_a_mark_of_its_own():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        host.agents[CODEX].become(AgentState.READY, unseen=True)
+        await pilot.pause()
+        assert "◆" in text_of(app).splitlines()[0]
+        assert "1 done" in text_of(app)
+        host.agents[GEMINI].become(AgentState.ERROR)
+        await pilot.pause()
+        assert "1 agent needs you · 1 done" in text_of(app)
+        await pilot.press("f4")
+        assert "◆" not in text_of(app).splitlines()[0]
+
+
+async def test_bell_marks_the_tab_until_it_is_looked_at(bells):
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        host.events.publish(AgentBell(CODEX, "build [b]done[/b]"))
+        host.events.publish(AgentBell(CLAUDE))
+        await pilot.pause()
+        assert "codex ♪" in text_of(app).splitlines()[0]
+        assert app.main.status_bar.notice == "codex: build [b]done[/b]"
+        assert len(bells) == 1, "the agent in focus is heard by looking"
+        await pilot.press("f4")
+        assert "♪" not in text_of(app)
+
+
+async def test_bells_are_not_passed_on_without_end(bells):
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        for _ in range(50):
+            host.events.publish(AgentBell(CODEX))
+        await pilot.pause()
+        assert len(bells) == 1
+        app._rang_at -= 2
+        host.events.publish(AgentBell(CODEX))
+        await pilot.pause()
+        assert len(bells) == 2
+
+
+async def test_titles_are_plain_text():
+    host = three_agents()
+    async with running(host) as (app, _pilot):
+        host.agents[CLAUDE].feed("\x1b]2;[red]fix[/] the parser\x07")
+        host.events.publish(AgentTitleChanged(CLAUDE, "[red]fix[/] the parser"))
+        await until(lambda: "fix" in text_of(app).splitlines()[1])
+        assert "· [red]fix[/] the parser" in text_of(app).splitlines()[1]
+
+
+async def test_a_spinner_in_a_title_draws_nothing():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        drawn = []
+        for glyph in "⠋⠙⠹◐✳":
+            host.agents[CLAUDE].feed(f"\x1b]2;{glyph} Fix 日本語\x07")
+            host.events.publish(AgentTitleChanged(CLAUDE, ""))
+            await pilot.pause(0.3)
+            drawn.append(app.main.agents[0])
+        assert {view.title for view in drawn} == {"Fix 日本語"}
+
+
+async def test_clipboard_of_an_agent_is_copied_and_told(monkeypatch):
+    copied = []
+    monkeypatch.setattr(
+        "synapse_tui.app.SynapseApp.copy_to_clipboard", lambda _app, text: copied.append(text)
+    )
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        host.events.publish(ClipboardRequested(CODEX, "secret"))
+        await pilot.pause()
+        assert copied == ["secret"]
+        assert app.main.status_bar.notice == "codex copied 6 characters"
+
+
+@pytest.mark.parametrize("level", ["information", "warning", "error"])
+async def test_notices_are_shown_as_plain_text(level):
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        host.events.publish(Notice("port 8100 [is] taken", level))
+        await pilot.pause(0.1)
+        assert "port 8100 [is] taken" in text_of(app).splitlines()[-1]
+        toasts = app.screen.query("Toast")
+        assert len(toasts) == (0 if level == "information" else 1)
+        if toasts:
+            assert text_of(app).count("port 8100 [is] taken") == 2
+            assert toasts.first().region.y < 10, "toasts stay away from the composers at the bottom"
+
+
+async def test_an_agent_that_ends_elsewhere_is_told():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        host.agents[GEMINI].end(ExitStatus(code=3))
+        await pilot.pause()
+        assert app.main.status_bar.notice == "alice exited with status 3"
+        assert "✗" in text_of(app).splitlines()[0]
+
+
+async def test_an_end_calls_for_attention_until_it_was_looked_at():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        host.agents[GEMINI].end(ExitStatus(code=0))
+        app.main.status_bar._clear()
+        await until(lambda: app.main.status_bar.count == "1 agent needs you")
+        await pilot.press("f3")
+        await pilot.press("f4")
+        assert app.main.status_bar.count == ""
+        assert "✗" in text_of(app).splitlines()[0]
+
+
+async def test_mention_shows_its_delivery_in_the_title_of_its_pane():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        app.commands.send_mention(CLAUDE, "alice", "look here", 3)
+        await until(lambda: any(call[0] == "send" for call in host.calls))
+        assert host.calls[-1] == ("send", "alice", "look here", CLAUDE, 3)
+        await pilot.pause()
+        assert "→ alice: queued" in text_of(app).splitlines()[1]
+        task = host.agents[GEMINI].tasks[0]
+        host.change(task.id, delivery=DeliveryState.HELD, reason="permission dialog open")
+        await pilot.pause()
+        assert "→ alice: held: permission dialog open" in text_of(app).splitlines()[1]
+        host.change(task.id, delivery=DeliveryState.SUBMITTED, reason="")
+        await pilot.pause()
+        assert "→ alice: submitted" in text_of(app).splitlines()[1]
+        host.change(task.id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
+        await pilot.pause()
+        assert "→ alice: done" in text_of(app).splitlines()[1]
+        await pilot.press("f4")
+        assert "alice" not in text_of(app).splitlines()[1]
+
+
+async def test_a_mention_typed_in_a_pane_is_sent_in_the_name_of_its_agent():
+    host = three_agents()
+    host.agents[CLAUDE].composer = True
+    async with running(host) as (app, pilot):
+        await pilot.press(*"@ali", "tab")
+        await pilot.press(*"look here", "enter")
+        await until(lambda: any(call[0] == "send" for call in host.calls))
+        assert host.calls[-1] == ("send", GEMINI, "look here", CLAUDE, 3)
+        assert not host.agents[CLAUDE].typed
+        await until(lambda: "→ alice: queued" in text_of(app).splitlines()[1])
+
+
+async def test_a_dialog_gives_the_agent_what_was_held_of_a_mention():
+    host = three_agents()
+    host.agents[CLAUDE].composer = True
+    async with running(host) as (_app, pilot):
+        await pilot.press(*"@al")
+        assert not host.agents[CLAUDE].typed
+        await pilot.press("f2")
+        assert bytes(host.agents[CLAUDE].typed) == b"@al"
+
+
+async def test_ctrl_click_on_a_link_copies_it(monkeypatch):
+    copied = []
+    monkeypatch.setattr(
+        "synapse_tui.app.SynapseApp.copy_to_clipboard", lambda _app, text: copied.append(text)
+    )
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        host.agents[CLAUDE].feed("\x1b]8;;https://example.org/[x]\x1b\\link\x1b]8;;\x1b\\")
+        await pilot.pause()
+        await pilot.click(offset=(1, 2), control=True)
+        await until(lambda: copied == ["https://example.org/[x]"])
+        assert "example.org/[x]" in app.main.status_bar.notice
+
+
+async def test_mention_that_fails_says_why():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        app.commands.send_mention(CLAUDE, "bob", "look here", 3)
+        await until(lambda: "no agent answers" in text_of(app).splitlines()[1])
+        host.fail["send"] = RuntimeError("boom")
+        app.commands.send_mention(CLAUDE, "alice", "look here", 3)
+        await until(lambda: "not sent" in text_of(app).splitlines()[1])
+        del host.fail["send"]
+        await pilot.pause()
+
+
+async def test_mention_to_all_counts_the_receivers():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        app.commands.send_mention(CLAUDE, "all", "stop", 5)
+        await until(lambda: "sent to 2 agents" in text_of(app).splitlines()[1])
+        error = SynapseError("refused")
+        receipts = [Receipt(CODEX, "x", "queued"), Receipt(GEMINI, "", "failed", error)]
+        app.follow(CLAUDE, receipts, app.commands.summary(receipts))
+        await pilot.pause()
+        assert "sent to 1 agent, 1 failed" in text_of(app).splitlines()[1]
+
+
+async def test_an_open_message_follows_its_delivery():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        task = host.message(CODEX, "look", delivery=DeliveryState.HELD, reason="you are typing")
+        app.perform("show", task_id=task.id)
+        await until(lambda: isinstance(app.screen, MessageDetail))
+        await pilot.pause()
+        assert "you are typing" in text_of(app)
+        assert "Send now" in text_of(app)
+        host.change(task.id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED, reason="")
+        await until(lambda: "Send again" in text_of(app))
+        assert "Send now" not in text_of(app)
+
+
+async def test_an_event_that_cannot_be_shown_does_not_end_the_application(caplog, monkeypatch):
+    host = three_agents()
+    app = make_app(host)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        monkeypatch.setattr(app.main, "show_tasks", lambda: 1 / 0)
+        host.message(CODEX, "look")
+        await pilot.pause()
+        assert "ZeroDivisionError" in app.main.status_bar.notice
+        host.agents[CODEX].become(AgentState.WAITING)
+        await pilot.pause()
+        assert "▲" in text_of(app).splitlines()[0]
+        await pilot.press("a")
+        assert bytes(host.agents[CLAUDE].typed) == b"a"
+    assert [record for record in caplog.records if record.exc_info]
+
+
+async def test_a_handler_that_fails_goes_on_and_is_told_once(caplog, monkeypatch):
+    host = three_agents()
+    app = make_app(host)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        monkeypatch.setattr(type(app.main.tab_bar), "target_at", lambda _bar, _x: 1 / 0)
+        await pilot.click(offset=(5, 0))
+        await pilot.click(offset=(5, 0))
+        await pilot.pause()
+        assert app.errors.count >= 2
+        assert sum(record.exc_info is not None for record in caplog.records) == 1
+        await pilot.press("f4", "b")
+        assert bytes(host.agents[CODEX].typed) == b"b"
+
+
+async def test_a_command_that_fails_is_told(caplog):
+    host = three_agents()
+    host.fail["close"] = RuntimeError("boom")
+    async with running(host) as (app, _pilot):
+        app.perform("close_agent", CODEX)
+        await until(lambda: "boom" in app.main.status_bar.notice)
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+async def test_broken_profiles_are_told_and_can_be_read(tmp_path):
+    host = three_agents()
+    host.profiles.problems.append(ProfileError(tmp_path / "bad.yaml", 7, "'ports' [must] be two numbers"))
+    async with running(host) as (app, _pilot):
+        await until(lambda: "could not be read: 1" in app.main.status_bar.notice)
+        app.perform("problems")
+        await until(lambda: "bad.yaml:7:" in text_of(app))
+        assert "[must]" in text_of(app)
+
+
+async def test_colours_follow_the_outer_terminal():
+    host = three_agents()
+    app = make_app(host, theme=None)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        app._own_theme = False
+        outer = OuterTerminal()
+        outer.foreground, outer.background = (10, 20, 30), (250, 250, 250)
+        app.post_message(OuterTerminalChanged(outer))
+        await pilot.pause()
+        await pilot.pause()
+        assert host.agents[CODEX].terminal.colors.background == (250, 250, 250)
+        late = host.add(AgentSpec("dummy"))
+        await pilot.pause()
+        assert late.terminal.colors.foreground == (10, 20, 30)
+        app.perform("theme")
+        chosen = app.theme
+        app.post_message(OuterTerminalChanged(outer))
+        await pilot.pause()
+        assert app.theme == chosen, "what the person chose stays"
+
+
+async def test_slow_calls_do_not_hold_the_keys_up(monkeypatch):
+    host = three_agents()
+    gate = asyncio.Event()
+
+    async def slow(agent_id):
+        await gate.wait()
+
+    monkeypatch.setattr(host, "close", slow)
+    async with running(host) as (app, pilot):
+        app.perform("close_agent", CODEX)
+        await pilot.press("a")
+        assert bytes(host.agents[CLAUDE].typed) == b"a"
+        gate.set()

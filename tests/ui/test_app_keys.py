@@ -1,0 +1,475 @@
+"""The application used by keys alone."""
+
+import asyncio
+
+import pytest
+from textual.events import Key, Paste
+from textual.widgets import TextArea
+
+from synapse_tui.actions import ACTIONS
+from synapse_tui.app import SynapseApp
+from synapse_tui.errors import AgentNotFound, CommandNotFound
+from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus
+from synapse_tui.screens.composer import Composer
+from synapse_tui.screens.confirm import Confirm
+from synapse_tui.screens.interrupt import InterruptDialog
+from synapse_tui.screens.new_agent import NewAgent
+from synapse_tui.screens.palette import Palette
+from synapse_tui.screens.rename import Rename
+from synapse_tui.screens.report import Report
+from tests.ui.app_kit import LEADER, at_main, exit_bar, running, text_of, three_agents, until
+from tests.ui.fakes import FakeHost
+
+CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
+
+
+def active(app: SynapseApp) -> str:
+    return app.main.active
+
+
+async def test_keys_go_to_the_agent_in_focus():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("h", "i", "enter", "ctrl+c", "ctrl+q", "ctrl+p", "tab", "escape")
+
+        assert bytes(host.agents[CLAUDE].typed) == b"hi\r\x03\x11\x10\t\x1b"
+        assert not host.agents[CODEX].typed
+        assert at_main(app)
+
+
+async def test_function_keys_walk_through_the_agents():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        seen = [active(app)]
+        for key in ("f4", "f4", "f4", "f3"):
+            await pilot.press(key)
+            seen.append(active(app))
+
+        assert seen == [CLAUDE, CODEX, GEMINI, CLAUDE, GEMINI]
+        await pilot.press("x")
+        assert bytes(host.agents[GEMINI].typed) == b"x"
+        assert host.agents[GEMINI].focused
+        assert not host.agents[CLAUDE].focused
+
+
+async def test_keys_typed_in_one_go_reach_the_agent_they_were_meant_for():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        for key, character in (("a", "a"), ("f4", None), ("b", "b"), (LEADER, None), ("3", "3"), ("c", "c")):
+            app.post_message(Key(key, character))
+        await pilot.pause()
+        assert [bytes(session.typed) for session in host.agents.values()] == [b"a", b"b", b"c"]
+
+
+def typed(text: str) -> list[Key]:
+    """Key events of a text."""
+    return [Key(character, character) for character in text]
+
+
+async def test_a_dialog_can_be_filled_in_one_go():
+    host = three_agents()
+    async with running(host) as (app, _pilot):
+        burst: list[Key | Paste] = [
+            Key("f2", None),
+            *typed("ali"),
+            Key("tab", "\t"),
+            *typed("look"),
+            Key("shift+tab", None),
+            *typed("5"),
+        ]
+        burst += [Key("tab", "\t"), Paste(" here"), Key("enter", "\r")]
+        for event in burst:
+            app.post_message(event)
+        await until(lambda: host.calls[-1] == ("send", "alice", "look here", "", 5))
+        await until(lambda: at_main(app))
+        assert not any(session.typed for session in host.agents.values())
+
+
+async def test_keys_after_the_one_that_closed_a_dialog_are_for_the_agent():
+    host = three_agents()
+    async with running(host) as (app, _pilot):
+        for event in (Key("f1", None), Key("escape", "\x1b"), *typed("ls"), Key("f4", None), *typed("x")):
+            app.post_message(event)
+        await until(lambda: bytes(host.agents[CODEX].typed) == b"x")
+        assert bytes(host.agents[CLAUDE].typed) == b"ls"
+
+
+async def test_keys_while_a_message_is_sent_wait_for_what_becomes_of_it(monkeypatch):
+    host = three_agents()
+    gate = asyncio.Event()
+    send = host.send
+
+    async def slow(*arguments, **options):
+        await gate.wait()
+        return await send(*arguments, **options)
+
+    monkeypatch.setattr(host, "send", slow)
+    async with running(host) as (app, pilot):
+        for event in (
+            Key("f2", None),
+            *typed("ali"),
+            Key("tab", "\t"),
+            *typed("x"),
+            Key("enter", "\r"),
+            *typed("ls"),
+        ):
+            app.post_message(event)
+        await until(lambda: isinstance(app.screen, Composer) and app.screen.busy)
+        gate.set()
+        await until(lambda: bytes(host.agents[CLAUDE].typed) == b"ls")
+        gate.clear()
+        host.fail["send"] = AgentNotFound("nobody is there")
+        for event in (
+            Key("f2", None),
+            *typed("ali"),
+            Key("tab", "\t"),
+            *typed("x"),
+            Key("enter", "\r"),
+            *typed("yz"),
+        ):
+            app.post_message(event)
+        await until(lambda: isinstance(app.screen, Composer) and app.screen.busy)
+        gate.set()
+        await until(lambda: app.screen.query_one(TextArea).text == "xyz")
+        gate.clear()
+        for event in (Key("enter", "\r"), *typed("q")):
+            app.post_message(event)
+        await until(lambda: isinstance(app.screen, Composer) and app.screen.busy)
+        await pilot.press("escape")
+        await until(lambda: at_main(app))
+        gate.set()
+        await pilot.pause()
+        assert bytes(host.agents[CLAUDE].typed) == b"ls", "neither the key nor the Escape reach the agent"
+
+
+async def test_leader_goes_to_an_agent_by_number():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "2")
+        assert active(app) == CODEX
+        await pilot.press(LEADER, "left")
+        assert active(app) == CLAUDE
+        await pilot.press(LEADER, "9")
+        assert active(app) == CLAUDE
+        assert "no agent 9" in app.main.status_bar.notice
+        assert not host.agents[CODEX].typed
+
+
+async def test_leader_shows_its_keys_until_one_is_pressed():
+    async with running(three_agents()) as (app, pilot):
+        await pilot.press(LEADER)
+        assert app.main.which_key.display
+        assert "restart agent" in text_of(app)
+        await pilot.press("escape")
+        assert not app.main.which_key.display
+        await pilot.press(LEADER, "ö")
+        assert not app.main.which_key.display
+        assert "means nothing" in app.main.status_bar.notice
+
+
+async def test_leader_twice_goes_to_the_agent():
+    host = three_agents()
+    async with running(host) as (_app, pilot):
+        await pilot.press(LEADER, LEADER)
+
+        assert bytes(host.agents[CLAUDE].typed) == b"\x1d"
+
+
+async def test_the_leader_can_be_another_key():
+    host = three_agents()
+    async with running(host, leader="ctrl+a") as (app, pilot):
+        await pilot.press(LEADER, "ctrl+a", "2")
+
+        assert bytes(host.agents[CLAUDE].typed) == b"\x1d"
+        assert active(app) == CODEX
+
+
+async def test_next_agent_that_needs_a_person():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "a")
+        assert active(app) == CLAUDE
+        host.agents[GEMINI].become(AgentState.WAITING, "permission")
+        await pilot.pause()
+        await pilot.press(LEADER, "a")
+        assert active(app) == GEMINI
+
+
+async def test_new_agent_is_asked_for_and_gets_the_focus():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "n")
+        assert isinstance(app.screen, NewAgent)
+        await pilot.press("down", "tab", *"bob", "tab", *"lib", "tab", *"--fast 'a b'", "tab", *"go")
+        await pilot.press("enter")
+        await until(lambda: at_main(app))
+
+        spec = AgentSpec("codex", "bob", host.folder / "lib", ("--fast", "a b"), prompt="go")
+        assert ("open", spec) in host.calls
+        assert active(app) == "synapse-codex-8121"
+
+
+async def test_errors_of_a_new_agent_stay_in_the_dialog():
+    host = three_agents()
+    host.fail["open"] = CommandNotFound("claude", "claude", "npm install -g claude")
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "n", "enter")
+        await until(lambda: "not on PATH" in text_of(app))
+        assert "npm install" in text_of(app)
+        await pilot.press("tab", "tab", "tab", *"'open", "enter")
+        await until(lambda: "quotation" in text_of(app))
+        del host.fail["open"]
+        await pilot.press("backspace", "backspace", "backspace", "backspace", "backspace", "enter")
+        await until(lambda: at_main(app))
+        assert len(host.agents) == 4
+
+
+async def test_closing_asks_only_while_the_agent_works():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        host.agents[CLAUDE].become(AgentState.PROCESSING)
+        await pilot.press(LEADER, "x")
+        assert isinstance(app.screen, Confirm)
+        await pilot.press("enter")
+        assert at_main(app)
+        assert CLAUDE in host.agents
+        await pilot.press(LEADER, "x", "y")
+        await until(lambda: CLAUDE not in host.agents)
+        await until(lambda: active(app) == CODEX)
+        await pilot.press(LEADER, "x")
+        await until(lambda: CODEX not in host.agents)
+        await until(lambda: active(app) == GEMINI)
+        assert [pane.agent_id for pane in app.main.deck.panes] == [GEMINI]
+
+
+async def test_an_ended_agent_keeps_its_screen_and_restarts():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        session = host.agents[CLAUDE]
+        session.feed("last words")
+        session.end(ExitStatus(signal=11))
+        await pilot.pause()
+        bar = exit_bar(app)
+        clock = [0.0]
+        bar._clock, bar._since = (lambda: clock[0]), 0.0
+        assert "claude killed by SIGSEGV" in text_of(app)
+        assert "last words" in text_of(app)
+        await pilot.press("r", "x")
+        assert ("restart", CLAUDE) not in host.calls, "keys meant for the agent must do nothing"
+        assert not session.typed
+        clock[0] = 2.0
+        await pilot.press("r")
+        await until(lambda: ("restart", CLAUDE) in host.calls)
+        await pilot.pause()
+        await pilot.press("y")
+        assert bytes(session.typed) == b"y"
+
+
+async def test_an_ended_agent_is_closed():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        host.agents[CLAUDE].end(ExitStatus(code=3))
+        await pilot.pause()
+        assert "exited with status 3" in text_of(app)
+        bar = exit_bar(app)
+        bar._clock, bar._since = (lambda: 0.0), -10.0
+        await pilot.press("x")
+        await until(lambda: CLAUDE not in host.agents)
+
+
+async def test_restart_of_a_live_agent_is_asked_about():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "R")
+        assert isinstance(app.screen, Confirm)
+        await pilot.press("n")
+        await pilot.press(LEADER, "R", "y")
+        await until(lambda: ("restart", CLAUDE) in host.calls)
+
+
+async def test_rename_shows_why_it_cannot_be():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "r")
+        assert isinstance(app.screen, Rename)
+        await pilot.press(*"alice", "enter")
+        await until(lambda: "already called" in text_of(app))
+        await pilot.press("2", "enter")
+        await until(lambda: at_main(app))
+        await until(lambda: app.main.agents[0].label == "alice2")
+        assert "alice2" in text_of(app)
+
+
+async def test_why_this_state():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        host.agents[CLAUDE].become(AgentState.WAITING, "permission: [bold]Bash[/bold]", rule="dialog-box")
+        await pilot.press(LEADER, "w")
+        assert isinstance(app.screen, Report)
+        await pilot.pause()
+        assert "dialog-box" in text_of(app)
+        assert "[bold]Bash[/bold]" in text_of(app), "text of agents is never markup"
+        await pilot.press("escape")
+        assert at_main(app)
+
+
+async def test_composer_completes_the_receiver_and_sends_with_priority():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press(
+            "f2", *"ali", "tab", *"stop", "shift+enter", *"that", "shift+tab", "5", "tab", "enter"
+        )
+        await until(lambda: at_main(app))
+
+        assert host.calls[-1] == ("send", "alice", "stop\nthat", "", 5)
+        assert "alice: queued" in app.main.status_bar.notice
+
+
+async def test_composer_keeps_the_text_when_it_cannot_be_sent():
+    host = three_agents()
+    host.fail["send"] = AgentNotFound("no agent answers to '@bob'", "did you mean '@alice'?")
+    async with running(host) as (app, pilot):
+        await pilot.press("f2", *"bob", "tab", *"hello", "enter")
+        await until(lambda: "did you mean" in text_of(app))
+        assert isinstance(app.screen, Composer)
+        del host.fail["send"]
+        await pilot.press("shift+tab", "shift+tab", "home", *"alice", *["delete"] * 3, "enter", "enter")
+        await until(lambda: at_main(app))
+        assert host.calls[-1] == ("send", "alice", "hello", "", 3)
+
+
+@pytest.mark.parametrize("keys", [["enter"], ["tab", "enter"]])
+async def test_composer_refuses_an_empty_message(keys):
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("f2", *keys, "enter")
+        await pilot.pause()
+        assert isinstance(app.screen, Composer)
+        assert "empty" in text_of(app)
+        assert not any(call[0] == "send" for call in host.calls)
+
+
+async def test_interrupt_with_and_without_a_text():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("f8")
+        assert isinstance(app.screen, InterruptDialog)
+        await pilot.press("enter")
+        await until(lambda: ("interrupt", CLAUDE, "") in host.calls)
+        await until(lambda: at_main(app))
+        await pilot.press("f4", "f8", *"wait", "enter")
+        await until(lambda: ("interrupt", CODEX, "wait") in host.calls)
+
+
+async def test_interrupt_all_wants_a_second_press():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("f9")
+        assert ("interrupt_all",) not in host.calls
+        assert "press F9 again" in app.main.status_bar.notice
+        await pilot.press("f9")
+        await until(lambda: ("interrupt_all",) in host.calls)
+        app.commands._interrupt_all_until = 0.0
+        await pilot.press("f9")
+        assert host.calls.count(("interrupt_all",)) == 1
+
+
+async def test_help_lists_every_action():
+    async with running(three_agents(), size=(120, 120)) as (app, pilot):
+        await pilot.press("f1")
+        await pilot.pause()
+        shown = text_of(app)
+        for action in ACTIONS:
+            assert action.title in shown
+        assert "@gemini review this" in shown
+
+
+async def test_palette_finds_actions_agents_and_receivers():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("f10")
+        assert isinstance(app.screen, Palette)
+        await pilot.press(*"go to codex")
+        await pilot.pause()
+        await pilot.press("enter")
+        assert active(app) == CODEX
+        await pilot.press("f10", *"message to ali", "enter")
+        await until(lambda: isinstance(app.screen, Composer))
+        await pilot.press(*"hey", "enter")
+        await until(lambda: ("send", "alice", "hey", "", 3) in host.calls)
+        await until(lambda: at_main(app))
+        await pilot.press("f10", *"layout grid", "enter")
+        assert app.main.deck.arrangement == "grid"
+        await pilot.press("f10", *"zzzqqq", "enter", "escape")
+        assert at_main(app)
+
+
+async def test_quit_asks_first():
+    host = three_agents()
+    host.agents[CLAUDE].become(AgentState.PROCESSING)
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "q")
+        assert "This stops 3 agents" in text_of(app)
+        assert "1 of them is in the middle" in text_of(app)
+        await pilot.press("escape")
+        assert at_main(app)
+        await pilot.press(LEADER, "q", "tab", "tab", "y")
+        await until(lambda: app._exit)
+
+
+async def test_quit_without_live_agents_does_not_ask():
+    host = FakeHost()
+    async with running(host) as (app, pilot):
+        await pilot.press("escape")
+        await pilot.press(LEADER, "q")
+        await until(lambda: app._exit)
+
+
+async def test_actions_without_an_agent_do_no_harm():
+    host = FakeHost()
+    async with running(host) as (app, pilot):
+        await pilot.press("escape")
+        for keys in (
+            ["f3"],
+            ["f4"],
+            ["f5"],
+            ["f7"],
+            ["f8"],
+            ["f9"],
+            [LEADER, "x"],
+            [LEADER, "r"],
+            [LEADER, "R"],
+        ):
+            await pilot.press(*keys)
+        for keys in ([LEADER, "w"], [LEADER, "z"], [LEADER, "a"], [LEADER, "!"], [LEADER, "enter"]):
+            await pilot.press(*keys)
+        assert at_main(app)
+
+
+async def test_function_keys_do_nothing_below_a_dialog():
+    async with running(three_agents()) as (app, pilot):
+        await pilot.press("f2", "f4", "f5", LEADER)
+        assert isinstance(app.screen, Composer)
+        assert active(app) == CLAUDE
+        assert app.main.deck.arrangement == "tabs"
+        assert not app.main.which_key.display
+
+
+async def test_messages_are_handled_by_keys_in_the_sidebar():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        first = host.message(CODEX, "first", delivery=DeliveryState.HELD, reason="permission dialog open")
+        second = host.message(GEMINI, "second")
+        await pilot.press("f6")
+        await pilot.pause()
+        await pilot.press("up", "s")
+        assert host.agents[CODEX].outbox.sent_now == [first.id]
+        await pilot.press("down", "c")
+        await until(lambda: ("cancel_task", GEMINI, second.id) in host.calls)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "second" in text_of(app)
+        await pilot.press("a")
+        await until(lambda: host.calls[-1] == ("send", GEMINI, "second", "", 3))
+        await pilot.press("escape", "k")
+        assert bytes(host.agents[CLAUDE].typed) == b"k"

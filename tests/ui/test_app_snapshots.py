@@ -1,0 +1,66 @@
+"""How it looks: pictures of every screen, compared as a whole."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.ui.fakes import FakeHost
+from tests.ui.scenes import SCENES, make
+
+SMALL, USUAL, LARGE = (80, 24), (120, 40), (200, 60)
+
+
+@pytest.fixture(autouse=True)
+def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Colours and times of day do not depend on where the tests run."""
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def compare(snap_compare: Any, name: str, size: tuple[int, int], **options: Any) -> None:
+    app, run = make(name, FakeHost(), **options)
+    assert snap_compare(app, terminal_size=size, run_before=run)
+
+
+@pytest.mark.parametrize("name", ["launcher", "trust", *SCENES])
+def test_scene(snap_compare, name):
+    compare(snap_compare, name, USUAL)
+
+
+@pytest.mark.parametrize("layout", ["tabs", "columns", "grid", "main"])
+@pytest.mark.parametrize("size", [SMALL, USUAL, LARGE], ids=["80x24", "120x40", "200x60"])
+def test_layout(snap_compare, layout, size):
+    compare(snap_compare, f"layout_{layout}", size)
+
+
+@pytest.mark.parametrize(
+    "name", ["launcher", "sidebar", "leader", "help", "composer", "new_agent", "delivery", "many"]
+)
+def test_small(snap_compare, name):
+    compare(snap_compare, name, SMALL)
+
+
+@pytest.mark.parametrize("size", [(39, 10), (40, 10)])
+def test_smallest(snap_compare, size):
+    compare(snap_compare, "layout_tabs", size)
+
+
+@pytest.mark.parametrize("theme", ["synapse-light", "synapse-16"])
+@pytest.mark.parametrize("name", ["sidebar", "composer"])
+def test_theme(snap_compare, name, theme):
+    compare(snap_compare, name, USUAL, theme=theme)
+
+
+@pytest.mark.parametrize("name", ["layout_grid", "sidebar", "composer", "ended", "quit"])
+def test_without_colour(snap_compare, name, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    compare(snap_compare, name, USUAL)

@@ -1,0 +1,151 @@
+"""Panes in the running application: layouts, zoom, resize, small terminals."""
+
+import pytest
+from textual.geometry import Region
+
+from synapse_tui.app import SynapseApp
+from synapse_tui.model import AgentState
+from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
+from tests.ui.fakes import FakeHost
+
+CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
+
+
+def regions(app: SynapseApp) -> dict[str, Region]:
+    return {pane.agent_id: pane.region for pane in app.main.deck.panes if pane.display}
+
+
+async def test_f5_goes_through_all_layouts():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        shown = []
+        for _ in range(5):
+            await pilot.pause()
+            shown.append((app.main.deck.arrangement, len(regions(app))))
+            await pilot.press("f5")
+        assert shown == [("tabs", 1), ("columns", 3), ("grid", 3), ("main", 3), ("tabs", 1)]
+        assert "layout: columns" in app.main.status_bar.notice
+
+
+@pytest.mark.parametrize("layout", ["columns", "grid", "main"])
+async def test_the_agents_get_the_size_of_their_panes(layout):
+    host = three_agents()
+    async with running(host, layout=layout) as (app, pilot):
+        await until(lambda: all(session.sizes for session in host.agents.values()))
+        await pilot.pause(0.2)
+        for agent_id, region in regions(app).items():
+            terminal = host.agents[agent_id].terminal
+            assert (terminal.columns, terminal.lines) == (region.width, region.height - 1)
+
+
+async def test_hidden_agents_have_the_size_they_will_be_shown_in():
+    host = three_agents()
+    async with running(host, size=(100, 30)) as (_app, pilot):
+        await pilot.resize_terminal(90, 25)
+        await until(lambda: all((90, 22) in session.sizes for session in host.agents.values()))
+
+
+async def test_hidden_agents_follow_every_change_of_the_deck():
+    host = three_agents()
+    async with running(host, layout="grid", size=(160, 40)) as (_app, pilot):
+        await pilot.press("f5", "f5")
+        await until(lambda: all(s.terminal.columns == 160 for s in host.agents.values()))
+        await pilot.press("f6")
+        await until(lambda: all(s.terminal.columns == 120 for s in host.agents.values()))
+
+
+async def test_an_empty_deck_says_how_to_begin():
+    async with running(FakeHost()) as (app, pilot):
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "no agents here yet: ^] n opens one" in text_of(app)
+
+
+async def test_zoom_gives_one_pane_the_deck():
+    async with running(three_agents(), layout="grid") as (app, pilot):
+        await pilot.press("f4", LEADER, "z")
+        await pilot.pause()
+        assert list(regions(app)) == [CODEX]
+        await pilot.press("f4")
+        await pilot.pause()
+        assert list(regions(app)) == [GEMINI], "zoom follows the focus"
+        await pilot.press(LEADER, "z")
+        await pilot.pause()
+        assert len(regions(app)) == 3
+
+
+async def test_main_pane_is_chosen():
+    async with running(three_agents(), layout="main") as (app, pilot):
+        await pilot.press("f4", LEADER, "enter")
+        await until(lambda: regions(app)[CODEX].width > regions(app)[CLAUDE].width)
+
+
+async def test_panes_that_do_not_fit_are_shown_when_they_get_the_focus():
+    async with running(three_agents(), size=(80, 24), layout="columns") as (app, pilot):
+        assert list(regions(app)) == [CLAUDE, CODEX]
+        await pilot.press("f3")
+        await pilot.pause()
+        assert GEMINI in regions(app)
+
+
+async def test_lines_part_panes_side_by_side():
+    async with running(three_agents()) as (app, pilot):
+        await pilot.press("f5")
+        await until(lambda: len(regions(app)) == 3)
+        await pilot.pause()
+        for row in text_of(app).splitlines()[2:38]:
+            assert row.count("│") == 2
+        await pilot.press(LEADER, "z")
+        await until(lambda: "│" not in text_of(app))
+
+
+async def test_the_focus_stays_through_every_size():
+    host = three_agents()
+    async with running(host, layout="grid") as (_app, pilot):
+        await pilot.press("f4")
+        for size in ((200, 60), (80, 24), (40, 10), (39, 10), (40, 9), (10, 3), (1, 1), (120, 40)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+        await pilot.press("k")
+        assert bytes(host.agents[CODEX].typed) == b"k"
+
+
+@pytest.mark.parametrize("size", [(39, 24), (80, 9), (5, 2)])
+async def test_a_terminal_that_is_too_small_says_so(size):
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        sizes = [list(session.sizes) for session in host.agents.values()]
+        await pilot.resize_terminal(*size)
+        await pilot.pause(0.2)
+        if size[0] > 20:
+            assert "too small" in text_of(app)
+            assert "40×10" in text_of(app)
+        assert [session.sizes for session in host.agents.values()] == sizes, "the agents keep their size"
+        await pilot.resize_terminal(120, 40)
+        await pilot.pause()
+        assert "too small" not in text_of(app)
+
+
+async def test_ten_agents_in_a_narrow_terminal():
+    host = three_agents()
+    for name in ("d", "e", "f", "g", "h", "i", "jj"):
+        host.add(type(host.agents[CLAUDE].spec)("dummy", name=f"agent-{name}"))
+    async with running(host, size=(80, 24)) as (app, pilot):
+        first = text_of(app).splitlines()[0]
+        assert "›" in first or all(str(n) in first for n in range(1, 11))
+        host.agents["synapse-dummy-8196"].become(AgentState.WAITING)
+        await pilot.press("f3")
+        await pilot.pause()
+        assert "10" in text_of(app).splitlines()[0], "the tab in focus is in view"
+
+
+async def test_restart_puts_the_new_terminal_into_the_pane():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        session = host.agents[CLAUDE]
+        await host.restart(CLAUDE)
+        session.feed("born again")
+        await until(lambda: "born again" in text_of(app))
+        assert (session.terminal.columns, session.terminal.lines) == (120, 37)
+        await pilot.press("a")
+        assert bytes(session.typed) == b"a"

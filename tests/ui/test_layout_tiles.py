@@ -1,0 +1,105 @@
+"""Where panes stand: the arithmetic."""
+
+from itertools import pairwise
+from typing import get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from synapse_tui.widgets.tiles import (
+    GAP,
+    LAYOUTS,
+    MIN_HEIGHT,
+    MIN_WIDTH,
+    Layout,
+    Tile,
+    arrange,
+    as_layout,
+    next_layout,
+)
+
+layouts = st.sampled_from(get_args(Layout))
+
+
+@settings(deadline=None)
+@given(layouts, st.integers(1, 12), st.integers(1, 300), st.integers(1, 100), st.data())
+def test_tiles_cover_the_deck_without_overlap(layout, count, width, height, data):
+    focused = data.draw(st.integers(0, count - 1))
+    main = data.draw(st.integers(0, count - 1))
+
+    tiles = arrange(layout, count, width, height, focused=focused, main=main)
+
+    assert focused in tiles, "the pane in focus is always shown"
+    cells: set[tuple[int, int]] = set()
+    for tile in tiles.values():
+        assert tile.width > 0
+        assert tile.height > 0
+        own = {
+            (x, y) for x in range(tile.x, tile.x + tile.width) for y in range(tile.y, tile.y + tile.height)
+        }
+        assert not own & cells
+        cells |= own
+    assert all(0 <= x < width and 0 <= y < height for x, y in cells)
+    for y in range(height):
+        row = sorted(x for x, row in cells if row == y)
+        assert row[0] == 0
+        assert row[-1] == width - 1
+        assert all(b - a <= 1 + GAP for a, b in pairwise(row))
+
+
+@given(layouts, st.integers(2, 12), st.integers(MIN_WIDTH, 300), st.integers(MIN_HEIGHT, 100), st.data())
+def test_no_tile_is_too_small_to_use(layout, count, width, height, data):
+    tiles = arrange(layout, count, width, height, focused=data.draw(st.integers(0, count - 1)))
+
+    assert all(tile.width >= MIN_WIDTH and tile.height >= MIN_HEIGHT for tile in tiles.values())
+
+
+@pytest.mark.parametrize(
+    ("layout", "count", "size", "expected"),
+    [
+        ("tabs", 3, (80, 21), {1: Tile(0, 0, 80, 21)}),
+        ("columns", 2, (81, 21), {0: Tile(0, 0, 40, 21), 1: Tile(41, 0, 40, 21)}),
+        (
+            "grid",
+            4,
+            (201, 60),
+            {
+                0: Tile(0, 0, 100, 30),
+                1: Tile(101, 0, 100, 30),
+                2: Tile(0, 30, 100, 30),
+                3: Tile(101, 30, 100, 30),
+            },
+        ),
+        ("main", 3, (121, 40), {0: Tile(0, 0, 72, 40), 1: Tile(73, 0, 48, 20), 2: Tile(73, 20, 48, 20)}),
+    ],
+)
+def test_layouts(layout, count, size, expected):
+    assert arrange(layout, count, *size, focused=1) == expected
+
+
+def test_panes_that_do_not_fit_come_when_they_get_the_focus():
+    assert list(arrange("columns", 6, 80, 21, focused=0)) == [0, 1]
+    assert list(arrange("columns", 6, 80, 21, focused=3)) == [2, 3]
+    assert list(arrange("columns", 5, 80, 21, focused=4)) == [3, 4]
+
+
+def test_the_main_pane_can_be_another():
+    tiles = arrange("main", 3, 120, 40, focused=0, main=2)
+
+    assert tiles[2].width > tiles[0].width
+    assert tiles[0].x == tiles[1].x
+
+
+def test_nothing_is_arranged_without_panes_or_room():
+    assert arrange("grid", 0, 80, 24) == {}
+    assert arrange("grid", 2, 0, 24) == {}
+
+
+def test_layouts_follow_one_another():
+    seen = ["tabs"]
+    while len(seen) < 5:
+        seen.append(next_layout(as_layout(seen[-1])))
+    assert tuple(seen[:4]) == LAYOUTS
+    assert seen[4] == "tabs"
+    assert as_layout("nonsense") == "tabs"

@@ -1,0 +1,192 @@
+"""Dialogs by themselves."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.actions import ACTIONS
+from synapse_tui.agents.trust import UntrustedFile
+from synapse_tui.errors import SynapseError
+from synapse_tui.model import AgentSpec, DeliveryState
+from synapse_tui.screens.help import help_text
+from synapse_tui.screens.launcher import split_installed
+from synapse_tui.screens.palette import Offer, search
+from synapse_tui.screens.recipients import Recipient, matching, recipients
+from synapse_tui.screens.trust import TrustQuestion
+from synapse_tui.widgets.views import AgentView
+from tests.ui.app_kit import at_main, running, text_of, three_agents, until
+from tests.ui.fakes import FakeHost, fake_profiles, find_command
+
+CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
+
+
+def untrusted(tmp_path: Path, content: str = "command: evil\n") -> UntrustedFile:
+    return UntrustedFile(tmp_path / "evil.yaml", "0" * 64, content, changed=True)
+
+
+async def test_trust_is_asked_before_agents_open(tmp_path):
+    host = FakeHost()
+    host.profiles.untrusted.append(untrusted(tmp_path, "command: [bold]evil\x1b[2J"))
+    trusted = []
+    async with running(host, specs=[AgentSpec("claude")], trust=lambda: trusted.append(1)) as (app, pilot):
+        assert isinstance(app.screen, TrustQuestion)
+        await until(lambda: "command: [bold]evil" in text_of(app))
+        assert "changed since" in text_of(app)
+        assert not host.agents
+        await pilot.press("tab", "enter")
+        await until(lambda: host.agents)
+        assert trusted == [1]
+
+
+@pytest.mark.parametrize("keys", [["escape"], ["enter"], ["tab", "tab", "enter"]])
+async def test_trust_is_never_given_by_a_stray_key(tmp_path, keys):
+    host = FakeHost()
+    host.profiles.untrusted.append(untrusted(tmp_path))
+    trusted = []
+    async with running(host, specs=[AgentSpec("claude")], trust=lambda: trusted.append(1)) as (_app, pilot):
+        await pilot.press(*keys)
+        await pilot.press("escape")
+        await until(lambda: host.agents)
+        assert not trusted
+
+
+async def test_without_anyone_to_trust_nothing_is_asked(tmp_path):
+    host = FakeHost()
+    host.profiles.untrusted.append(untrusted(tmp_path))
+    async with running(host, specs=[AgentSpec("claude")]) as (app, _pilot):
+        assert at_main(app)
+
+
+def test_profiles_are_split_by_what_is_installed():
+    usable, missing = split_installed(list(fake_profiles().profiles.values()), find_command)
+
+    assert [p.name for p in usable] == ["claude", "codex", "gemini", "dummy", "shell"]
+    assert [p.name for p in missing] == ["copilot", "opencode"]
+
+
+def test_recipients_are_offered_by_their_shortest_address():
+    host = three_agents()
+    host.add(AgentSpec("codex"))
+    host.add_peer("synapse-claude-8105")
+    views = {
+        agent_id: AgentView(agent_id, number, agent_id, session.agent_type)
+        for number, (agent_id, session) in enumerate(host.agents.items(), 1)
+    }
+
+    found = recipients(host.addresses(), views)
+
+    assert [r.address for r in found] == [
+        "claude",
+        "codex-8120",
+        "alice",
+        "codex-8121",
+        "all",
+        "synapse-claude-8105",
+    ]
+
+
+def test_recipients_that_begin_with_what_was_typed_come_first():
+    found = [Recipient(a, a, "t", "") for a in ("malice", "alice", "bob")]
+
+    assert [r.address for r in matching(found, "@ALI")] == ["alice", "malice"]
+    assert [r.address for r in matching(found, "＠")] == ["malice", "alice", "bob"]
+
+
+def test_palette_finds_by_title_before_words():
+    def offer(title: str, words: str = "") -> Offer:
+        return Offer(title, "", "", words, lambda: None)
+
+    every = [offer("Zoom", "layout"), offer("Next layout"), offer("Quit")]
+
+    assert [o.title for o, _ in search(every, "layout")] == ["Next layout", "Zoom"]
+    assert [o.title for o, _ in search(every, " ")] == ["Zoom", "Next layout", "Quit"]
+    assert search(every, "xyzzy") == []
+
+
+@pytest.mark.parametrize("width", [20, 60, 76, 100, 200])
+def test_help_keeps_to_its_width(width):
+    lines = help_text("ctrl+]", width).plain.splitlines()
+
+    assert "^] ?" in "\n".join(lines)
+    indented = [line for line in lines if line.startswith("    ") and len(line) > width]
+    assert not indented or width < 60
+
+
+@pytest.mark.parametrize("action", [action.id for action in ACTIONS if action.id != "go_to_agent"])
+async def test_every_action_can_be_done_in_the_smallest_terminal(action):
+    host = three_agents()
+    async with running(host, size=(40, 10)) as (app, pilot):
+        app.perform(action)
+        await pilot.pause(0.1)
+        text_of(app)
+        await pilot.press("escape")
+
+
+async def test_a_dialog_that_was_left_lets_its_work_go_on():
+    host = three_agents()
+    gate = asyncio.Event()
+    opened = host.open
+
+    async def slow(spec, **size):
+        await gate.wait()
+        return await opened(spec, **size)
+
+    host.open = slow
+    async with running(host) as (app, pilot):
+        app.perform("new_agent")
+        await until(lambda: not at_main(app))
+        await pilot.press("enter")
+        await until(lambda: "one moment" in text_of(app))
+        await pilot.press("escape")
+        gate.set()
+        await until(lambda: len(app.main.deck.panes) == 4)
+        host.fail["open"] = SynapseError("too late")
+        gate.clear()
+        app.perform("new_agent")
+        await until(lambda: not at_main(app))
+        await pilot.press("enter", "escape")
+        gate.set()
+        await until(lambda: app.main.status_bar.notice == "too late")
+
+
+async def test_every_dialog_fits_a_small_terminal():
+    host = three_agents()
+    task = host.message(CODEX, "word " * 400, delivery=DeliveryState.HELD, reason="you are typing " * 10)
+    async with running(host, size=(80, 24)) as (app, pilot):
+        for action in (
+            "new_agent",
+            "compose",
+            "interrupt",
+            "help",
+            "palette",
+            "rename_agent",
+            "explain_state",
+            "quit",
+        ):
+            app.perform(action)
+            await until(lambda: not at_main(app))
+            await pilot.pause()
+            box = app.screen.query_one(".dialog")
+            assert app.screen.region.contains_region(box.region), action
+            for button in app.screen.query("Button"):
+                assert box.region.contains_region(button.region), action
+            await pilot.press("escape")
+            await until(lambda: at_main(app))
+        app.perform("show", task_id=task.id)
+        await until(lambda: not at_main(app))
+        await pilot.pause()
+        for button in app.screen.query("Button"):
+            assert app.screen.region.contains_region(button.region)
+
+
+async def test_keys_of_lists_in_the_new_agent_dialog():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        app.perform("new_agent")
+        await until(lambda: not at_main(app))
+        await pilot.press("end", "enter")
+        await pilot.pause()
+        assert host.opened[-1].profile == "opencode", (
+            "one that is not installed can be tried: the error says why"
+        )

@@ -1,0 +1,91 @@
+"""Selecting by cells: wide characters, words, wrapped lines, output under the selection."""
+
+from __future__ import annotations
+
+import pytest
+
+from synapse_tui.terminal import Terminal
+from synapse_tui.widgets.line_text import Point, text_between
+from synapse_tui.widgets.selection import Selection, Unit
+from synapse_tui.widgets.viewport import Viewport
+
+
+@pytest.fixture
+def terminal():
+    return Terminal(10, 4, 100)
+
+
+def select(
+    terminal: Terminal, start: tuple[int, int], end: tuple[int, int], unit: Unit = Unit.CELL
+) -> Selection:
+    viewport = Viewport(terminal)
+    selection = Selection(viewport, Point(viewport.top + start[0], start[1]), unit)
+    selection.extend(Point(viewport.top + end[0], end[1]))
+    return selection
+
+
+def test_both_ends_belong_to_the_selection(terminal):
+    terminal.feed(b"abcdef")
+    assert select(terminal, (0, 1), (0, 3)).text == "bcd"
+    assert select(terminal, (0, 3), (0, 1)).text == "bcd"
+
+
+def test_a_press_without_a_move_selects_nothing(terminal):
+    terminal.feed(b"abcdef")
+    viewport = Viewport(terminal)
+    assert not Selection(viewport, Point(viewport.top, 1))
+
+
+def test_wide_characters_are_taken_whole_from_either_half(terminal):
+    terminal.feed("a漢字b".encode())
+    assert select(terminal, (0, 2), (0, 3)).text == "漢字"
+    assert select(terminal, (0, 2), (0, 2)).text == "漢"
+    assert select(terminal, (0, 4), (0, 2)).columns(select(terminal, (0, 0), (0, 0)).start.line, 10) == (1, 5)
+
+
+def test_wrapped_rows_are_one_line_and_trailing_blanks_are_dropped(terminal):
+    terminal.feed(b"0123456789abc   \r\nnext  ")
+    assert select(terminal, (0, 5), (2, 9)).text == "56789abc\nnext"
+
+
+def test_a_double_click_selects_a_word_over_the_wrap(terminal):
+    terminal.feed(b"see path/to/file.py, ok")
+    assert select(terminal, (1, 2), (1, 2), Unit.WORD).text == "path/to/file.py"
+    assert select(terminal, (0, 3), (0, 3), Unit.WORD).text == ""
+
+
+def test_a_triple_click_selects_the_logical_line(terminal):
+    terminal.feed(b"0123456789abc\r\nnext")
+    assert select(terminal, (1, 0), (1, 0), Unit.LINE).text == "0123456789abc"
+
+
+def test_a_selection_by_words_grows_by_words_in_both_directions(terminal):
+    terminal.feed(b"one two b")
+    assert select(terminal, (0, 5), (0, 1), Unit.WORD).text == "one two"
+
+
+def test_lines_keep_their_place_while_output_pushes_them_up(terminal):
+    terminal.feed(b"a\r\nb\r\nc\r\nd")
+    viewport = Viewport(terminal)
+    selection = Selection(viewport, Point(viewport.top + 1, 0))
+    selection.extend(Point(viewport.top + 1, 0))
+    terminal.feed(b"\r\ne\r\nf\r\ng")
+    viewport.absorb()
+    assert selection.text == "b"
+    assert not selection.changed()
+
+
+def test_output_under_the_selection_is_noticed(terminal):
+    terminal.feed(b"abc\r\ndef")
+    selection = select(terminal, (0, 0), (0, 2))
+    terminal.feed(b"\x1b[4;1Hother")
+    assert not selection.changed()
+    terminal.feed(b"\x1b[1;2Hx")
+    assert selection.changed()
+
+
+def test_lines_that_are_gone_are_left_out():
+    terminal = Terminal(10, 2, 3)
+    terminal.feed(b"\r\n".join(b"%d" % number for number in range(20)))
+    viewport = Viewport(terminal)
+    assert text_between(viewport, Point(0, 0), Point(viewport.last, 10)) == "15\n16\n17\n18\n19"

@@ -1,0 +1,170 @@
+"""The sidebar: what it shows, how it is entered and left, how it follows."""
+
+from synapse_tui.app import SynapseApp
+from synapse_tui.model import AgentState, DeliveryState, TaskState
+from synapse_tui.widgets.sidebar import MessageList
+from tests.ui.app_kit import running, text_of, three_agents, until
+
+CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
+
+
+def rows(app: SynapseApp) -> list[str]:
+    """The part of the screen that the sidebar takes."""
+    return [line[app.main.sidebar.region.x :] for line in text_of(app).splitlines()]
+
+
+async def test_f6_shows_enters_and_hides():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        assert not app.main.sidebar.display
+        await pilot.press("f6")
+        await until(lambda: app.main.sidebar.has_focus_within)
+        await pilot.press("escape")
+        assert app.main.sidebar.display
+        await pilot.press("t")
+        assert bytes(host.agents[CLAUDE].typed) == b"t", "the sidebar may stay while one types"
+        await pilot.press("f6")
+        assert app.main.sidebar.has_focus_within
+        await pilot.press("f6")
+        assert not app.main.sidebar.display
+        await pilot.press("u")
+        assert bytes(host.agents[CLAUDE].typed) == b"tu"
+
+
+async def test_it_stands_beside_wide_and_over_narrow_panes():
+    host = three_agents()
+    async with running(host, size=(120, 40)) as (app, pilot):
+        await pilot.press("f6")
+        await pilot.pause()
+        assert app.main.deck.region.width == 80
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert app.main.deck.region.width == 80
+        assert app.main.sidebar.region.right == 80
+        assert app.main.sidebar.region.bottom == 23
+        await pilot.press("escape")
+        await pilot.pause()
+        assert not app.main.sidebar.display, "over the panes it is in the way"
+
+
+async def test_it_is_open_at_the_start_when_the_settings_say_so():
+    async with running(three_agents(), sidebar=True) as (app, pilot):
+        await pilot.pause()
+        assert app.main.sidebar.display
+        assert "needs" not in text_of(app)
+        assert "claude" in "".join(rows(app)[2:4])
+
+
+async def test_agents_with_state_folder_port_and_age():
+    host = three_agents()
+    async with running(host, sidebar=True) as (app, pilot):
+        host.clock = lambda: 15.0
+        host.agents[GEMINI].become(AgentState.WAITING, "permission: [red]rm[/red]")
+        await pilot.pause()
+        shown = "\n".join(rows(app))
+        assert "alice  needs you: permission" in shown
+        assert "1m" in shown
+        assert "/home/me/code/parser" in shown
+        assert ":8110" in shown
+
+
+async def test_messages_with_state_reason_and_answer():
+    host = three_agents()
+    async with running(host, sidebar=True, size=(160, 40)) as (app, pilot):
+        host.message(
+            CODEX, "one [b]two[/b]", sender=CLAUDE, delivery=DeliveryState.HELD, reason="you are typing"
+        )
+        host.message(
+            CLAUDE, "three", delivery=DeliveryState.DONE, state=TaskState.COMPLETED, answer="four", minutes=3
+        )
+        host.message(CLAUDE, "forged", sender="synapse-evil-9999", verified=False)
+        await pilot.pause()
+        shown = "\n".join(rows(app))
+        assert "‖ claude → codex" in shown
+        assert "held" in shown
+        assert "one [b]two[/b]" in shown
+        assert "you are typing" in shown
+        assert "↳ four" in shown
+        assert "done 2m" in shown
+        assert "evil-9999?" in shown, "a sender that is not proved is marked"
+        assert shown.index("three") < shown.index("one [b]"), "newest last"
+        assert "2 open" in shown
+
+
+async def test_it_follows_new_messages_but_not_while_one_reads():
+    host = three_agents()
+    async with running(host, sidebar=True, size=(120, 24)) as (app, pilot):
+        for number in range(20):
+            host.message(CODEX, f"message {number}")
+        await pilot.pause()
+        await until(lambda: "message 19" in text_of(app))
+        await pilot.press("f6", "home")
+        await until(lambda: "message 0" in text_of(app))
+        host.message(CODEX, "message 20")
+        await pilot.pause()
+        assert "message 20" not in text_of(app)
+        view = app.main.sidebar.query_one(MessageList)
+        assert view.highlighted == 0
+
+
+async def test_a_change_keeps_the_mark_where_it_is():
+    host = three_agents()
+    async with running(host, sidebar=True) as (app, pilot):
+        tasks = [host.message(CODEX, f"message {number}") for number in range(3)]
+        await pilot.pause()
+        await pilot.press("f6", "up")
+        view = app.main.sidebar.query_one(MessageList)
+        assert view.highlighted == 1
+        host.change(tasks[2].id, delivery=DeliveryState.HELD, reason="why")
+        host.message(CODEX, "message 3")
+        await pilot.pause()
+        assert view.highlighted == 1
+        assert "why" in text_of(app)
+
+
+async def test_commands_on_messages_that_are_gone_are_told():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        done = host.message(CODEX, "x", delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
+        host.agents[CODEX].outbox.waiting.clear()
+        for command, told in (
+            ("cancel", "ended already"),
+            ("send_now", "does not wait"),
+            ("show", "no longer kept"),
+        ):
+            app.perform(command, task_id=done.id if command != "show" else "gone")
+            await pilot.pause()
+            assert told in app.main.status_bar.notice
+
+
+async def test_peers_are_listed_and_written_to():
+    host = three_agents()
+    async with running(host, sidebar=True) as (app, pilot):
+        assert "Elsewhere" not in text_of(app)
+        host.add_peer("synapse-claude-8105", "/srv/api")
+        await pilot.pause()
+        shown = "\n".join(rows(app))
+        assert "Elsewhere" in shown
+        assert "synapse-claude-8105  /srv/api" in shown
+        await pilot.press("f6", "tab", "enter")
+        await pilot.pause()
+        await pilot.press(*"hi", "enter")
+        await until(lambda: host.calls[-1] == ("send", "synapse-claude-8105", "hi", "", 3))
+
+
+async def test_tab_goes_round_the_lists_and_enter_goes_to_the_agent():
+    host = three_agents()
+    async with running(host, sidebar=True) as (app, pilot):
+        host.message(CODEX, "x")
+        await pilot.pause()
+        await pilot.press("f6", "tab", "down", "enter")
+        assert app.main.active == CODEX
+        await pilot.press("w")
+        assert bytes(host.agents[CODEX].typed) == b"w"
+
+
+async def test_an_empty_list_of_messages_says_how_to_begin():
+    async with running(three_agents(), sidebar=True) as (app, pilot):
+        await pilot.pause()
+        assert "press F2" in text_of(app)
+        await pilot.press("f6", "s", "c", "enter")

@@ -1,0 +1,357 @@
+"""Mentions typed over a pane: what is held, what is shown where, what reaches the agent in the end."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from textual import events
+from textual.geometry import Offset, Size
+
+from synapse_tui.addresses import Address, Completion
+from synapse_tui.mention import MentionInterceptor, MentionView
+from synapse_tui.widgets.mention_picture import (
+    draw_mention,
+    place_mention,
+    room_for_mention,
+    wrap,
+    wrap_words,
+)
+from synapse_tui.widgets.terminal_view import TerminalView
+from tests.ui.terminal_view_kit import FakeSession, PanesApp, running, settle
+
+AGENTS = [
+    Address("synapse-claude-8100", "claude", "", 8100, "http://127.0.0.1:8100"),
+    Address("synapse-gemini-8110", "gemini", "", 8110, "http://127.0.0.1:8110"),
+    Address("synapse-codex-8120", "codex", "alice", 8120, "http://127.0.0.1:8120"),
+]
+
+
+class MentionApp(PanesApp):
+    """Panes that hold mentions."""
+
+    def __init__(self, *sessions: FakeSession) -> None:
+        super().__init__(*sessions)
+        self.mentions = []
+
+    def make_view(self, session: FakeSession) -> TerminalView:
+        return TerminalView(
+            session,
+            interceptor=MentionInterceptor(
+                addresses=lambda: AGENTS, sender="synapse-claude-8100", clock=time.monotonic
+            ),
+        )
+
+    def on_terminal_view_mentioned(self, message: TerminalView.Mentioned) -> None:
+        self.mentions.append(message.mention)
+
+
+def shown(app: PanesApp) -> str:
+    return "\n".join(app.picture().display)
+
+
+async def test_a_mention_is_held_completed_and_sent():
+    session = FakeSession(60, 20)
+    app = MentionApp(session)
+    async with running(app, (60, 20)) as pilot:
+        session.output("> ")
+        await pilot.press("@", "g")
+        await settle(pilot)
+        assert session.taken() == b""
+        assert "gemini" in shown(app)
+        await pilot.press("tab", *"review this")
+        await settle(pilot)
+        assert "→ gemini" in shown(app)
+        assert "review this" in shown(app)
+        await pilot.press("enter")
+        await settle(pilot)
+        assert session.taken() == b""
+        (mention,) = app.mentions
+        assert (mention.address, mention.text) == ("synapse-gemini-8110", "review this")
+        assert "gemini" not in shown(app)
+
+
+async def test_a_mention_right_after_an_arrow_waits_for_the_screen_and_is_sent():
+    session = FakeSession(60, 20)
+    app = MentionApp(session)
+    async with running(app, (60, 20)) as pilot:
+        for key in ["up", *"@gemini", "space", "h", "i", "enter"]:
+            app.view.on_key(events.Key(key, {"space": " ", "enter": "\r", "up": None}.get(key, key)))
+        for _ in range(400):
+            if app.mentions:
+                break
+            await pilot.pause(0.01)
+        assert [mention.text for mention in app.mentions] == ["hi"]
+        assert session.taken() == b"\x1b[A"
+        assert app.view.mention.picture is None
+
+
+async def test_a_draft_of_the_history_gets_the_mention_typed_behind_it():
+    session = FakeSession(60, 20)
+    app = MentionApp(session)
+    async with running(app, (60, 20)) as pilot:
+        for key in ["up", *"@gemini", "space", "h", "i", "enter"]:
+            app.view.on_key(events.Key(key, {"space": " ", "enter": "\r", "up": None}.get(key, key)))
+        session.output("> an old prompt")
+        for _ in range(400):
+            if app.view.mention.picture is None:
+                break
+            await pilot.pause(0.01)
+        assert session.taken() == b"\x1b[A@gemini hi\r"
+        assert app.mentions == []
+
+
+async def test_what_is_no_address_goes_to_the_agent_unchanged():
+    session = FakeSession(60, 20)
+    app = MentionApp(session)
+    async with running(app, (60, 20)) as pilot:
+        await pilot.press(*"@README.md")
+        await settle(pilot)
+        assert session.taken() == b"@README.md"
+        assert app.view.mention.picture is None
+
+
+async def test_the_cursor_stands_in_what_is_typed():
+    session = FakeSession(60, 20)
+    app = MentionApp(session)
+    async with running(app, (60, 20)) as pilot:
+        session.output("\x1b[3;5H\x1b[?25l")
+        await pilot.press(*"@gemini hi")
+        await settle(pilot)
+        picture = app.picture()
+        assert picture.cursor.visible
+        x, y = picture.cursor.x, picture.cursor.y
+        assert picture.display[y][x - 2 : x] == "hi"
+        assert y > 2
+        await pilot.press("escape")
+        await settle(pilot)
+        picture = app.picture()
+        assert (picture.cursor.x, picture.cursor.y, picture.cursor.visible) == (4, 2, False)
+        assert session.taken() == b"@gemini hi"
+
+
+async def test_the_overlay_flips_above_and_leaves_the_line_of_the_cursor():
+    session = FakeSession(60, 20)
+    app = MentionApp(session)
+    async with running(app, (60, 20)) as pilot:
+        session.output("\x1b[1;1H\x1b[19;1Hprompt> ")
+        await pilot.press("@")
+        await settle(pilot)
+        picture = app.picture()
+        assert picture.display[18].startswith("prompt>")
+        assert "╰" in picture.display[17]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 9), (140, 50)])
+async def test_it_stays_in_sight_when_the_window_has_another_size(size):
+    session = FakeSession(120, 40)
+    app = MentionApp(session)
+    async with running(app, (120, 40)) as pilot:
+        session.output("\x1b[39;1H\x1b[?25h")
+        await pilot.press(*"@gemini abc")
+        await settle(pilot)
+        await pilot.resize_terminal(*size)
+        await settle(pilot)
+        app.outer.written.clear()
+        app.refresh()
+        await settle(pilot)
+        assert "→ gemini" in shown(app)
+        assert "abc" in shown(app)
+        await pilot.press("enter")
+        assert [mention.text for mention in app.mentions] == ["abc"]
+
+
+async def test_enter_does_not_send_what_is_not_drawn():
+    session = FakeSession(60, 20)
+    app = MentionApp(session)
+    async with running(app, (60, 20)) as pilot:
+        await pilot.press(*"@gemini abc")
+        await settle(pilot)
+        app.view.mention.place_again(Size(0, 0), Offset(0, 0))
+        app.view.on_key(events.Key("enter", "\r"))
+        await settle(pilot)
+        assert app.mentions == []
+        app.view.mention.place_again(app.view.size, Offset(0, 0))
+        await settle(pilot)
+        await pilot.press("enter")
+        assert [mention.text for mention in app.mentions] == ["abc"]
+        assert session.taken() == b""
+
+
+async def test_losing_the_focus_gives_back_what_is_held():
+    first, second = FakeSession(40, 20), FakeSession(40, 20)
+    app = MentionApp(first, second)
+    async with running(app, (80, 20)) as pilot:
+        await pilot.press(*"@gem")
+        assert first.taken() == b""
+        app.views[1].focus()
+        await settle(pilot)
+        assert first.taken() == b"@gem"
+        assert app.views[0].mention.picture is None
+
+
+async def test_a_look_at_another_window_leaves_the_mention_as_it_is():
+    first, second = FakeSession(40, 20), FakeSession(40, 20)
+    app = MentionApp(first, second)
+    async with running(app, (80, 20)) as pilot:
+        await pilot.press(*"@gemini ab")
+        app.post_message(events.AppBlur())
+        await settle(pilot)
+        assert not app.views[0].has_focus
+        app.post_message(events.AppFocus())
+        await settle(pilot)
+        assert app.views[0].has_focus
+        assert first.taken() == b""
+        await pilot.press("c", "enter")
+        assert [mention.text for mention in app.mentions] == ["abc"]
+
+
+async def test_a_focus_that_moved_while_the_window_was_away_gives_back():
+    first, second = FakeSession(40, 20), FakeSession(40, 20)
+    app = MentionApp(first, second)
+    async with running(app, (80, 20)) as pilot:
+        await pilot.press(*"@gemini ab")
+        app.post_message(events.AppBlur())
+        await settle(pilot)
+        app.views[1].focus()
+        await settle(pilot)
+        app.post_message(events.AppFocus())
+        await settle(pilot)
+        assert app.views[1].has_focus
+        assert first.taken() == b"@gemini ab"
+        assert app.views[0].mention.picture is None
+
+
+async def test_a_click_on_a_completion_takes_it():
+    session = FakeSession(60, 20)
+    app = MentionApp(session)
+    async with running(app, (60, 20)) as pilot:
+        await pilot.press("@")
+        await settle(pilot)
+        row = next(y for y, text in enumerate(app.picture().display) if "alice" in text)
+        await pilot.click(offset=(8, row))
+        await settle(pilot)
+        assert "→ alice" in shown(app)
+        assert session.taken() == b""
+
+
+async def test_a_paste_goes_into_the_message():
+    session = FakeSession(60, 20)
+    app = MentionApp(session)
+    async with running(app, (60, 20)) as pilot:
+        await pilot.press(*"@gemini ")
+        from textual.events import Paste
+
+        app.view.post_message(Paste("two\nlines"))
+        await settle(pilot)
+        await pilot.press("enter")
+        assert app.mentions[0].text == "two\nlines"
+        assert session.taken() == b""
+
+
+async def test_a_dialog_of_the_agent_is_never_intercepted():
+    session = FakeSession(60, 20)
+    session.composer = False
+    app = MentionApp(session)
+    async with running(app, (60, 20)) as pilot:
+        await pilot.press("@", "g")
+        assert session.taken() == b"@g"
+
+
+def view(**changes: object) -> MentionView:
+    values: dict[str, object] = {
+        "composing": True,
+        "address": "@gemini",
+        "text": "hello",
+        "cursor": 5,
+        "target": "gemini",
+        "completions": (),
+        "selected": -1,
+        "priority": 3,
+    }
+    return MentionView(**(values | changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("width", [8, 12, 20, 64, 200])
+@pytest.mark.parametrize("height", [3, 4, 6, 20])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"text": "日本語 " * 40, "cursor": 120},
+        {"text": "a\nb\n\n" * 10, "cursor": 3},
+        {"text": "", "cursor": 0, "problem": "there is no message yet (type it)"},
+        {"composing": False, "address": "@", "cursor": 1, "target": "", "selected": 0},
+        {"composing": False, "address": "@c", "cursor": 2, "selected": 7},
+        {"target": "", "selected": 1, "priority": 5},
+    ],
+)
+def test_every_line_is_as_wide_as_the_frame_and_the_cursor_is_in_it(width, height, changes):
+    if "selected" in changes:
+        names = [f"agent-{number}" for number in range(9)]
+        changes = changes | {"completions": tuple(Completion(name, (AGENTS[0],)) for name in names)}
+    picture = draw_mention(view(**changes), width, height)
+    assert {line.cell_length for line in picture.lines} == {picture.size.width}
+    assert picture.size.height == len(picture.lines) <= max(3, height)
+    assert picture.size.region.shrink((1, 2, 1, 2)).grow((0, 1, 0, 0)).contains_point(picture.cursor)
+
+
+def test_markup_of_agents_and_people_stays_text():
+    picture = draw_mention(view(text="[bold]x[/]", cursor=0, target="[red]y"), 40, 10)
+    assert "[bold]x[/]" in picture.lines[1].plain
+    assert "[red]y" in picture.lines[0].plain
+
+
+def test_an_error_is_read_whole_over_two_rows():
+    picture = draw_mention(view(problem="synapse-dummy-8193 has ended; restart it in its pane"), 40, 10)
+    rows = [line.plain.strip("│ ") for line in picture.lines]
+    assert rows[2:4] == ["synapse-dummy-8193 has ended;", "restart it in its pane"]
+    assert "Enter sends" not in rows[-1]
+    assert wrap_words("a bb ccc", 4, 2) == ["a bb", "ccc"]
+    assert wrap_words("a bb ccc dddd", 4, 2) == ["a bb", "ccc…"]
+    assert wrap_words("a", 4, 0) == []
+
+
+def test_an_ambiguous_address_says_what_chooses():
+    choices = tuple(Completion(agent.agent_id, (agent,)) for agent in AGENTS)
+    asked = draw_mention(view(target="", completions=choices), 60, 12).lines[-1].plain
+    assert "Tab" in asked
+    assert "Enter sends" not in asked
+    chosen = draw_mention(view(target="alice", completions=choices, selected=2), 60, 12).lines[-1].plain
+    assert "Enter sends" in chosen
+
+
+@pytest.mark.parametrize(
+    ("text", "cursor", "rows", "place"),
+    [
+        ("", 0, [""], (0, 0)),
+        ("abc", 3, ["abc"], (3, 0)),
+        ("abcd", 4, ["abcd", ""], (0, 1)),
+        ("abcdef", 2, ["abcd", "ef"], (2, 0)),
+        ("abcdef", 4, ["abcd", "ef"], (0, 1)),
+        ("a漢字b", 4, ["a漢", "字b"], (3, 1)),
+        ("a\nb", 1, ["a", "b"], (1, 0)),
+        ("a\nb", 2, ["a", "b"], (0, 1)),
+        ("a\n", 2, ["a", ""], (0, 1)),
+        ("abcd\ne", 4, ["abcd", "e"], (4, 0)),
+    ],
+)
+def test_wrapping_keeps_the_cursor_at_its_character(text, cursor, rows, place):
+    assert wrap(text, cursor, 4) == (rows, Offset(*place))
+
+
+@pytest.mark.parametrize("line", range(12))
+def test_the_overlay_stays_in_the_pane_and_off_the_line_of_the_cursor(line):
+    pane, anchor = Size(40, 12), Offset(0, line)
+    height = min(6, room_for_mention(pane, anchor))
+    row, _ = place_mention(pane, anchor, height)
+    assert 0 <= row <= row + height <= pane.height
+    assert not row <= line < row + height
+
+
+def test_the_overlay_stays_on_its_side_while_there_is_room():
+    pane, anchor = Size(40, 20), Offset(0, 12)
+    _, above = place_mention(pane, anchor, 9)
+    assert above
+    assert place_mention(pane, anchor, 4, above=True) == (8, True)
+    assert place_mention(pane, anchor, 4) == (13, False)

@@ -1,0 +1,417 @@
+"""The pane among other widgets: cursor, dialogs above it, toasts, hidden tabs, changes of size, frames."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from rich.color import ColorSystem
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.geometry import Offset
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from synapse_tui.widgets.frame_clock import FrameClock
+from tests.ui.terminal_view_kit import FakeSession, PanesApp, looks, running, settle
+
+
+class Dialog(ModalScreen[None]):
+    """A dialog with a field, the panes showing through around it."""
+
+    CSS = "Dialog { align: center middle; background: rgba(0,0,0,0); } Dialog Input { width: 20; }"
+
+    def compose(self) -> ComposeResult:
+        yield Input("field")
+
+
+async def test_the_outer_cursor_follows_the_child():
+    session = FakeSession()
+    app = PanesApp(session)
+    async with running(app) as pilot:
+        session.output("abc")
+        await settle(pilot)
+        picture = app.picture()
+        assert (picture.cursor.x, picture.cursor.y, picture.cursor.visible) == (3, 0, True)
+        session.output("\x1b[4;7H\x1b[5 q")
+        await settle(pilot)
+        picture = app.picture()
+        assert (picture.cursor.x, picture.cursor.y, picture.cursor.shape) == (6, 3, "bar")
+        assert app.cursor_position == Offset(6, 3)
+
+
+async def test_a_hidden_cursor_is_hidden_but_still_followed():
+    session = FakeSession()
+    app = PanesApp(session)
+    async with running(app) as pilot:
+        session.output("\x1b[?25l\x1b[2;5H")
+        await settle(pilot)
+        picture = app.picture()
+        assert not picture.cursor.visible
+        assert (picture.cursor.x, picture.cursor.y) == (4, 1)
+        assert app.cursor_position == Offset(4, 1)
+
+
+async def test_a_pane_without_focus_shows_a_block():
+    first, second = FakeSession(20), FakeSession(20)
+    app = PanesApp(first, second)
+    async with running(app) as pilot:
+        second.output("ab")
+        await settle(pilot)
+        assert app.picture().cell(22, 0).style.bg == 8
+        app.views[1].focus()
+        await settle(pilot)
+        picture = app.picture()
+        assert picture.cell(22, 0).style.bg == -1
+        assert picture.cell(0, 0).style.bg == 8
+        assert (picture.cursor.x, picture.cursor.y, picture.cursor.visible) == (22, 0, True)
+
+
+async def test_a_dialog_hides_the_cursor_and_keeps_its_own_picture():
+    session = FakeSession()
+    app = PanesApp(session)
+    async with running(app) as pilot:
+        session.output("\x1b[31mred日本")
+        await settle(pilot)
+        await app.push_screen(Dialog())
+        await settle(pilot)
+        assert not app.picture().cursor.visible
+        session.output("\x1b[5;1H" + "x" * 40 + "\x1b[10;1Hbelow")
+        await settle(pilot)
+        picture = app.picture()
+        assert "field" in picture.display[5] or "field" in picture.display[4]
+        assert picture.display[9].startswith("below")
+        assert picture.display[0].startswith("red日本")
+        assert not picture.cursor.visible
+        app.pop_screen()
+        await settle(pilot)
+        assert looks(app.picture()) == looks(session.terminal)
+        assert app.picture().cursor.visible
+
+
+async def test_the_cursor_is_given_back_when_the_pane_goes():
+    session = FakeSession()
+    app = PanesApp(session)
+    async with running(app) as pilot:
+        session.output("\x1b[6 q")
+        await settle(pilot)
+        assert app.picture().cursor.visible
+        await app.view.remove()
+        await settle(pilot)
+        assert not app.picture().cursor.visible
+        assert session.damage_listener is None
+
+
+async def test_a_toast_is_not_painted_over():
+    session = FakeSession(60, 16)
+    app = PanesApp(session)
+    async with running(app, (60, 16)) as pilot:
+        app.notify("a toast", timeout=30)
+        await settle(pilot)
+        await _until(pilot, lambda: "a toast" in "".join(app.picture().display))
+        session.output("\x1b[H" + "y" * 60 * 16)
+        await settle(pilot)
+        text = "".join(app.picture().display)
+        assert "a toast" in text
+        app.clear_notifications()
+        await settle(pilot)
+        await _until(pilot, lambda: "a toast" not in "".join(app.picture().display))
+        await settle(pilot)
+        assert looks(app.picture()) == looks(session.terminal)
+
+
+async def _until(pilot, condition):
+    for _ in range(200):
+        if condition():
+            return
+        await pilot.pause()
+    raise AssertionError("the condition does not come true")
+
+
+async def test_a_hidden_pane_writes_nothing_and_is_right_when_it_is_shown():
+    session = FakeSession()
+    app = PanesApp(session)
+    async with running(app) as pilot:
+        app.view.display = False
+        await settle(pilot)
+        app.outer.written.clear()
+        session.output("\x1b[3;3Hsecret")
+        await settle(pilot)
+        assert "secret" not in "".join(app.outer.written)
+        app.view.display = True
+        await settle(pilot)
+        assert app.picture().display[2].strip() == "secret"
+
+
+async def test_a_pane_that_is_partly_out_of_view_is_right():
+    session = FakeSession()
+    app = PanesApp(session, around=lambda view: Vertical(Static("above\n" * 3), view))
+    app.CSS = ""  # type: ignore[misc]
+    async with running(app) as pilot:
+        app.view.styles.height = 20
+        await _until(pilot, lambda: session.sizes[-1] == (40, 20))
+        session.output("\x1b[1;1Htop\x1b[20;1Hbottom")
+        await settle(pilot)
+        picture = app.picture()
+        assert any(row.startswith("above") for row in picture.display)
+        assert not any("bottom" in row for row in picture.display)
+        row = next(y for y in range(10) if picture.display[y].startswith("top"))
+        assert row > 0
+
+
+async def test_a_row_that_changes_under_an_overlay_and_back_is_right():
+    session = FakeSession()
+    app = PanesApp(session)
+    async with running(app) as pilot:
+        overlay = Static("over")
+        overlay.styles.position, overlay.styles.offset = "absolute", (20, 5)
+        overlay.styles.width, overlay.styles.height, overlay.styles.layer = 10, 1, "top"
+        overlay.display = False
+        app.screen.styles.layers = ("default", "top")  # type: ignore[assignment]
+        await app.screen.mount(overlay)
+        await settle(pilot)
+        session.output("\x1b[?25l\x1b[1;1Hbefore")
+        await settle(pilot)
+        overlay.display = True
+        await settle(pilot)
+        session.output("\x1b[1;1Hduring")
+        await settle(pilot)
+        overlay.display = False
+        await settle(pilot)
+        assert app.picture().display[0].startswith("during")
+        session.output("\x1b[1;1Hbefore")
+        await settle(pilot)
+        assert app.picture().display[0].startswith("before")
+
+
+async def test_a_pane_that_moves_takes_its_doubtful_characters_along():
+    session = FakeSession()
+    app = PanesApp(
+        session, around=lambda view: Horizontal(Static("left", id="left"), view, Static("right", id="right"))
+    )
+    async with running(app) as pilot:
+        app.query_one("#left").styles.width = 0
+        app.query_one("#right").styles.width = 10
+        await _until(pilot, lambda: session.sizes[-1] == (30, 10))
+        session.output("\x1b[?25la⚠️b👨‍👩‍👧c")
+        await settle(pilot)
+        app.screen.refresh()
+        await settle(pilot)
+        app.query_one("#left").styles.width = 10
+        app.query_one("#right").styles.width = 0
+        await _until(pilot, lambda: app.view.region.x == 10)
+        await settle(pilot)
+        picture = app.picture()
+        assert [picture.cell(x, 0) for x in range(10, 40)] == looks(session.terminal)[0]
+        session.output("d")
+        await settle(pilot)
+        picture = app.picture()
+        assert [picture.cell(x, 0) for x in range(10, 40)] == looks(session.terminal)[0]
+
+
+async def test_the_first_size_is_given_at_once_and_a_storm_is_damped():
+    session = FakeSession(80, 24)
+    app = PanesApp(session)
+    async with running(app) as pilot:
+        assert session.sizes == [(40, 10)]
+        for width in range(39, 20, -1):
+            await pilot.resize_terminal(width, 10)
+        await _until(pilot, lambda: session.sizes[-1] == (21, 10))
+        await settle(pilot)
+        assert len(session.sizes) < 12
+        assert looks(app.picture())[0][:21] == looks(session.terminal)[0]
+
+
+async def test_no_color_leaves_attributes_and_marks_without_colours():
+    session = FakeSession()
+    app = PanesApp(session, no_color=True)
+    async with running(app) as pilot:
+        session.output("\x1b[1;31;44mloud\x1b[0m \x1b[38;2;1;2;3mquiet")
+        await settle(pilot)
+        await pilot.mouse_down(app.view, offset=(0, 0))
+        await pilot.hover(app.view, offset=(3, 0))
+        await settle(pilot)
+        written = "".join(app.outer.written)
+        assert not re.search(r"\x1b\[[\d;:]*(?<![\d])(3[0-8]|4[0-8]|9\d|10\d)[;m]", written)
+        cell = app.picture().cell(0, 0)
+        assert cell.style.bold
+        assert cell.style.reverse
+
+
+async def test_sixteen_colours_are_enough():
+    session = FakeSession()
+    app = PanesApp(session, colors=ColorSystem.STANDARD)
+    async with running(app) as pilot:
+        session.output("\x1b[38;2;255;0;0mred\x1b[48;5;21mblue\x1b[4:3mcurly")
+        await settle(pilot)
+        written = "".join(app.outer.written)
+        assert "38;" not in written
+        assert "48;" not in written
+        assert "4:3" not in written
+        assert app.picture().cell(0, 0).style.fg in (1, 9)
+        assert app.picture().cell(7, 0).style.underline == 1
+
+
+async def test_both_panes_of_a_tick_are_one_write():
+    first, second = FakeSession(20), FakeSession(20)
+    app = PanesApp(first, second)
+    async with running(app) as pilot:
+        first.output("warm")
+        second.output("warm")
+        await settle(pilot)
+        app.outer.written.clear()
+        first.output("one")
+        second.output("two")
+        await settle(pilot)
+        frames = [text for text in app.outer.written if "one" in text or "two" in text]
+        assert len(frames) == 1
+
+
+async def test_frames_are_synchronized_when_the_outer_terminal_can():
+    session = FakeSession()
+    app = PanesApp(session)
+    async with running(app) as pilot:
+        app._sync_available = True
+        app.outer.written.clear()
+        session.output("hello")
+        await settle(pilot)
+        frame = next(text for text in app.outer.written if "hello" in text)
+        assert frame.startswith("\x1b[?2026h")
+        assert frame.endswith("\x1b[?2026l")
+
+
+class Clock:
+    """A loop of which only the clock and the timers are used."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.timers = []
+
+    def time(self):
+        return self.now
+
+    def call_at(self, when, callback):
+        timer = Timer(when, callback)
+        self.timers.append(timer)
+        return timer
+
+    def advance(self, seconds):
+        end = self.now + seconds
+        while due := [timer for timer in self.timers if timer.due <= end]:
+            timer = min(due, key=lambda timer: timer.due)
+            self.timers.remove(timer)
+            self.now = max(self.now, timer.due)
+            if not timer.cancelled:
+                timer.callback()
+        self.now = end
+
+
+class Timer:
+    def __init__(self, due, callback):
+        self.due, self.callback, self.cancelled = due, callback, False
+
+    def when(self):
+        return self.due
+
+    def cancel(self):
+        self.cancelled = True
+
+
+class Pane:
+    def __init__(self, clock):
+        self.clock, self.frames, self.hold = clock, [], 0.0
+
+    def held_until(self, now):
+        return self.hold
+
+    def paint_frame(self):
+        self.frames.append(round(self.clock.now - 100, 3))
+        return "x"
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def test_a_quiet_pane_paints_at_once_and_a_busy_one_in_rhythm(clock):
+    written = []
+    frames = FrameClock(written.append, interval=0.025, loop=clock)
+    pane = Pane(clock)
+    for _ in range(100):
+        frames.request(pane)
+        clock.advance(0.001)
+    assert pane.frames == [0.0, 0.025, 0.05, 0.075, 0.1]
+    clock.advance(1)
+    frames.request(pane)
+    clock.advance(0)
+    assert pane.frames[-1] == 1.1
+
+
+def test_busy_panes_share_ticks_and_writes(clock):
+    written = []
+    frames = FrameClock(written.append, interval=0.025, loop=clock)
+    panes = [Pane(clock) for _ in range(4)]
+    for step in range(400):
+        if step % 3 == 0:
+            frames.request(panes[step % 4])
+        clock.advance(0.001)
+    busy = [output for output in written[8:] if output]
+    assert len(busy) <= 0.4 / 0.025
+    assert sum(len(output) for output in busy) >= 3 * len(busy)
+
+
+def test_a_costly_pane_paints_less_often_but_never_stops(clock):
+    cpu = [0.0]
+    frames = FrameClock(lambda _: None, interval=0.025, loop=clock, cpu=lambda: cpu[0])
+    pane = Pane(clock)
+    paint = pane.paint_frame
+
+    def costly():
+        cpu[0] += cost
+        return paint()
+
+    pane.paint_frame = costly
+    for cost in (0.02, 10.0):
+        pane.frames.clear()
+        start = clock.now - 100
+        for _ in range(1000):
+            frames.request(pane)
+            clock.advance(0.001)
+        steps = [round(b - a, 3) for a, b in zip(pane.frames, pane.frames[1:], strict=False)]
+        assert set(steps[1:]) == {0.1 if cost < 1 else 0.2}, (start, steps)
+
+
+def test_a_held_frame_comes_when_it_is_let_go(clock):
+    written = []
+    frames = FrameClock(written.append, interval=0.025, loop=clock)
+    pane = Pane(clock)
+    pane.hold = 100.15
+    frames.request(pane)
+    clock.advance(0.1)
+    assert pane.frames == []
+    pane.hold = 0.0
+    frames.request(pane)
+    clock.advance(0)
+    assert pane.frames == [0.1]
+
+
+def test_a_frame_that_is_held_back_after_it_was_asked_for_waits(clock):
+    frames = FrameClock(lambda _: None, interval=0.025, loop=clock)
+    pane = Pane(clock)
+    frames.request(pane)
+    pane.hold = 100.15
+    clock.advance(0.1)
+    assert pane.frames == []
+    clock.advance(0.1)
+    assert pane.frames == [0.15]
+
+
+def test_a_held_frame_comes_in_the_end(clock):
+    frames = FrameClock(lambda _: None, interval=0.025, loop=clock)
+    pane = Pane(clock)
+    pane.hold = 100.15
+    frames.request(pane)
+    clock.advance(1)
+    assert pane.frames == [0.15]
+    assert not frames.busy

@@ -1,0 +1,178 @@
+"""What the agent wrote in a turn."""
+
+import re
+
+from synapse_tui.agents.answer import AnswerCollector
+from synapse_tui.agents.answer_text import after_echo, cut_prompts, tidy, without_frame
+
+TEXT = "[A2A:01234567:user] say something about the weather please"
+IDLE = ["welcome", "", "", "", "", "──────────", "> ", "──────────", "  ready, 12 tokens"]
+
+
+class Screen:
+    """A screen of nine rows whose last four are the composer."""
+
+    def __init__(self) -> None:
+        self.rows = list(IDLE)
+
+    def __call__(self) -> list[str]:
+        return [row.ljust(40) for row in self.rows]
+
+    def show(self, *body: str, footer: str = "  ready, 99 tokens") -> None:
+        shown = list(body)[-5:]
+        self.rows = [*shown, *[""] * (5 - len(shown)), "──────────", "> ", "──────────", footer]
+
+
+def collect(screen: Screen, text: str = TEXT) -> AnswerCollector:
+    collector = AnswerCollector(text, screen, [re.compile(r"\[Pasted \d+ lines\]")])
+    collector.begin()
+    return collector
+
+
+def test_the_answer_stands_between_the_echo_and_the_frame():
+    screen = Screen()
+    collector = collect(screen)
+    screen.show("welcome", f"> {TEXT}", "", "● It is fine.", "  Really.")
+    artifact = collector.finish()
+    assert artifact.text == "It is fine.\nReally."
+    assert not artifact.truncated
+
+
+def test_a_wrapped_echo_is_no_part_of_it():
+    screen = Screen()
+    collector = collect(screen)
+    screen.show(f"> {TEXT[:30]}", f"  {TEXT[30:].strip()}", "", "fine", "")
+    assert collector.finish().text == "fine"
+
+
+def test_rows_that_scroll_off_are_collected():
+    screen = Screen()
+    collector = collect(screen)
+    rows = [f"> {TEXT}", *(f"row {number} of the answer" for number in range(50))]
+    shown: list[str] = []
+    for row in rows:
+        shown.append(row)
+        if len(shown) > 5:
+            collector.scrolled(shown.pop(0))
+        screen.show(*shown)
+        collector.observe()
+    artifact = collector.finish()
+    assert artifact.text.splitlines() == rows[1:]
+    assert not artifact.truncated
+
+
+def test_rows_that_an_agent_moves_by_painting_are_collected():
+    screen = Screen()
+    collector = collect(screen)
+    rows = [f"> {TEXT}", *(f"row {number} of the answer" for number in range(50))]
+    for end in range(1, len(rows) + 1):
+        screen.show(*rows[max(0, end - 5) : end], footer=f"  working, {end} tokens")
+        collector.observe()
+    screen.show(*rows[-5:])
+    assert collector.finish().text.splitlines() == rows[1:]
+
+
+def test_an_answer_whose_beginning_was_missed_says_so():
+    screen = Screen()
+    collector = collect(screen)
+    screen.show(*(f"row {number} of the answer" for number in range(90, 95)))
+    artifact = collector.finish()
+    assert artifact.text.splitlines() == [f"row {number} of the answer" for number in range(90, 95)]
+    assert artifact.truncated
+
+
+def test_what_was_there_before_is_no_answer():
+    screen = Screen()
+    collector = collect(screen)
+    assert collector.finish().text == ""
+
+
+def test_a_conversation_that_is_printed_anew_counts_once():
+    rows = [f"> {TEXT}", "", "fine"]
+    assert after_echo([*rows, "half", *rows, "and sunny"], TEXT) == ["", "fine", "and sunny"]
+
+
+def test_a_message_quoted_in_the_answer_is_no_echo():
+    rows = [f"> {TEXT}", "you wrote:", TEXT, "and I say: fine"]
+    assert after_echo(rows, TEXT) == rows[1:]
+
+
+def test_an_echo_shown_as_a_stand_in():
+    rows = ["> [Pasted 62 lines]", "", "fine"]
+    assert after_echo(rows, "line\n" * 62, [re.compile(r"\[Pasted \d+ lines\]")]) == ["", "fine"]
+
+
+def test_an_echo_whose_beginning_never_was_on_the_screen():
+    text = TEXT + "".join(f"\nline {number} of the message" for number in range(40))
+    shown = [f"  line {number} of the message" for number in range(30, 40)]
+    rows = ["header", *shown, "", "● fine", "  line 39"]
+    assert after_echo(rows, text) == ["", "● fine", "  line 39"]
+
+
+def test_a_quote_is_no_echo_when_the_end_of_the_real_one_stands_above():
+    text = TEXT + " word" * 200 + " the very end of it all"
+    quote = ["● you said:", f"  {TEXT} word word", "fine"]
+    rows = ["  word word word word", "  word the very end of it all", *quote]
+    assert after_echo(rows, text) == quote
+
+
+def test_an_echo_that_begins_out_of_sight_below_older_rows():
+    text = TEXT + " word" * 200 + " the very end of it all"
+    older = ["older answer", "of some time ago"]
+    rows = [*older, "┃ word word word", "┃ word the very end of", "┃ it all", "", "fine"]
+    assert after_echo(rows, text) == ["", "fine"]
+
+
+def test_an_echo_with_the_time_at_the_right_edge():
+    assert after_echo([f"  ❯ {TEXT[:40]}          00:06", f"    {TEXT[40:]}", "fine"], TEXT) == ["fine"]
+
+
+def test_a_header_that_stays_and_a_scrollbar_are_no_part_of_it():
+    screen = Screen()
+    collector = collect(screen)
+    rows = [f"> {TEXT}", *("" if number % 9 == 5 else f"row {number} of it" for number in range(50))]
+    for end in range(1, len(rows) + 1):
+        screen.show("Home   Sessions", *(f"{row:80}┃" for row in rows[max(0, end - 4) : end]))
+        collector.observe()
+    assert collector.finish().text.splitlines() == rows[1:]
+
+
+def test_a_table_keeps_its_borders():
+    screen = Screen()
+    collector = collect(screen)
+    screen.show(f"> {TEXT}", "│ a  │ b  │", "│ 1  │ 2  │", "text")
+    assert collector.finish().text == "│ a  │ b  │\n│ 1  │ 2  │\ntext"
+
+
+def test_an_echo_with_lines_left_out():
+    text = TEXT + "".join(f"\nline {number} of the message" for number in range(400))
+    elided = ["  line 0 of the message", "  ─── (398 lines hidden) ───", "  line 399 of the message"]
+    shown = [f"> {TEXT}", *elided]
+    assert after_echo([*shown, "", "fine"], text) == ["", "fine"]
+
+
+def test_a_message_that_is_nowhere():
+    assert after_echo(["something", "else"], TEXT) is None
+
+
+def test_a_later_prompt_of_the_user_ends_the_answer():
+    assert cut_prompts(["fine", "> and now my own", "● ok"], ["and now my own"]) == ["fine"]
+    assert cut_prompts(["fine", "sunny"], ["and now my own"]) == ["fine", "sunny"]
+
+
+def test_the_frame_is_what_stood_there_before():
+    assert without_frame(
+        ["answer", "────", "> ", "────", " 17 tokens"], ["", "────", "> ", "────", " 3 tokens"]
+    ) == ["answer"]
+
+
+def test_side_borders_and_bullets_are_taken_off():
+    assert tidy(["┃  one", "┃    two", "┃"]) == "one\n  two"
+    assert tidy(["● one", "", "  two"]) == "one\n\ntwo"
+    assert tidy(["────", "text", "────"]) == "text"
+    assert tidy(["| a | b |", "|---|---|", "text"]) == "| a | b |\n|---|---|\ntext"
+    assert tidy(["text", "", "▣  Build · Some Model · 22.0s"]) == "text"
+    assert tidy(["text", "", "✻ Churned for 1m 3s"]) == "text"
+    assert tidy(["text", "─ Worked for 1m 03s ─────"]) == "text"
+    assert tidy(["text", "", "  Worked for 18s • 00:36"]) == "text"
+    assert tidy([]) == ""

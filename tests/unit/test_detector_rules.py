@@ -1,0 +1,345 @@
+"""Every state rule of every shipped profile, on signals as the agents send them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.agent_screens import (
+    CLAUDE_QUESTION,
+    COMPOSERS,
+    DIALOGS,
+    GEMINI_QUESTION,
+    Screen,
+    claude,
+    codex,
+    copilot,
+    dummy,
+    gemini,
+    opencode,
+    osc,
+    profile,
+)
+
+READY, WORKING, WAITING, UNKNOWN = "READY", "PROCESSING", "WAITING", "UNKNOWN"
+IDLE_TITLE = {
+    "claude": "✳ fix the tests",
+    "gemini": "◇  Ready (proj)   ",
+    "codex": "proj",
+    "dummy": "✳ Ready · dummy",
+}
+
+
+def idle(agent: str) -> Screen:
+    """An agent that is ready."""
+    screen = Screen(agent)
+    if agent in IDLE_TITLE:
+        screen.feed(osc(f"0;{IDLE_TITLE[agent]}"))
+    screen.show(*COMPOSERS[agent]())
+    screen.wait(4)
+    return screen
+
+
+AGENTS = sorted(COMPOSERS)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_ready(agent: str) -> None:
+    assert idle(agent).state == READY
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_ready_with_a_draft(agent: str) -> None:
+    screen = idle(agent)
+    screen.show(*COMPOSERS[agent]("half a line"))
+    screen.wait(4)
+    assert screen.state == READY
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_dialog_wins_at_once_over_an_idle_title(agent: str) -> None:
+    screen = idle(agent)
+    screen.show(DIALOGS[agent])
+    assert screen.state == WAITING
+    assert screen.detector.report.detail.startswith("permission: ")
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_dialog_wins_over_every_other_signal(agent: str) -> None:
+    screen = Screen(agent)
+    screen.show(DIALOGS[agent])
+    for signal in (
+        "7501;state=idle",
+        "7501;state=done",
+        "7501;state=working",
+        "0;✳ x",
+        "0;◇  Ready",
+        "0;⠂ x",
+        "9;4;0",
+    ):
+        screen.feed(osc(signal))
+        screen.wait(5)
+        assert screen.state == WAITING, signal
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_what_no_rule_knows_is_unknown(agent: str) -> None:
+    screen = idle(agent)
+    screen.feed(osc("0;vim README.md"))
+    screen.show(["~"] * 20)
+    screen.wait(4)
+    assert screen.state == UNKNOWN
+    assert screen.rule == "no rule matches"
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_prompt_in_the_title_decides_nothing(agent: str) -> None:
+    for title in (
+        "say ✳ Ready",
+        "my ⠂ spinner",
+        "about ◇  Ready",
+        "why ✋ Action Required",
+        "x [ ! ] Action Required",
+    ):
+        screen = Screen(agent)
+        screen.feed(osc(f"0;{title}"))
+        screen.show(["some", "text"])
+        screen.wait(90)
+        assert screen.state == UNKNOWN, title
+
+
+@pytest.mark.parametrize(
+    ("agent", "title", "state", "rule"),
+    [
+        ("claude", "⠂ fix the tests", WORKING, "title spinner"),
+        ("claude", "⠐ fix the tests", WORKING, "title spinner"),
+        ("codex", "⠸ fake | proj", WORKING, "title spinner"),
+        ("codex", "[ ! ] Action Required | proj", WAITING, "title action required"),
+        ("codex", "[ . ] Action Required | proj", WAITING, "title action required"),
+        ("gemini", "✦  Working… (proj)      ", WORKING, "title working"),
+        ("gemini", "✋  Action Required (proj)", WAITING, "title hand"),
+        ("dummy", "⠂ Working · dummy", WORKING, "title spinner"),
+        ("dummy", "✋ Waiting · dummy", WAITING, "title hand"),
+        ("dummy", "✘ Error · dummy", "ERROR", "title cross"),
+    ],
+)
+def test_titles(agent: str, title: str, state: str, rule: str) -> None:
+    screen = idle(agent)
+    screen.feed(osc(f"0;{title}"))
+    assert (screen.state, screen.rule) == (state, rule)
+    screen.feed(osc(f"0;{IDLE_TITLE[agent]}"))
+    screen.wait(4)
+    assert screen.state == READY
+
+
+@pytest.mark.parametrize("agent", ["codex", "dummy"])
+@pytest.mark.parametrize(
+    ("status", "state", "rule"),
+    [
+        ("working", WORKING, "program status working"),
+        ("blocked:kind=permission", WAITING, "program status blocked"),
+        ("blocked:kind=question", WAITING, "program status blocked"),
+        ("error", "ERROR", "program status error"),
+    ],
+)
+def test_program_status_is_exact_and_instant(agent: str, status: str, state: str, rule: str) -> None:
+    screen = idle(agent)
+    screen.feed(osc(f"7501;state={status}"))
+    assert (screen.state, screen.rule) == (state, rule)
+    screen.feed(osc("7501;state=done"))
+    assert (screen.state, screen.rule) == (READY, "program status idle")
+
+
+def test_program_status_wins_over_a_late_title() -> None:
+    screen = idle("codex")
+    screen.feed(osc("7501;state=working"))
+    screen.feed(osc("0;proj"))
+    screen.wait(10)
+    assert screen.state == WORKING
+
+
+def test_a_cleared_program_status_counts_no_longer() -> None:
+    screen = idle("codex")
+    screen.feed(osc("7501;state=idle") + osc("7501;state=clear"))
+    assert screen.rule == "composer"
+    screen.show(["bye"])
+    screen.wait(4)
+    assert screen.state == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("agent", "rule"),
+    [("claude", "title star while in progress"), ("copilot", "in progress without composer")],
+)
+def test_an_unknown_dialog_is_told_by_the_progress_that_goes_on(agent: str, rule: str) -> None:
+    screen = idle(agent)
+    screen.feed(osc("9;4;3"))
+    screen.show(["Some dialog that no rule knows", "[ ] this", "[ ] that"])
+    screen.wait(1)
+    assert (screen.state, screen.rule) == (WAITING, rule)
+
+
+def test_claudes_title_rests_before_the_dialog_is_drawn() -> None:
+    screen = idle("claude")
+    screen.feed(osc("0;⠂ x"))
+    screen.feed(osc("0;✳ x"))
+    screen.wait(0.2)
+    assert screen.state == WORKING
+    screen.show(DIALOGS["claude"])
+    assert screen.state == WAITING
+    assert READY not in [report.state.value for report in screen.detector.timeline][-2:]
+
+
+def test_questions_are_dialogs_too() -> None:
+    for agent, rows in (("claude", CLAUDE_QUESTION), ("gemini", GEMINI_QUESTION)):
+        screen = idle(agent)
+        screen.show(rows)
+        assert (screen.state, screen.detector.report.detail.split(":")[0]) == (WAITING, "question")
+
+
+@pytest.mark.parametrize(
+    ("agent", "rows", "rule"),
+    [
+        ("codex", codex(above=["• Working (3s • esc to interrupt)"]), "footer interrupt"),
+        ("gemini", gemini(above=[" ⠋ Thinking... (esc to cancel, 1s)"]), "spinner"),
+        ("opencode", opencode(footer="⬝⬝⬝⬝  esc interrupt"), "footer interrupt"),
+        ("opencode", opencode(footer="⬝⬝⬝⬝  esc again to interrupt"), "footer interrupt"),
+        ("copilot", copilot(footer=" ● Working esc esc interrupt"), "footer working"),
+        ("copilot", copilot(footer=" ◎ Working esc esc interrupt"), "footer working"),
+        ("dummy", dummy(above=["✢ Working… (3s · esc to interrupt)"]), "spinner"),
+    ],
+)
+def test_working_by_the_screen_alone(agent: str, rows: tuple[list[str], tuple[int, int]], rule: str) -> None:
+    screen = Screen(agent)
+    screen.show(*rows)
+    assert (screen.state, screen.rule) == (WORKING, rule)
+
+
+@pytest.mark.parametrize(
+    ("agent", "quote"),
+    [
+        ("codex", "say • Working (3s • esc to interrupt)"),
+        ("gemini", "say ⠋ Thinking... (esc to cancel, 1s)"),
+        ("opencode", "say esc interrupt"),
+        ("copilot", "say ● Working"),
+        ("dummy", "say ✢ Working… (3s · esc to interrupt)"),
+    ],
+)
+def test_a_conversation_about_it_is_not_work(agent: str, quote: str) -> None:
+    screen = idle(agent)
+    screen.show(*COMPOSERS[agent](above=[quote, "", "", ""]))
+    screen.wait(4)
+    assert screen.state == READY
+
+
+def test_progress_tells_that_the_dummy_works() -> None:
+    screen = Screen("dummy")
+    screen.feed(osc("9;4;3"))
+    assert (screen.state, screen.rule) == (WORKING, "progress")
+
+
+def test_the_dummy_by_its_footer_alone() -> None:
+    screen = Screen("dummy")
+    rows, cursor = dummy()
+    screen.show([*rows[:-1], "  enter sends · /help          ready"], cursor)
+    screen.wait(1)
+    assert (screen.state, screen.rule) == (READY, "footer")
+
+
+def test_a_shell_by_its_silence() -> None:
+    screen = Screen("shell")
+    screen.show(["$ make"])
+    assert (screen.state, screen.rule) == (WORKING, "output flows")
+    screen.wait(0.9)
+    assert screen.state == WORKING
+    screen.wait(0.5)
+    assert (screen.state, screen.rule) == (READY, "output rests")
+
+
+def test_every_rule_is_named_once() -> None:
+    for name in (*AGENTS, "shell"):
+        names = [rule.name for rule in profile(name).states]
+        assert len(names) == len(set(names)), name
+
+
+def test_a_draft_of_claude_does_not_hide_its_work() -> None:
+    screen = idle("claude")
+    screen.feed(osc("0;⠐ x"))
+    screen.show(*claude("next idea"))
+    assert screen.state == WORKING
+
+
+def test_footers_of_narrow_panes() -> None:
+    rows, cursor = opencode()
+    footers = {
+        READY: ["   /home/a  12 (0%)ctrl+p", "   /proj          commands"],
+        WORKING: ["   ⬝⬝■■■⬝⬝⬝ esc   ctrl+p", "   interrupt   commands"],
+    }
+    for state, footer in footers.items():
+        screen = Screen("opencode")
+        screen.show([*rows[:-1], *footer], cursor)
+        screen.wait(1)
+        assert screen.state == state
+    screen = Screen("copilot")
+    screen.show(*copilot(footer=" Interactive · Manual  · / c fake-model"))
+    screen.wait(1)
+    assert screen.state == READY
+
+
+@pytest.mark.parametrize("footer", [" esc again to rewind", " any key close help", " esc again to clear"])
+def test_a_footer_that_arms_escape_is_not_ready(footer: str) -> None:
+    screen = Screen("copilot")
+    screen.show(*copilot(footer=footer))
+    screen.wait(1)
+    assert screen.state == UNKNOWN
+
+
+@pytest.mark.parametrize("agent", ["claude", "copilot"])
+def test_not_ready_while_it_tells_progress(agent: str) -> None:
+    screen = idle(agent)
+    screen.feed(osc("9;4;3"))
+    screen.wait(5)
+    assert (screen.state, screen.rule) == (WORKING, "in progress")
+    screen.feed(osc("9;4;0"))
+    screen.wait(1)
+    assert screen.state == READY
+
+
+def test_the_trust_questions_of_a_first_start() -> None:
+    asked = {
+        "claude": [
+            "─" * 60,
+            " Accessing workspace:",
+            "",
+            " Quick safety check: Is this a project you created or one you trust?",
+            "",
+            " ❯ 1. Yes, I trust this folder",
+            "   2. No, exit",
+            "",
+            " Enter to confirm · Esc to cancel",
+        ],
+        "codex": [
+            "  Trust this folder?",
+            "",
+            "› 1. Trust and continue",
+            "  2. Quit",
+            "",
+            "  Press enter to continue",
+        ],
+        "gemini": [
+            " ╭" + "─" * 56 + "╮",
+            " │ Do you trust the files in this folder?" + " " * 16 + "│",
+            " │ ● 1. Trust folder (proj)" + " " * 30 + "│",
+            " │   2. Don't trust" + " " * 38 + "│",
+            " ╰" + "─" * 56 + "╯",
+        ],
+        "copilot": [
+            "╭" + "─" * 58 + "╮",
+            "│ Do you trust the files in this folder?" + " " * 19 + "│",
+            "│ ❯ 1. Yes" + " " * 49 + "│",
+        ],
+    }
+    for agent, rows in asked.items():
+        screen = Screen(agent, age=0.5)
+        screen.show(rows)
+        assert screen.state == WAITING, agent
+        assert "trust" in screen.detector.report.detail.lower(), agent

@@ -1,0 +1,104 @@
+"""The environment of an agent."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.agents.environment import child_environment, command_folder, installed_command
+from synapse_tui.agents.profile import Profile, Quirks
+from synapse_tui.paths import UserPaths
+
+PROFILE = Profile(
+    "claude", "Claude", "claude", env={"EXTRA": "1", "SYNAPSE_AGENT_ID": "forged", "TERM": "xterm"}
+)
+
+
+def environment(tmp_path: Path, base: dict[str, str], profile: Profile = PROFILE) -> dict[str, str]:
+    return child_environment(
+        base,
+        profile=profile,
+        agent_id="synapse-claude-8100",
+        endpoint="http://127.0.0.1:8100",
+        token="secret",
+        paths=UserPaths(tmp_path),
+    )
+
+
+def test_the_agent_is_told_who_it_is(tmp_path: Path) -> None:
+    env = environment(tmp_path, {"HOME": "/home/me"})
+    assert env["HOME"] == "/home/me"
+    assert env["COLORTERM"] == "truecolor"
+    assert env["SYNAPSE_AGENT_ID"] == "synapse-claude-8100"
+    assert env["SYNAPSE_ENDPOINT"] == "http://127.0.0.1:8100"
+    assert env["SYNAPSE_TOKEN"] == "secret"
+    assert env["SYNAPSE_BIN"] == str(installed_command())
+
+
+def test_term_is_ours_whatever_the_outer_terminal_is(tmp_path: Path) -> None:
+    plain = Profile("claude", "Claude", "claude")
+    env = environment(tmp_path, {"TERM": "tmux-256color", "COLORTERM": "24bit"}, plain)
+    assert (env["TERM"], env["COLORTERM"]) == ("xterm-256color", "truecolor")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "TMUX", "TMUX_PANE", "STY", "LINES", "COLUMNS", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT",
+        "KITTY_WINDOW_ID",
+        "WEZTERM_PANE", "ITERM_SESSION_ID", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TERM_SESSION_ID",
+        "WT_SESSION",
+        "VTE_VERSION", "ZELLIJ", "ZELLIJ_SESSION_NAME", "WINDOWID", "VSCODE_INJECTION",
+        "GHOSTTY_RESOURCES_DIR",
+        "SYNAPSE_API_KEYS", "SYNAPSE_ADMIN_KEY", "SYNAPSE_DATABASE_URL", "NO_COLOR", "LC_TERMINAL",
+    ],
+)  # fmt: skip
+def test_what_an_agent_must_not_hear(tmp_path: Path, name: str) -> None:
+    assert name not in environment(tmp_path, {name: "x", "PATH": "/bin"})
+
+
+@pytest.mark.parametrize(
+    "name", ["LANG", "LC_ALL", "ANTHROPIC_API_KEY", "VIRTUAL_ENV", "SYNAPSE_AUTH_ENABLED", "EDITOR"]
+)
+def test_the_rest_of_the_users_environment_stays(tmp_path: Path, name: str) -> None:
+    assert environment(tmp_path, {name: "x"})[name] == "x"
+
+
+def test_who_an_outer_agent_is_does_not_pass_on(tmp_path: Path) -> None:
+    env = environment(tmp_path, {"SYNAPSE_TOKEN": "outer", "SYNAPSE_AGENT_ID": "outer"})
+    assert (env["SYNAPSE_TOKEN"], env["SYNAPSE_AGENT_ID"]) == ("secret", "synapse-claude-8100")
+
+
+def test_the_profile_adds_variables_and_a_terminal_program(tmp_path: Path) -> None:
+    assert environment(tmp_path, {})["EXTRA"] == "1"
+    profile = Profile("claude", "Claude", "claude", quirks=Quirks(term_program=("iTerm.app", "3.6.6")))
+    env = environment(tmp_path, {"TERM_PROGRAM": "Apple_Terminal"}, profile)
+    assert (env["TERM_PROGRAM"], env["TERM_PROGRAM_VERSION"]) == ("iTerm.app", "3.6.6")
+
+
+def test_synapse_comes_first_on_path_and_brings_nothing_else(tmp_path: Path) -> None:
+    env = environment(tmp_path, {"PATH": f"/usr/bin::{os.pathsep}/bin"})
+    first, *rest = env["PATH"].split(os.pathsep)
+    assert rest == ["/usr/bin", "/bin"]
+    assert [path.name for path in Path(first).iterdir()] == ["synapse"]
+    assert (Path(first) / "synapse").readlink() == installed_command()
+    assert Path(first).stat().st_mode & 0o777 == 0o700
+
+
+def test_the_folder_of_the_command_follows_a_moved_installation(tmp_path: Path) -> None:
+    paths = UserPaths(tmp_path)
+    one = command_folder(tmp_path / "one" / "synapse", paths)
+    other = command_folder(tmp_path / "other" / "synapse", paths)
+    assert one != other
+    (one / "synapse").unlink()
+    (one / "synapse").symlink_to("/elsewhere")
+    assert command_folder(tmp_path / "one" / "synapse", paths) == one
+    assert (one / "synapse").readlink() == tmp_path / "one" / "synapse"
+
+
+def test_without_a_home_the_commands_own_folder_serves(tmp_path: Path) -> None:
+    (tmp_path / ".synapse").write_text("in the way")
+    command = tmp_path / "bin" / "synapse"
+    assert command_folder(command, UserPaths(tmp_path)) == tmp_path / "bin"

@@ -1,0 +1,267 @@
+"""Profiles: what the files say, what is reported of broken ones, who overrides whom."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.agents.profiles import ProfileSet, load_profiles
+from synapse_tui.agents.trust import TrustStore
+from synapse_tui.errors import ProfileError, UnknownProfile
+from synapse_tui.model import AgentState
+from synapse_tui.paths import shipped_profiles
+
+SHIPPED = ("claude", "codex", "copilot", "dummy", "gemini", "opencode", "shell")
+
+
+def load(folder: Path, text: str, name: str = "probe.yaml") -> ProfileSet:
+    (folder / name).write_text(text, encoding="utf-8")
+    return load_profiles(folder, environ={})
+
+
+def fault(folder: Path, text: str) -> ProfileError:
+    """The only problem of a profile that must not load."""
+    found = load(folder, text)
+    assert not found.profiles
+    assert len(found.problems) == 1, [str(problem) for problem in found.problems]
+    return found.problems[0]
+
+
+def test_every_shipped_profile_loads() -> None:
+    found = load_profiles(shipped_profiles(), environ={})
+    assert [str(problem) for problem in found.problems] == []
+    assert tuple(found.profiles) == SHIPPED
+
+
+def test_shipped_port_ranges_do_not_meet() -> None:
+    ranges = {name: profile.ports for name, profile in load_profiles(shipped_profiles()).profiles.items()}
+    assert ranges == {
+        "claude": (8100, 8109),
+        "gemini": (8110, 8119),
+        "codex": (8120, 8129),
+        "opencode": (8130, 8139),
+        "copilot": (8140, 8149),
+        "dummy": (8190, 8199),
+        "shell": (8290, 8299),
+    }
+
+
+def test_shipped_interrupts_are_the_ones_that_were_seen_to_work() -> None:
+    profiles = load_profiles(shipped_profiles()).profiles
+    once, twice = (b"\x1b",), (b"\x1b", b"\x1b")
+    seen = {name: profile.interrupt.keys for name, profile in profiles.items()}
+    assert seen == {
+        "claude": once,
+        "codex": once,
+        "gemini": once,
+        "dummy": once,
+        "opencode": twice,
+        "copilot": twice,
+        "shell": (b"\x03",),
+    }
+    assert profiles["opencode"].interrupt.gap == 0.25
+    assert all(profile.deny == once for name, profile in profiles.items() if name != "shell")
+
+
+def test_facts_that_keep_messages_safe() -> None:
+    profiles = load_profiles(shipped_profiles()).profiles
+    assert "--no-daemon" in profiles["codex"].args
+    assert profiles["gemini"].startup.delay == 8
+    assert profiles["claude"].startup.delay == 3
+    assert not profiles["shell"].receives
+    assert all(profile.submit.pause >= 0.05 for profile in profiles.values())
+    assert all(profile.composer is not None for name, profile in profiles.items() if name != "shell")
+
+
+def test_no_shipped_agent_is_ready_by_silence_alone() -> None:
+    for name, profile in load_profiles(shipped_profiles()).profiles.items():
+        if name != "shell":
+            assert not [rule.name for rule in profile.states if rule.silence is not None], name
+
+
+def test_placeholders_of_the_command_are_filled_in() -> None:
+    profiles = load_profiles(shipped_profiles(), environ={"SHELL": "/bin/zsh"}).profiles
+    assert profiles["shell"].command == "/bin/zsh"
+    assert Path(profiles["dummy"].command).name.startswith("python")
+
+
+def test_a_minimal_profile_has_defaults(tmp_path: Path) -> None:
+    profile = load(tmp_path, "command: probe\n").profiles["probe"]
+    assert (profile.name, profile.type, profile.display) == ("probe", "probe", "Probe")
+    assert profile.ports == (8200, 8289)
+    assert profile.submit.enter == b"\r"
+    assert profile.submit.pause == 0.4
+    assert profile.startup.delay == 3
+    assert [rule.name for rule in profile.states] == ["dialog", "output rests", "output flows"]
+
+
+def test_keys_of_the_earlier_design(tmp_path: Path) -> None:
+    text = (
+        'command: old\nargs: ["-x"]\nenv:\n  A: 1\nidle_regex: "^> $"\nsubmit_sequence: "\\n"\n'
+        "startup_delay: 5\noutput_idle_threshold: 2.5\n"
+    )
+    profile = load(tmp_path, text).profiles["probe"]
+    assert profile.args == ("-x",)
+    assert dict(profile.env) == {"A": "1"}
+    assert profile.submit.enter == b"\n"
+    assert profile.startup.delay == 5
+    ready = profile.states[1]
+    assert (ready.state, ready.silence, ready.screen[0].pattern) == (AgentState.READY, 2.5, "^> $")
+
+
+def test_new_keys_win_over_earlier_ones(tmp_path: Path) -> None:
+    text = "command: x\nstartup_delay: 5\nstartup: {delay: 1}\nsubmit_sequence: enter\nsubmit: {enter: lf}\n"
+    profile = load(tmp_path, text).profiles["probe"]
+    assert profile.startup.delay == 1
+    assert profile.submit.enter == b"\n"
+
+
+def test_interrupt_by_signal(tmp_path: Path) -> None:
+    profile = load(tmp_path, "command: x\ninterrupt: {signal: int}\n").profiles["probe"]
+    assert profile.interrupt.signal == signal.SIGINT
+    assert profile.interrupt.keys == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("command: x\ncolour: red\n", 2, "unknown key 'colour': did you mean 'color'?"),
+        ("command: x\nsubmit:\n  methd: paste\n", 3, "unknown key 'submit.methd': did you mean 'method'?"),
+        ("command: x\nsubmit: {method: post}\n", 2, "'submit.method' must be"),
+        ("name: probe\n", 1, "'command' must name the program to start"),
+        ("command: x\nports: 80-90\n", 2, "'80-90' is no range of ports"),
+        ("command: x\nports: 9000-8000\n", 2, "no range of ports"),
+        ("command: x\nstartup: {delay: soon}\n", 2, "'startup.delay' must be a number from 0 to 600"),
+        ("command: x\nstartup: 3\n", 2, "'startup' must be a mapping"),
+        ("command: x\nstates:\n  - {state: redy, title: a}\n", 3, "'redy' is no state"),
+        ("command: x\nstates:\n  - {state: ready}\n", 3, "has no condition"),
+        ("command: x\nstates:\n  - {state: ready, screen: '('}\n", 3, "is no regular expression"),
+        ("command: x\nstates:\n  - {state: ready, status: busy}\n", 3, "'busy' is none of idle, working"),
+        ("command: x\ndialogs:\n  - {name: d}\n", 3, "must hold at least one pattern"),
+        ("command: x\ninterrupt: {keys: [escpe]}\n", 2, "did you mean 'escape'?"),
+        ("command: x\ninterrupt: {signal: SIGNONE}\n", 2, "there is no signal 'SIGNONE'"),
+        ("command: x\ncommand: y\n", 2, "'command' is given twice"),
+        ("command: x\nquirks: {term_program: iTerm.app}\n", 2, "a program and its version"),
+        ("command: x\nname: claude-8100\n", 2, "is no name for a profile"),
+        ("command: x\nname: all\n", 2, "is no name for a profile"),
+        ("command: x\nreceives: maybe\n", 2, "must be true or false"),
+        ("command: [a, b]\nargs: {a: b}\n", 1, "'command' must be a text"),
+        ("command: 'x\n", 2, "no valid YAML"),
+        ("command: x\n\tbad: 1\n", 2, "no valid YAML"),
+        ("- a\n- b\n", 1, "must hold one mapping"),
+    ],
+)
+def test_a_fault_is_told_with_its_line(tmp_path: Path, text: str, line: int, words: str) -> None:
+    found = load(tmp_path, text)
+    assert not found.profiles
+    told = [(problem.line, problem.reason) for problem in found.problems]
+    assert any(where == line and words in reason for where, reason in told), told
+
+
+def test_all_faults_of_a_file_are_told_at_once(tmp_path: Path) -> None:
+    found = load(tmp_path, "command: x\nports: no\nstartup: {delay: -1}\nfoo: 1\n")
+    assert [problem.line for problem in found.problems] == [2, 3, 4]
+
+
+def test_an_empty_file_and_one_that_is_not_utf8(tmp_path: Path) -> None:
+    assert "one mapping" in fault(tmp_path, "").reason
+    (tmp_path / "probe.yaml").write_bytes(b"command: x\ndisplay: \xff\n")
+    (problem,) = load_profiles(tmp_path).problems
+    assert (problem.line, problem.reason) == (2, "the file is not UTF-8")
+
+
+def test_a_file_that_is_too_long_or_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "long.yaml").write_text("command: x\n" + "#" * 300_000)
+    (tmp_path / "folder.yaml").mkdir()
+    reasons = {problem.path.name: problem.reason for problem in load_profiles(tmp_path).problems}
+    assert "longer than" in reasons["long.yaml"]
+    assert "cannot be read" in reasons["folder.yaml"]
+
+
+def test_a_broken_profile_leaves_the_others_alone(tmp_path: Path) -> None:
+    user = tmp_path / "user"
+    user.mkdir()
+    (user / "broken.yaml").write_text("command: [\n")
+    (user / "claude.yaml").write_text("comand: claude\n")
+    found = load_profiles(shipped_profiles(), user, environ={})
+    assert set(found.profiles) == set(SHIPPED)
+    assert found.profiles["claude"].origin == "shipped"
+    assert {problem.path.name for problem in found.problems} == {"broken.yaml", "claude.yaml"}
+    assert all(problem.hint for problem in found.problems)
+
+
+def test_the_user_overrides_by_name_and_adds(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("name: claude\ncommand: my-claude\n")
+    (tmp_path / "extra.yml").write_text("command: extra\n")
+    (tmp_path / ".hidden.yaml").write_text("command: hidden\n")
+    found = load_profiles(shipped_profiles(), tmp_path, environ={})
+    assert (found.profiles["claude"].command, found.profiles["claude"].origin) == ("my-claude", "user")
+    assert set(found.profiles) == {*SHIPPED, "extra"}
+
+
+def test_two_files_of_one_name_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("name: x\ncommand: first\n")
+    (tmp_path / "b.yaml").write_text("name: x\ncommand: second\n")
+    found = load_profiles(tmp_path)
+    assert found.profiles["x"].command == "first"
+    assert "already the profile of a.yaml" in found.problems[0].reason
+
+
+def test_missing_folders_are_no_problem(tmp_path: Path) -> None:
+    found = load_profiles(tmp_path / "no", tmp_path / "nor", tmp_path / "this")
+    assert (dict(found.profiles), found.problems) == ({}, [])
+
+
+def test_a_project_profile_needs_trust(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "claude.yaml").write_text("command: evil\n")
+    trust = TrustStore(tmp_path / "home" / "trusted.json")
+
+    untrusting = load_profiles(shipped_profiles(), None, project, trust=trust)
+    assert untrusting.profiles["claude"].command == "claude"
+    assert [file.content for file in untrusting.untrusted] == ["command: evil\n"]
+    assert load_profiles(shipped_profiles(), None, project).profiles["claude"].command == "claude"
+
+    trust.trust(untrusting.untrusted)
+    trusting = load_profiles(shipped_profiles(), None, project, trust=trust)
+    assert (trusting.profiles["claude"].command, trusting.profiles["claude"].origin) == ("evil", "project")
+    assert trusting.untrusted == []
+
+    (project / "claude.yaml").write_text("command: worse\n")
+    changed = load_profiles(shipped_profiles(), None, project, trust=trust)
+    assert changed.profiles["claude"].command == "claude"
+    assert changed.untrusted[0].changed
+
+
+def test_profiles_are_found_by_alias_and_whatever_their_case() -> None:
+    found = load_profiles(shipped_profiles())
+    assert found.find("ClaudeCode").name == "claude"
+    assert found.find("GEMINI").name == "gemini"
+    with pytest.raises(UnknownProfile, match="did you mean 'gemini'"):
+        found.find("gemni")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "zzzzzz: 1\n",
+        *(
+            f"{name}: {{zzzzzz: 1}}\n"
+            for name in ("startup", "submit", "interrupt", "hazards", "quirks", "transcript")
+        ),
+        "composer: {prompt: x, zzzzzz: 1}\n",
+        "composer: {prompt: x, placeholder: {zzzzzz: 1}}\n",
+        "dialogs: [{screen: x, zzzzzz: 1}]\n",
+        "states: [{state: ready, title: x, zzzzzz: 1}]\n",
+    ],
+)
+def test_every_key_is_documented(tmp_path: Path, text: str) -> None:
+    documentation = (Path(__file__).parents[2] / "docs" / "profiles.md").read_text(encoding="utf-8")
+    reason = fault(tmp_path, "command: x\n" + text).reason
+    known = reason.split("known keys: ")[1].split(", ")
+    missing = [key for key in known if not re.search(rf"(?<![\w-]){key}(?![\w-])", documentation)]
+    assert missing == []

@@ -1,0 +1,102 @@
+"""Whether a text stands in a composer."""
+
+import re
+
+import pytest
+
+from synapse_tui.agents.proof import Proof, skeleton
+
+PASTES = (
+    re.compile(r"\[Pasted text #\d+(?: \+(?P<more>\d+) lines)?\]"),
+    re.compile(r"\[Pasted Content (?P<chars>\d+) chars\]"),
+    re.compile(r"\[Pasted ~(?P<lines>\d+) lines\]"),
+)
+TEXT = (
+    "[A2A:01234567:user] please review the changes in the parser and tell me what you think of them, thanks"
+)
+
+
+def stands(draft: str, text: str, pastes: tuple[re.Pattern[str], ...] = ()) -> bool:
+    return Proof(text, pastes).stands(draft)
+
+
+def test_the_same_text_stands():
+    assert stands(TEXT, TEXT)
+
+
+def test_wrapping_does_not_matter():
+    assert stands(TEXT.replace(" ", "\n  "), TEXT)
+
+
+def test_an_empty_composer_holds_nothing():
+    assert not stands("", TEXT)
+    assert not stands("   ", TEXT)
+
+
+def test_a_part_is_not_the_text():
+    assert not stands(TEXT[:50], TEXT)
+    assert not stands(TEXT[-20:], TEXT)
+
+
+def test_the_end_of_a_long_text_in_a_small_composer_stands():
+    assert stands(TEXT[30:], TEXT)
+
+
+@pytest.mark.parametrize("draft", ["x" + TEXT, TEXT + " and more", "half a line", "half a line" + TEXT])
+def test_anything_added_is_seen(draft):
+    assert not stands(draft, TEXT)
+
+
+def test_wide_characters_and_emoji():
+    text = "[A2A:01234567:user] 日本語のテキスト 👩‍💻 ok ⚠️ 終わり"
+    assert stands(text.replace("👩‍💻", "👩 💻").replace("️", ""), text)
+    assert not stands(text.replace("終わり", "終"), text)
+
+
+def test_a_text_of_emoji_only():
+    assert stands("🎉 🎉", "🎉 🎉")
+    assert not stands("🎉", "👍")
+
+
+def test_a_text_cut_in_the_middle_stands():
+    text = TEXT + " middle " * 50 + "the end of it"
+    assert stands(text[:100] + "\n…\n" + text[-60:], text)
+
+
+@pytest.mark.parametrize(
+    ("draft", "lines"),
+    [("[Pasted text #1 +2 lines]", 3), ("[Pasted ~3 lines]", 3), ("[Pasted text #7]", 1)],
+)
+def test_a_stand_in_is_the_text(draft, lines):
+    assert stands(draft, "\n".join(["line"] * lines), PASTES)
+
+
+def test_a_stand_in_of_another_size_is_not():
+    assert not stands("[Pasted text #1 +90 lines]", "a\nb", PASTES)
+    assert not stands("[Pasted Content 500 chars]", "x" * 900, PASTES)
+    assert stands("[Pasted Content 900 chars]", "x" * 900, PASTES)
+
+
+def test_text_around_a_stand_in_must_be_of_the_message():
+    text = "start here\n" + "x\n" * 40 + "the end"
+    assert stands("start here\n[Pasted text #1 +40 lines]the end", text, PASTES)
+    assert not stands("half a line [Pasted text #1 +40 lines]", text, PASTES)
+    assert not stands("[Pasted text #1 +40 lines] half a line", text, PASTES)
+
+
+def test_only_the_text_itself_counts_as_put_back():
+    assert Proof("do it", PASTES).restored("do it")
+    assert not Proof("", PASTES).restored("")
+    assert not Proof(TEXT, PASTES).restored("")
+    changed = TEXT.replace("the changes", "my own changes")
+    assert Proof(TEXT, PASTES).stands(changed)
+    assert not Proof(TEXT, PASTES).restored(changed)
+
+
+def test_a_text_is_found_on_a_screen():
+    assert Proof(TEXT).on(f"old text\n> {TEXT[:40]}\n  {TEXT[40:]}\nfooter")
+    assert not Proof(TEXT).on("old text")
+
+
+def test_skeleton_keeps_what_all_draw_alike():
+    assert skeleton("a b\tc\n é日👍🏽️") == "abcé日"

@@ -1,0 +1,272 @@
+"""The registry: records that live, records that are stale, and files that are none."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.registry import Record, Registry, is_live, process_start
+
+
+def record(port: int = 8100, kind: str = "claude", **fields: object) -> Record:
+    base = Record(
+        f"synapse-{kind}-{port}", kind, port, f"http://127.0.0.1:{port}", os.getpid(), working_dir="/p"
+    )
+    return replace(base, **fields)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / ".a2a" / "registry"
+
+
+@pytest.fixture
+def registry(folder: Path) -> Registry:
+    return Registry(folder)
+
+
+@pytest.fixture
+def dead_pid() -> int:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def write(folder: Path, name: str, content: object) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def test_what_is_registered_is_listed(registry: Registry) -> None:
+    written = registry.register(
+        record(name="alice", command=("claude", "--x"), aliases=("ClaudeCode",), project="/p")
+    )
+    assert registry.list() == [written]
+    assert registry.get("synapse-claude-8100") == written
+    assert written.pid_started == process_start(os.getpid())
+
+
+def test_files_and_folder_are_private(registry: Registry, folder: Path) -> None:
+    registry.register(record())
+    assert stat.S_IMODE((folder / "synapse-claude-8100.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder / ".registry.lock").stat().st_mode) == 0o600
+
+
+def test_a_folder_that_does_not_exist_is_empty(registry: Registry) -> None:
+    assert list(registry.list()) == []
+    assert registry.get("synapse-claude-8100") is None
+    assert registry.update("synapse-claude-8100", status="READY") is None
+    assert registry.remove("synapse-claude-8100") is False
+
+
+def test_records_are_in_order_of_type_and_port(registry: Registry) -> None:
+    for kind, port in (("gemini", 8110), ("claude", 8109), ("claude", 8100)):
+        registry.register(record(port, kind))
+    assert [each.agent_id for each in registry.list()] == [
+        "synapse-claude-8100",
+        "synapse-claude-8109",
+        "synapse-gemini-8110",
+    ]
+
+
+def test_update_changes_only_what_is_told(registry: Registry) -> None:
+    written = registry.register(record())
+    assert registry.update("synapse-claude-8100", status="READY", name="bob") == replace(
+        written, status="READY", name="bob"
+    )
+    assert registry.get("synapse-claude-8100") == replace(written, status="READY", name="bob")
+
+
+def test_fields_of_other_programs_survive_an_update(registry: Registry, folder: Path) -> None:
+    path = write(
+        folder,
+        "synapse-claude-8100.json",
+        {"agent_id": "synapse-claude-8100", "port": 8100, "pid": os.getpid(), "role": "reviewer"},
+    )
+    registry.update("synapse-claude-8100", status="READY")
+    assert json.loads(path.read_text())["role"] == "reviewer"
+
+
+def test_remove_with_a_pid_spares_the_record_of_another_process(registry: Registry) -> None:
+    registry.register(record())
+    assert registry.remove("synapse-claude-8100", pid=1) is False
+    assert registry.remove("synapse-claude-8100", pid=os.getpid()) is True
+    assert list(registry.list()) == []
+
+
+def test_list_removes_the_record_of_a_dead_process(registry: Registry, folder: Path, dead_pid: int) -> None:
+    registry.register(record(pid=dead_pid))
+    registry.register(record(8101))
+    assert [each.port for each in registry.list()] == [8101]
+    assert not (folder / "synapse-claude-8100.json").exists()
+
+
+def test_a_pid_that_was_given_to_another_process_is_stale(registry: Registry) -> None:
+    registry.register(record(pid_started=(process_start(os.getpid()) or 0) - 100))
+    assert list(registry.list()) == []
+
+
+def test_a_zombie_is_no_live_process() -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert process_start(process.pid) is None
+    process.wait()
+
+
+def test_scan_removes_nothing(registry: Registry, dead_pid: int) -> None:
+    registry.register(record(pid=dead_pid))
+    live, stale = registry.scan()
+    assert (len(live), len(stale)) == (0, 1)
+    assert registry.scan()[1] == stale
+
+
+def test_discard_spares_a_record_that_was_written_since(registry: Registry, dead_pid: int) -> None:
+    old = registry.register(record(pid=dead_pid))
+    new = registry.register(record())
+    registry.discard(old)
+    assert registry.list() == [new]
+
+
+def test_a_record_of_the_original_is_read(registry: Registry, folder: Path) -> None:
+    write(
+        folder,
+        "synapse-codex-8120.json",
+        {
+            "agent_id": "synapse-codex-8120",
+            "agent_type": "codex",
+            "port": 8120,
+            "status": "IDLE",
+            "status_updated_at": 1770000000.5,
+            "pid": os.getpid(),
+            "working_dir": "/home/me/api",
+            "endpoint": "http://localhost:8120",
+            "uds_path": "/tmp/synapse-a2a/synapse-codex-8120.sock",
+        },
+    )
+    [found] = registry.list()
+    assert found.agent_type == "codex"
+    assert found.endpoint == "http://localhost:8120"
+    assert found.status == "IDLE"
+    assert found.project == found.working_dir == "/home/me/api"
+
+
+BASE = {"agent_id": "synapse-x-1", "port": 1, "pid": os.getpid()}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "3",
+        '"text"',
+        "[" * 60_000,
+        "\x00\xff",
+        {},
+        {**BASE, "pid": 0},
+        {**BASE, "pid": -1},
+        {**BASE, "pid": True},
+        {**BASE, "pid": "12"},
+        {**BASE, "pid": 10**20},
+        {**BASE, "port": 0},
+        {**BASE, "port": 65536},
+        {**BASE, "port": None},
+        {**BASE, "agent_id": "synapse-y-1"},
+        {**BASE, "agent_id": "../../etc/passwd"},
+        {**BASE, "agent_id": 7},
+        {**BASE, "endpoint": "file:///etc/passwd"},
+        {**BASE, "endpoint": "http://127.0.0.1:1/ \n"},
+    ],
+)
+def test_a_broken_file_is_skipped_and_the_others_are_listed(
+    registry: Registry, folder: Path, content: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(folder, "synapse-x-1.json", content)
+    good = registry.register(record())
+    assert registry.list() == [good]
+    assert path.exists(), "what is not ours is not removed"
+    assert "synapse-x-1.json" in caplog.text
+
+
+def test_odd_fields_fall_back(registry: Registry, folder: Path) -> None:
+    write(
+        folder, "synapse-x-1.json", {**BASE, "name": 5, "command": "x", "pid_started": "soon", "status": None}
+    )
+    [found] = registry.list()
+    assert (found.name, found.command, found.status, found.agent_type) == ("", (), "UNKNOWN", "x")
+    assert found.endpoint == "http://127.0.0.1:1"
+
+
+def test_control_characters_are_taken_out(registry: Registry, folder: Path) -> None:
+    write(folder, "synapse-x-1.json", {**BASE, "name": "a\x1b]0;b\x07\x9bc\n", "working_dir": "/x\x1b[2J"})
+    [found] = registry.list()
+    assert (found.name, found.working_dir) == ("a]0;bc", "/x[2J")
+
+
+@pytest.mark.parametrize("name", [".synapse-x-1.json", "synapse-x-1.json.tmp", "notes.txt"])
+def test_other_files_are_not_looked_at(registry: Registry, folder: Path, name: str) -> None:
+    write(folder, name, BASE)
+    assert list(registry.list()) == []
+
+
+def test_a_fifo_does_not_block(registry: Registry, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / "synapse-x-1.json")
+    (folder / "synapse-y-2.json").mkdir()
+    assert list(registry.list()) == []
+
+
+def test_a_huge_file_is_not_read(registry: Registry, folder: Path) -> None:
+    write(folder, "synapse-x-1.json", {**BASE, "name": "x" * 100_000})
+    assert list(registry.list()) == []
+
+
+def test_an_id_that_leaves_the_folder_is_refused(registry: Registry) -> None:
+    with pytest.raises(ValueError, match="not valid"):
+        registry.register(record(agent_id="../x"))
+    assert registry.get("../x") is None
+
+
+def test_a_folder_that_is_a_file_is_empty(tmp_path: Path) -> None:
+    (tmp_path / "registry").write_text("")
+    assert list(Registry(tmp_path / "registry").list()) == []
+
+
+def test_many_writers_leave_whole_records(registry: Registry, folder: Path) -> None:
+    registry.register(record())
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda n: registry.update("synapse-claude-8100", status=f"S{n}"), range(80)))
+    assert all(results)
+    assert len(registry.list()) == 1
+    assert sorted(path.name for path in folder.iterdir()) == [".registry.lock", "synapse-claude-8100.json"]
+
+
+def test_a_lock_that_is_held_for_ever_is_an_error(
+    registry: Registry, folder: Path, monkeypatch: pytest.MonkeyPatch, dead_pid: int
+) -> None:
+    registry.register(record(pid=dead_pid))
+    monkeypatch.setattr("synapse_tui.registry.LOCK_TIMEOUT", 0.05)
+    with (folder / ".registry.lock").open("r+b") as holder:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        with pytest.raises(OSError, match="locked"):
+            registry.register(record())
+        assert list(registry.list()) == [], "what is only in the way of a clean-up does not matter"
+
+
+def test_a_process_of_unknown_start_is_judged_by_its_pid() -> None:
+    assert is_live(record(pid_started=0.0))
+    assert not is_live(record(pid=2**22 + 1))

@@ -1,0 +1,106 @@
+"""The layers of settings, and what is said of what cannot be used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.paths import UserPaths
+from synapse_tui.settings import SCHEMA, Settings, load_settings
+
+
+def write(path: Path, content: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return tmp_path / "project"
+
+
+def load(
+    home: Path, project: Path, environ: dict[str, str] | None = None, *, trusted: bool = True
+) -> Settings:
+    return load_settings(
+        project, paths=UserPaths(home), environ=environ or {}, trusted=lambda path, data: trusted
+    )
+
+
+def test_defaults_hold_where_nothing_is_set(home: Path, project: Path) -> None:
+    settings = load(home, project)
+    assert settings.text("tui.layout") == "tabs"
+    assert settings.words("tui.agents") == []
+    assert settings.number("tui.scrollback") == 5000
+    assert not settings.flag("tui.sidebar")
+    assert set(settings.origins.values()) == {"default"}
+    assert not settings.problems
+
+
+def test_later_layers_win_and_say_where_a_value_came_from(home: Path, project: Path) -> None:
+    write(home / ".synapse/settings.json", {"tui": {"layout": "grid", "sidebar": True}})
+    write(
+        project / ".synapse/settings.json",
+        {"tui": {"layout": "columns"}, "env": {"SYNAPSE_LOG_LEVEL": "DEBUG"}},
+    )
+    write(project / ".synapse/settings.local.json", {"tui.layout": "main"})
+    settings = load(home, project, {"SYNAPSE_LOG_LEVEL": "ERROR"})
+    assert settings.text("tui.layout") == "main"
+    assert settings.flag("tui.sidebar")
+    assert settings.text("env.SYNAPSE_LOG_LEVEL") == "ERROR"
+    assert settings.origins["tui.layout"] == str(project / ".synapse/settings.local.json")
+    assert settings.origins["tui.sidebar"] == str(home / ".synapse/settings.json")
+    assert settings.origins["env.SYNAPSE_LOG_LEVEL"] == "environment"
+
+
+def test_an_untrusted_project_sets_nothing(home: Path, project: Path) -> None:
+    write(project / ".synapse/settings.json", {"tui": {"layout": "grid"}})
+    settings = load(home, project, trusted=False)
+    assert settings.text("tui.layout") == "tabs"
+    assert settings.untrusted == (project / ".synapse/settings.json",)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "no valid JSON"),
+        ("[]", "must hold a JSON object"),
+        ({"tui": {"layuot": "grid"}}, "did you mean 'tui.layout'?"),
+        ({"tui": {"layout": "circle"}}, "must be one of tabs, columns, grid, main"),
+        ({"tui": {"sidebar": "perhaps"}}, "must be true or false"),
+        ({"tui": {"scrollback": "many"}}, "must be a whole number"),
+        ({"tui": {"agents": "claude"}}, "must be a list of texts"),
+        ({"tui": {"leader": 7}}, "must be a text"),
+    ],
+)
+def test_what_cannot_be_used_is_said_with_the_file_and_the_rest_holds(
+    home: Path, project: Path, content: object, said: str
+) -> None:
+    write(home / ".synapse/settings.json", content)
+    write(project / ".synapse/settings.json", {"a2a": {"flow": "oneway"}})
+    settings = load(home, project)
+    assert len(settings.problems) == 1
+    assert said in str(settings.problems[0])
+    assert str(home / ".synapse/settings.json") in str(settings.problems[0])
+    assert settings.text("a2a.flow") == "oneway"
+    assert settings.text("tui.layout") == "tabs"
+
+
+def test_every_setting_accepts_its_own_default() -> None:
+    for setting in SCHEMA.values():
+        assert setting.convert(setting.default) == setting.default
+        assert setting.help.endswith(".")
+
+
+def test_in_the_home_folder_the_files_are_the_users_own(home: Path) -> None:
+    write(home / ".synapse/settings.json", {"tui": {"layout": "grid"}})
+    settings = load(home, home, trusted=False)
+    assert settings.text("tui.layout") == "grid"
+    assert not settings.untrusted

@@ -1,0 +1,190 @@
+"""The turn that works on a task."""
+
+import pytest
+
+from synapse_tui.agents.answer import AnswerCollector
+from synapse_tui.agents.tasks import TaskBook
+from synapse_tui.agents.turns import SETTLED, SETTLED_SIGNAL, UNANSWERED, TurnTracker
+from synapse_tui.events import EventBus
+from synapse_tui.model import USER, AgentState, DeliveryState, MessageRequest, StateReport, Task, TaskState
+from synapse_tui.terminal.events import ProgramStatus, ProgressChanged
+
+TEXT = "do something useful with it"
+
+
+class Rig:
+    def __init__(self) -> None:
+        self.now = 10.0
+        self.rows = ["", ""]
+        self.book = TaskBook("synapse-fake-1", "ctx", EventBus())
+        self.turns = TurnTracker(self.book, lambda: self.now)
+        self.id = self.book.create(MessageRequest(TEXT, USER)).id
+
+    @property
+    def task(self) -> Task:
+        return self.book.get(self.id)
+
+    def begin(self, state: AgentState = AgentState.READY, since: float = 5.0) -> None:
+        collector = AnswerCollector(TEXT, lambda: self.rows)
+        collector.begin()
+        self.turns.prepare(collector)
+        self.turns.begin(self.task, TEXT, StateReport(state, "fake", "", since), self.now)
+
+    def report(self, state: AgentState, detail: str = "") -> None:
+        self.turns.on_report(StateReport(state, "fake", "", self.now, detail))
+
+    def ready(self) -> None:
+        """The agent is ready, and its screen has come to rest."""
+        self.report(AgentState.READY)
+        self.now += SETTLED_SIGNAL
+        self.check()
+
+    def check(self) -> float | None:
+        return self.turns.check(StateReport(AgentState.READY, "fake", "", 5.0))
+
+    def answer(self, text: str) -> None:
+        self.rows = [f"> {TEXT}", text]
+        self.turns.on_output()
+
+
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
+
+
+def test_working_then_ready_completes_with_the_answer(rig):
+    rig.begin()
+    assert (rig.task.delivery, rig.task.state) == (DeliveryState.SUBMITTED, TaskState.SUBMITTED)
+    rig.report(AgentState.PROCESSING)
+    assert rig.task.state is TaskState.WORKING
+    rig.answer("fine")
+    rig.ready()
+    assert (rig.task.state, rig.task.delivery) == (TaskState.COMPLETED, DeliveryState.DONE)
+    assert rig.task.artifacts[0].text == "fine"
+    assert rig.turns.current is None
+
+
+def test_an_answer_that_is_drawn_after_the_agent_said_it_is_done_is_whole(rig):
+    rig.begin()
+    rig.report(AgentState.PROCESSING)
+    rig.answer("✳ Working… (0s · esc to interrupt)")
+    rig.report(AgentState.READY)
+    assert rig.task.state is TaskState.WORKING
+    rig.now += SETTLED_SIGNAL / 2
+    rig.answer("fine")
+    rig.now += SETTLED_SIGNAL
+    rig.check()
+    assert rig.task.state is TaskState.COMPLETED  # type: ignore[comparison-overlap]
+    assert rig.task.artifacts[0].text == "fine"
+
+
+def test_a_state_that_came_with_the_submission_counts(rig):
+    rig.begin(AgentState.PROCESSING, since=10.0)
+    assert rig.task.state is TaskState.WORKING
+
+
+def test_an_older_state_does_not(rig):
+    rig.begin(AgentState.PROCESSING, since=9.0)
+    assert rig.task.state is TaskState.SUBMITTED
+
+
+def test_a_dialog_asks_for_input_and_back(rig):
+    rig.begin()
+    rig.report(AgentState.WAITING, "permission: rm")
+    assert (rig.task.state, rig.task.reason) == (TaskState.INPUT_REQUIRED, "permission: rm")
+    rig.report(AgentState.PROCESSING)
+    assert (rig.task.state, rig.task.reason) == (TaskState.WORKING, "")
+
+
+def test_ready_without_work_does_not_complete(rig):
+    rig.begin()
+    rig.report(AgentState.READY)
+    assert rig.task.state is TaskState.SUBMITTED
+
+
+def test_an_answer_that_stands_completes_a_turn_never_seen_working(rig):
+    rig.begin()
+    rig.answer("at once")
+    assert rig.check() == pytest.approx(SETTLED)
+    rig.now += SETTLED
+    assert rig.check() is None
+    assert rig.task.state is TaskState.COMPLETED
+    assert rig.task.artifacts[0].text == "at once"
+
+
+@pytest.mark.parametrize("event", [ProgramStatus("working", {}), ProgressChanged(3, 0)])
+def test_a_signal_of_work_shortens_the_wait(rig, event):
+    rig.begin()
+    rig.turns.on_signal(event)
+    rig.answer("at once")
+    rig.now += SETTLED_SIGNAL
+    assert rig.check() is None
+    assert rig.task.state is TaskState.COMPLETED
+
+
+def test_no_answer_at_all_ends_some_time(rig):
+    rig.begin()
+    rig.now += SETTLED
+    assert rig.check() == pytest.approx(UNANSWERED - SETTLED)
+    rig.now += UNANSWERED
+    assert rig.check() is None
+    assert (rig.task.state, rig.task.reason) == (TaskState.COMPLETED, "no answer was seen")
+    assert rig.task.artifacts == ()
+
+
+def test_an_interrupt_cancels(rig):
+    rig.begin()
+    rig.report(AgentState.PROCESSING)
+    rig.turns.stopping("interrupted by user")
+    rig.report(AgentState.READY)
+    assert (rig.task.state, rig.task.reason) == (TaskState.CANCELED, "interrupted by user")
+    assert rig.task.delivery is DeliveryState.CANCELED
+
+
+def test_the_users_own_interrupt_cancels(rig):
+    rig.begin()
+    rig.report(AgentState.PROCESSING)
+    rig.turns.on_user_stop()
+    rig.now += 1
+    rig.ready()
+    assert rig.task.state is TaskState.CANCELED
+
+
+def test_an_interrupt_key_long_ago_does_not(rig):
+    rig.begin()
+    rig.report(AgentState.PROCESSING)
+    rig.turns.on_user_stop()
+    rig.now += 60
+    rig.ready()
+    assert rig.task.state is TaskState.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"), [(AgentState.ERROR, "agent shows an error"), (AgentState.EXITED, "agent exited")]
+)
+def test_errors_and_the_end_fail_the_task(rig, state, reason):
+    rig.begin()
+    rig.report(AgentState.PROCESSING)
+    rig.report(state)
+    assert (rig.task.state, rig.task.delivery, rig.task.reason) == (
+        TaskState.FAILED,
+        DeliveryState.FAILED,
+        reason,
+    )
+
+
+def test_a_prompt_of_the_user_ends_the_answer(rig):
+    rig.begin()
+    rig.report(AgentState.PROCESSING)
+    rig.turns.on_prompt("something else of mine")
+    rig.rows = [f"> {TEXT}", "fine", "> something else of mine", "sure"]
+    rig.ready()
+    assert rig.task.artifacts[0].text == "fine"
+
+
+def test_without_a_turn_nothing_happens(rig):
+    rig.report(AgentState.READY)
+    rig.turns.on_prompt("x")
+    rig.turns.end(TaskState.FAILED)
+    assert rig.check() is None
+    assert rig.task.state is TaskState.SUBMITTED
