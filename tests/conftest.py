@@ -1,0 +1,22 @@
+"""Tests that wait for real processes, terminals and sockets get a second and third try.
+
+A loaded machine can starve a child process of the CPU for longer than a test's patience. A test that fails, and holds when
+it is run again, is printed as RERUN in the summary: it says that the test is to be mended, not that the product is broken.
+Tests of pure code get one try.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+WAITING = {"e2e", "integration", "lab", "ui"}
+TESTS = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of the folders that start processes or applications."""
+    for item in items:
+        if item.path.is_relative_to(TESTS) and item.path.relative_to(TESTS).parts[0] in WAITING:
+            item.add_marker(pytest.mark.flaky(reruns=2))
