@@ -1,8 +1,8 @@
 """Tests that wait for real processes, terminals and sockets get a second and third try.
 
-A loaded machine can starve a child process of the CPU for longer than a test's patience. A test that fails, and holds when
-it is run again, is printed as RERUN in the summary: it says that the test is to be mended, not that the product is broken.
-Tests of pure code get one try.
+A loaded machine can starve a child process of the CPU for longer than a test's patience. A test that fails
+once and then holds is printed as RERUN in the summary: it says that the test is to be mended, not that the
+product is broken. Tests of pure code get one try.
 """
 
 from __future__ import annotations
