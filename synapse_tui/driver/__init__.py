@@ -1,17 +1,21 @@
 """Textual driver on given descriptors: input tokenizer, non-blocking output, size."""
 
 from .events import OuterTerminalChanged, TerminalKey, TerminalKeyRelease
+from .link import LinkOptions, TerminalLink
 from .modes import restore_terminal
 from .outer import OuterTerminal
-from .synapse_driver import DriverOptions, SynapseDriver, driver_class
+from .synapse_driver import DriverOptions, SynapseDriver, detached_driver_class, driver_class
 
 __all__ = [
     "DriverOptions",
+    "LinkOptions",
     "OuterTerminal",
     "OuterTerminalChanged",
     "SynapseDriver",
     "TerminalKey",
     "TerminalKeyRelease",
+    "TerminalLink",
+    "detached_driver_class",
     "driver_class",
     "restore_terminal",
 ]

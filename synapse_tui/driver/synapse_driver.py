@@ -1,18 +1,13 @@
-"""The Textual driver: input, output and modes of the outer terminal, all in the application's own loop.
+"""The Textual driver: draws on the terminal that is attached, if one is, all in the application's own loop.
 
 Textual's own drivers read in a thread, lose what its parser does not know, and block the loop when the
-terminal does not read (see `docs/design.md`). This one installs no signal handlers: the process that owns it
-calls `resized()`.
+terminal does not read (see `docs/design.md`). This one installs no signal handlers: whoever hears of a new
+size calls `resized()`. The application outlives its terminals: they are attached and detached while it runs.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import logging
 import os
-import selectors
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -23,32 +18,17 @@ from textual.driver import Driver
 from textual.geometry import Size
 from textual.message import Message
 
-from . import modes
 from .events import OuterTerminalChanged, TerminalKey, TerminalKeyRelease
-from .handshake import Handshake
+from .handshake import Reaction
+from .link import LinkListener, LinkOptions, TerminalLink
 from .mouse import textual_mouse
 from .outer import OuterTerminal
-from .output import OutputQueue, is_hangup, wait_ready
-from .tokenizer import ESCAPE_DELAY, Tokenizer
-from .tokens import FocusToken, KeyToken, MouseToken, PasteToken, ReplyToken, Token
-from .tty import (
-    Attributes,
-    OpenTerminal,
-    TerminalSize,
-    find_terminal,
-    forget_input,
-    make_raw,
-    read_size,
-    set_attributes,
-)
+from .tokenizer import ESCAPE_DELAY
+from .tokens import FocusToken, KeyToken, MouseToken, PasteToken, Token
+from .tty import TerminalSize, find_terminal, read_size
 
-log = logging.getLogger(__name__)
-
-_READ = 64 * 1024
-_FINISH = 0.5
-"""Seconds that leaving may block for a terminal that does not read."""
-_LATE_REPLIES = 0.1
-"""Seconds that leaving waits for answers which would otherwise be typed into the shell."""
+DETACHED_SIZE = (120, 40)
+"""Columns and lines of the application before the first terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +42,8 @@ class DriverOptions:
         on_reply: Called with each reply of the terminal.
         environ: Environment of the terminal's user (TERM, TERM_PROGRAM).
         escape_delay: Seconds after which a lone ESC is the Escape key.
+        detached: Whether the driver begins without a terminal; descriptors are not looked at then.
+        size: Columns and lines of a detached driver.
     """
 
     input_fd: int | None = None
@@ -70,13 +52,16 @@ class DriverOptions:
     on_reply: Callable[[bytes], object] | None = None
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     escape_delay: float = ESCAPE_DELAY
+    detached: bool = False
+    size: tuple[int, int] = DETACHED_SIZE
 
 
 class SynapseDriver(Driver):
-    """Drives one terminal between `start_application_mode` and `stop_application_mode`.
+    """Drives the terminal that is attached.
 
     Attributes:
-        outer: What the terminal told about itself.
+        link: The terminal; None while nobody is attached.
+        taps: Called with each string that is drawn on the terminal; for recordings and mirrors.
     """
 
     options: ClassVar[DriverOptions] = DriverOptions()
@@ -90,35 +75,72 @@ class SynapseDriver(Driver):
         size: tuple[int, int] | None = None,
     ) -> None:
         super().__init__(app, debug=debug, mouse=mouse, size=size)
-        self.outer = OuterTerminal()
         options = self.options
-        self._input_fd = find_terminal() if options.input_fd is None else options.input_fd
-        self._output_fd = self._input_fd if options.output_fd is None else options.output_fd
+        self.link: TerminalLink | None = None
+        self.taps: list[Callable[[str], object]] = []
+        self._own: LinkOptions | None = None
+        if not options.detached:
+            input_fd = find_terminal() if options.input_fd is None else options.input_fd
+            output_fd = input_fd if options.output_fd is None else options.output_fd
+            self._own = LinkOptions(input_fd, output_fd, options.environ, mouse, options.escape_delay)
         if size is None:
-            measured = read_size(self._output_fd)
+            measured = read_size(self._own.output_fd) if self._own else TerminalSize(*options.size)
             self._size = (measured.columns, measured.lines)
-        self._input: OpenTerminal | None = None
-        self._output: OpenTerminal | None = None
-        self._queue: OutputQueue | None = None
-        self._attributes: Attributes | None = None
-        self._tokenizer = Tokenizer(options.escape_delay)
-        self._timer: asyncio.TimerHandle | None = None
-        self._handshake = Handshake(options.environ, mouse=mouse, outer=self.outer)
-        self._missed = modes.MissedState()
         self._last_cell = (0, 0)
-        self._reading = False
-        self._hung_up = False
+        self._keyboard = 0
+
+    # -- attaching -----------------------------------------------------------------------------------------
+
+    def attach(self, link: TerminalLink) -> None:
+        """Draw on a terminal from now on: all of the screen, whatever it showed before.
+
+        Args:
+            link: The terminal; it is opened when it is not. One that was attached is let go, still open.
+        """
+        self.release()
+        self.link = link
+        link.listener = LinkListener(self._post, self._replied, self._repaint, self._lost)
+        link.open()
+        self.resized()
+        link.request_keyboard(self._keyboard)
+        outer = link.outer
+        if outer.settable(2026):
+            self.send_message(messages.TerminalSupportsSynchronizedOutput())
+        if outer.dark is not None:
+            self.send_message(OuterTerminalChanged(outer))
+        self._repaint()
+
+    def release(self) -> TerminalLink | None:
+        """Draw on no terminal any more.
+
+        Returns:
+            The one that was attached, still open: the caller closes it.
+        """
+        link, self.link = self.link, None
+        if link is not None:
+            link.listener = None
+        return link
 
     # -- what the application asks for ---------------------------------------------------------------------
 
     @property
+    def is_headless(self) -> bool:
+        """Whether nobody sees what is drawn: Textual then draws nothing."""
+        return self.link is None
+
+    @property
+    def outer(self) -> OuterTerminal:
+        """What the terminal told about itself."""
+        return self.link.outer if self.link is not None else OuterTerminal()
+
+    @property
     def dropping(self) -> bool:
-        """Whether the terminal does not read and frames are dropped."""
-        return self._queue is not None and self._queue.dropping
+        """Whether the terminal does not read, or nobody is attached: all is painted anew afterwards."""
+        return self.link is None or self.link.dropping
 
     def terminal_size(self) -> TerminalSize:
-        """The terminal's size as it is now."""
-        return read_size(self._output.descriptor if self._output else self._output_fd)
+        """The terminal's size as it is now; the last one while nobody is attached."""
+        return self.link.size if self.link is not None else TerminalSize(*(self._size or DETACHED_SIZE))
 
     def resized(self) -> None:
         """Tell the application the terminal's size; called by whoever hears of a change (SIGWINCH)."""
@@ -136,7 +158,9 @@ class SynapseDriver(Driver):
         Args:
             child_flags: The child's kitty flags; 0 when no pane is in focus.
         """
-        self.write(self._handshake.keyboard(child_flags))
+        self._keyboard = child_flags
+        if self.link is not None:
+            self.link.request_keyboard(child_flags)
 
     # -- Textual's interface -------------------------------------------------------------------------------
 
@@ -152,95 +176,41 @@ class SynapseDriver(Driver):
 
     def write(self, data: str) -> None:
         """Queue output; dropped as a whole while the terminal does not read."""
-        if self._queue is None:
-            return
-        data = self._handshake.fit(data)
-        if not self._queue.write(data.encode("utf-8", "replace")):
-            self._missed.note(data)
+        if self.link is not None:
+            self.link.write(data)
+        for tap in self.taps:
+            tap(data)
 
     def flush(self) -> None:
         """Write as far as the terminal takes it."""
-        if self._queue is not None:
-            self._queue.flush()
+        if self.link is not None:
+            self.link.flush()
 
     def start_application_mode(self) -> None:
-        """Open the terminal, set its modes, ask what it is, and read from it.
+        """Open the terminal that the driver was built with, unless one is attached.
 
         Raises:
             TerminalUnfit: A descriptor is no terminal.
         """
-        if self._queue is not None:
-            return
-        self._output = OpenTerminal(self._output_fd)
-        self._input = OpenTerminal(self._input_fd)
-        self._attributes = make_raw(self._input.descriptor)
-        self._queue = OutputQueue(
-            self._output.descriptor, self._loop, on_resumed=self._repaint, on_error=self._lost
-        )
-        self.resized()
-        self.write(self._handshake.begin())
-        self.flush()
-        self._loop.add_reader(self._input.descriptor, self._read)
-        self._reading = True
+        if self._own is not None and self.link is None:
+            self.attach(TerminalLink(self._own, self._loop))
 
     def disable_input(self) -> None:
         """Read no more; what was typed and not read is forgotten when the attributes are given back."""
-        self._stop_timer()
-        if self._reading and self._input is not None:
-            self._loop.remove_reader(self._input.descriptor)
-        self._reading = False
+        if self.link is not None and self._own is not None:
+            self.link.pause_input()
 
     def stop_application_mode(self) -> None:
-        """Undo all that was set and give the terminal back."""
-        if self._queue is None or self._output is None or self._input is None:
-            return
-        self.disable_input()
-        self._queue.finish(self._handshake.end().encode(), 0.0 if self._hung_up else _FINISH)
-        if not self._hung_up:
-            self._await_replies(self._input.descriptor)
-            forget_input(self._input.descriptor)
-            set_attributes(self._input.descriptor, self._attributes)
-        self._queue = None
-        self._input.close()
-        self._output.close()
+        """Undo all that was set and give the terminal back; one that was attached is left as it is."""
+        link = self.release()
+        if link is not None and self._own is not None:
+            link.close()
 
     def close(self) -> None:
         """Make sure that the terminal is given back."""
         self.stop_application_mode()
 
-    # -- input ---------------------------------------------------------------------------------------------
-
-    def _read(self) -> None:
-        if self._input is None:
-            return
-        try:
-            data = os.read(self._input.descriptor, _READ)
-        except BlockingIOError:
-            return
-        except OSError as error:
-            self._lost(error)
-            return
-        if not data:
-            self._hang_up()
-            return
-        self._stop_timer()
-        self._post(self._tokenizer.feed(data))
-        self._start_timer()
-
-    def _start_timer(self) -> None:
-        delay = self._tokenizer.delay
-        if delay is not None and self._reading:
-            self._timer = self._loop.call_later(delay, self._on_timeout)
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _on_timeout(self) -> None:
-        self._timer = None
-        self._post(self._tokenizer.timeout())
-        self._start_timer()
+    # -- what comes from the terminal ----------------------------------------------------------------------
 
     def _post(self, tokens: list[Token]) -> None:
         for token in tokens:
@@ -255,14 +225,8 @@ class SynapseDriver(Driver):
                     self._last_cell = (report.x, report.y)
                 case FocusToken(focused):
                     self.process_message(events.AppFocus() if focused else events.AppBlur())
-                case ReplyToken(raw):
-                    self._take_reply(raw)
 
-    # -- replies -------------------------------------------------------------------------------------------
-
-    def _take_reply(self, raw: bytes) -> None:
-        reaction = self._handshake.take(raw)
-        self.write(reaction.write)
+    def _replied(self, reaction: Reaction, raw: bytes) -> None:
         if reaction.synchronized:
             self.send_message(messages.TerminalSupportsSynchronizedOutput())
         if reaction.colors:
@@ -270,37 +234,11 @@ class SynapseDriver(Driver):
         if self.options.on_reply is not None:
             self.options.on_reply(raw)
 
-    def _await_replies(self, descriptor: int) -> None:
-        """Take the answers that are still on their way, so that they are not typed into the shell."""
-        deadline = time.monotonic() + _LATE_REPLIES
-        with contextlib.suppress(OSError):
-            while self._handshake.waiting and wait_ready(
-                descriptor, selectors.EVENT_READ, deadline - time.monotonic()
-            ):
-                for token in self._tokenizer.feed(os.read(descriptor, _READ)):
-                    if isinstance(token, ReplyToken):
-                        self._handshake.take(token.raw)
-
-    # -- the terminal reads again, or is gone --------------------------------------------------------------
-
     def _repaint(self) -> None:
-        log.info("terminal reads again; painting anew")
-        self.write(self._handshake.resume() + self._missed.take())
         if self._app.is_running:
             self._app.refresh()
 
-    def _lost(self, error: OSError) -> None:
-        if not is_hangup(error):
-            log.warning("terminal failed", extra={"error": str(error)})
-        self._hang_up()
-
-    def _hang_up(self) -> None:
-        if self._hung_up:
-            return
-        self._hung_up = True
-        self.disable_input()
-        if self._queue is not None:
-            self._queue.close()
+    def _lost(self) -> None:
         if self.options.on_hangup is not None:
             self.options.on_hangup()
 
@@ -322,10 +260,26 @@ def driver_class(
         on_reply: Called with each reply of the terminal.
         environ: Environment of the terminal's user; None for this process's.
     """
-    given = DriverOptions(
-        input_fd, output_fd, on_hangup, on_reply, dict(os.environ) if environ is None else environ
+    return _driver_with(
+        DriverOptions(
+            input_fd, output_fd, on_hangup, on_reply, dict(os.environ) if environ is None else environ
+        )
     )
 
+
+def detached_driver_class(
+    size: tuple[int, int] = DETACHED_SIZE, *, on_hangup: Callable[[], object] | None = None
+) -> type[SynapseDriver]:
+    """A driver class that begins without a terminal; `attach` gives it one.
+
+    Args:
+        size: Columns and lines until then.
+        on_hangup: Called in the loop when a terminal that was attached went away.
+    """
+    return _driver_with(DriverOptions(detached=True, size=size, on_hangup=on_hangup))
+
+
+def _driver_with(given: DriverOptions) -> type[SynapseDriver]:
     class GivenTerminalDriver(SynapseDriver):
         """Drives the given terminal."""
 

@@ -169,6 +169,15 @@ def cooked(attributes: Attributes) -> Attributes:
     return changed
 
 
+def still_raw(descriptor: int) -> bool:
+    """Whether a terminal is as `make_raw` left it; a shell that reads lines keeps signals on."""
+    try:
+        attributes = termios.tcgetattr(descriptor)
+    except termios.error:
+        return False
+    return is_raw(attributes) and not attributes[_LFLAG] & termios.ISIG
+
+
 def is_raw(attributes: Attributes) -> bool:
     """Whether the attributes are those of a full-screen program."""
     return not attributes[_LFLAG] & termios.ICANON

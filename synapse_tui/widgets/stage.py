@@ -50,6 +50,7 @@ class PaneStage:
     def __init__(self, app: App[Any]) -> None:
         self._app = app
         self._driver: Driver | None = None
+        self._terminal: object = None
         self._placements: WeakKeyDictionary[Widget, tuple[object, Placement | None]] = WeakKeyDictionary()
         self.cursor = OuterCursor(self._show_cursor)
         self.clock = FrameClock(self.paint)
@@ -66,9 +67,10 @@ class PaneStage:
 
     def begin(self) -> None:
         """Look at the outer terminal: another one that was attached has been set up anew."""
-        driver = self._app._driver
-        if driver is not self._driver:
-            self._driver = driver
+        self._driver = driver = self._app._driver
+        terminal = driver.link if isinstance(driver, SynapseDriver) else driver
+        if terminal is not self._terminal:
+            self._terminal = terminal
             self.cursor.forget()
 
     @property

@@ -16,9 +16,10 @@ from tests.integration.test_driver import ProbeApp, driver_of, running
 
 
 def queue_of(app: ProbeApp) -> OutputQueue:
-    queue = driver_of(app)._queue
-    assert queue is not None
-    return queue
+    link = driver_of(app).link
+    assert link is not None
+    assert link._queue is not None
+    return link._queue
 
 
 async def flood(app: ProbeApp, seconds: float) -> tuple[float, int]:

@@ -1,0 +1,279 @@
+"""One outer terminal while it is attached: raw, with modes set, read from and written to without blocking."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import selectors
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from . import modes
+from .handshake import Handshake, Reaction
+from .outer import OuterTerminal
+from .output import OutputQueue, is_hangup, wait_ready
+from .tokenizer import ESCAPE_DELAY, Tokenizer
+from .tokens import ReplyToken, Token
+from .tty import (
+    Attributes,
+    OpenTerminal,
+    TerminalSize,
+    forget_input,
+    make_raw,
+    read_size,
+    set_attributes,
+    still_raw,
+)
+
+log = logging.getLogger(__name__)
+
+_READ = 64 * 1024
+_FINISH = 0.5
+"""Seconds that leaving may block for a terminal that does not read."""
+_LATE_REPLIES = 0.1
+"""Seconds that leaving waits for answers which would otherwise be typed into the shell."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkOptions:
+    """What a link is made with.
+
+    Attributes:
+        input_fd: The terminal to read from.
+        output_fd: The terminal to draw on.
+        environ: Environment of the terminal's user (TERM, TERM_PROGRAM).
+        mouse: Whether the mouse is wanted.
+        escape_delay: Seconds after which a lone ESC is the Escape key.
+    """
+
+    input_fd: int
+    output_fd: int
+    environ: Mapping[str, str] = field(default_factory=dict)
+    mouse: bool = True
+    escape_delay: float = ESCAPE_DELAY
+
+
+@dataclass(frozen=True, slots=True)
+class LinkListener:
+    """Who hears of what; all are called in the loop.
+
+    Attributes:
+        tokens: Keys, pastes, mouse and focus reports, in order.
+        reply: The terminal answered: what follows, and the bytes.
+        resumed: The terminal reads again after output was dropped: paint anew.
+        lost: The terminal is gone; called once.
+    """
+
+    tokens: Callable[[list[Token]], None]
+    reply: Callable[[Reaction, bytes], None]
+    resumed: Callable[[], None]
+    lost: Callable[[], None]
+
+
+class TerminalLink:
+    """Holds a terminal from `open` to `close`; whoever draws on it may change in between.
+
+    Args:
+        options: Which terminal, and whose.
+        loop: The running loop.
+
+    Attributes:
+        outer: What the terminal told about itself.
+        listener: Who hears of what; None for nobody, then what comes in is lost.
+
+    Raises:
+        TerminalUnfit: A descriptor is no terminal.
+    """
+
+    def __init__(self, options: LinkOptions, loop: asyncio.AbstractEventLoop) -> None:
+        self.outer = OuterTerminal()
+        self.listener: LinkListener | None = None
+        self.environ = options.environ
+        self._loop = loop
+        self._tokenizer = Tokenizer(options.escape_delay)
+        self._timer: asyncio.TimerHandle | None = None
+        self._handshake = Handshake(options.environ, mouse=options.mouse, outer=self.outer)
+        self._missed = modes.MissedState()
+        self._reading = False
+        self._hung_up = False
+        self._output = OpenTerminal(options.output_fd)
+        try:
+            self._input = OpenTerminal(options.input_fd)
+        except BaseException:
+            self._output.close()
+            raise
+        self._attributes: Attributes | None = None
+        self._queue: OutputQueue | None = None
+
+    @property
+    def dropping(self) -> bool:
+        """Whether the terminal does not read and output is dropped."""
+        return self._queue is not None and self._queue.dropping
+
+    @property
+    def hung_up(self) -> bool:
+        """Whether the terminal is gone."""
+        return self._hung_up
+
+    @property
+    def size(self) -> TerminalSize:
+        """The terminal's size as it is now."""
+        return read_size(self._output.descriptor)
+
+    # -- from open to close --------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Set the terminal's modes, ask what it is, and read from it; nothing when it is open."""
+        if self._queue is not None:
+            return
+        self._attributes = make_raw(self._input.descriptor)
+        self._queue = OutputQueue(
+            self._output.descriptor, self._loop, on_resumed=self._resumed, on_error=self._lost
+        )
+        self.write(self._handshake.begin())
+        self.flush()
+        self._loop.add_reader(self._input.descriptor, self._read)
+        self._reading = True
+
+    def pause_input(self) -> None:
+        """Read no more."""
+        self._stop_timer()
+        if self._reading:
+            self._loop.remove_reader(self._input.descriptor)
+        self._reading = False
+
+    def close(self, *, abandoned: bool = False) -> None:
+        """Undo all that was set and give the terminal back; nothing when that was done.
+
+        Args:
+            abandoned: The program in front of the terminal is gone, and a shell may be there by now: what is
+                typed is the shell's, and so are the attributes unless they are still ours.
+        """
+        if self._queue is None:
+            self._release()
+            return
+        self.pause_input()
+        self._queue.finish(self._handshake.end().encode(), 0.0 if self._hung_up else _FINISH)
+        self._queue = None
+        if not self._hung_up:
+            descriptor = self._input.descriptor
+            if not abandoned:
+                self._await_replies(descriptor)
+                forget_input(descriptor)
+            if not abandoned or still_raw(descriptor):
+                set_attributes(descriptor, self._attributes)
+        self._release()
+
+    def _release(self) -> None:
+        self._input.close()
+        self._output.close()
+
+    # -- output --------------------------------------------------------------------------------------------
+
+    def write(self, data: str) -> None:
+        """Queue output; dropped as a whole while the terminal does not read."""
+        if self._queue is None:
+            return
+        data = self._handshake.fit(data)
+        if not self._queue.write(data.encode("utf-8", "replace")):
+            self._missed.note(data)
+
+    def flush(self) -> None:
+        """Write as far as the terminal takes it."""
+        if self._queue is not None:
+            self._queue.flush()
+
+    def request_keyboard(self, child_flags: int) -> None:
+        """Ask the terminal for the keys that a child asked for; its kitty flags, 0 when there is none."""
+        self.write(self._handshake.keyboard(child_flags))
+
+    # -- input ---------------------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._input.descriptor, _READ)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._lost(error)
+            return
+        if not data:
+            self._hang_up()
+            return
+        self._stop_timer()
+        self._take(self._tokenizer.feed(data))
+        self._start_timer()
+
+    def _start_timer(self) -> None:
+        delay = self._tokenizer.delay
+        if delay is not None and self._reading:
+            self._timer = self._loop.call_later(delay, self._on_timeout)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_timeout(self) -> None:
+        self._timer = None
+        self._take(self._tokenizer.timeout())
+        self._start_timer()
+
+    def _take(self, tokens: list[Token]) -> None:
+        """Pass tokens on in order; replies are looked at here."""
+        plain: list[Token] = []
+        for token in tokens:
+            if isinstance(token, ReplyToken):
+                self._pass(plain)
+                plain = []
+                self._take_reply(token.raw)
+            else:
+                plain.append(token)
+        self._pass(plain)
+
+    def _pass(self, tokens: list[Token]) -> None:
+        if tokens and self.listener is not None:
+            self.listener.tokens(tokens)
+
+    def _take_reply(self, raw: bytes) -> None:
+        reaction = self._handshake.take(raw)
+        self.write(reaction.write)
+        if self.listener is not None:
+            self.listener.reply(reaction, raw)
+
+    def _await_replies(self, descriptor: int) -> None:
+        """Take the answers that are still on their way, so that they are not typed into the shell."""
+        deadline = time.monotonic() + _LATE_REPLIES
+        with contextlib.suppress(OSError):
+            while self._handshake.waiting and wait_ready(
+                descriptor, selectors.EVENT_READ, deadline - time.monotonic()
+            ):
+                for token in self._tokenizer.feed(os.read(descriptor, _READ)):
+                    if isinstance(token, ReplyToken):
+                        self._handshake.take(token.raw)
+
+    # -- the terminal reads again, or is gone --------------------------------------------------------------
+
+    def _resumed(self) -> None:
+        log.info("terminal reads again; painting anew")
+        self.write(self._handshake.resume() + self._missed.take())
+        if self.listener is not None:
+            self.listener.resumed()
+
+    def _lost(self, error: OSError) -> None:
+        if not is_hangup(error):
+            log.warning("terminal failed", extra={"error": str(error)})
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        if self._hung_up:
+            return
+        self._hung_up = True
+        self.pause_input()
+        if self._queue is not None:
+            self._queue.close()
+        if self.listener is not None:
+            self.listener.lost()
