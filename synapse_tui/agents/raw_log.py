@@ -1,92 +1,150 @@
-"""What an agent put out, byte by byte, in a file of bounded size; written in threads, never on the loop."""
+"""What an agent put out, byte by byte, and when, in files of bounded size; written in threads."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 import os
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from synapse_tui.files import private_folder
+from synapse_tui.spool import Spool
+
+from .log_times import Begun, TimesWriter
 
 log = logging.getLogger(__name__)
 
 MAX_BYTES = 8_000_000
-"""Size at which the file becomes `<name>.1` and a new one is begun."""
-MAX_WAITING = 4_000_000
-"""Bytes that may wait for the disk; what comes above is left out, and the file says so."""
+"""Size at which the file becomes `<name>.1` and a new one is begun; its times likewise, at half the size."""
 GAP = b"\r\n[output left out: the disk was too slow]\r\n"
-GATHER = 0.25
-"""Seconds in which output is gathered for one write."""
-BLOCK = 64 * 1024
-"""Bytes that are written at once."""
+TOGETHER = 0.005
+"""Seconds within which output counts as put out at one time."""
+DEFAULT_SIZE = (80, 24)
+_ITEM_BYTES = 64
+"""Memory of what waits beside its bytes."""
+
+
+class _Item(NamedTuple):
+    """What is to be written: output, or a size when it is empty."""
+
+    time: float
+    data: bytes
+    size: tuple[int, int]
+    anew: bool
 
 
 class RawLog:
-    """Appends to one file, in order; two files are kept.
+    """Appends to one file, in order, and notes the times in another; of each two files are kept.
 
     Args:
         path: The file; its folder is made when it is missing.
         max_bytes: Size at which a new file is begun.
+        clock: Seconds since the epoch.
     """
 
-    def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(
+        self, path: Path, max_bytes: int = MAX_BYTES, *, clock: Callable[[], float] = time.time
+    ) -> None:
         self._path = path
+        self._times_path = times_path(path)
         self._max_bytes = max_bytes
-        self._waiting = bytearray()
-        self._gap = False
-        self._writer: asyncio.Task[None] | None = None
-        self._broken = False
-        self._enough = asyncio.Event()
+        self._clock = clock
+        self._times = TimesWriter()
+        self._size = DEFAULT_SIZE
+        self._begun = False
+        """Whether the present file of times says where it begins."""
+        self._anew = True
+        """Whether the process that writes next has not been noted."""
+        self._spool: Spool[_Item] = Spool(self._append, on_error=self._fail, on_room=self._note_gap)
+
+    def started(self, columns: int, lines: int) -> None:
+        """Note that a process begins in a terminal of that size, in cells."""
+        self._spool.put(_Item(self._clock(), b"", (columns, lines), anew=True), _ITEM_BYTES)
+
+    def resized(self, columns: int, lines: int) -> None:
+        """Note that its terminal has another size, in cells."""
+        self._spool.put(_Item(self._clock(), b"", (columns, lines), anew=False), _ITEM_BYTES)
 
     def write(self, data: bytes) -> None:
         """Add bytes; returns at once."""
-        if self._broken:
-            return
-        if len(self._waiting) + len(data) > MAX_WAITING:
-            self._gap = True
-            return
-        if self._gap:
-            self._gap = False
-            self._waiting += GAP
-        self._waiting += data
-        if len(self._waiting) >= BLOCK:
-            self._enough.set()
-        if self._writer is None or self._writer.done():
-            self._writer = asyncio.get_running_loop().create_task(self._write_waiting(), name="raw-log")
+        self._spool.put(_Item(self._clock(), data, DEFAULT_SIZE, anew=False), len(data) + _ITEM_BYTES)
 
     async def close(self) -> None:
         """Return when all is written."""
-        self._enough.set()
-        if self._writer is not None:
-            await asyncio.gather(self._writer, return_exceptions=True)
+        await self._spool.close()
 
-    async def _write_waiting(self) -> None:
-        while self._waiting:
-            # A thread for every few bytes of a spinner would cost more than drawing it.
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(GATHER):
-                    await self._enough.wait()
-            self._enough.clear()
-            data = bytes(self._waiting)
-            self._waiting.clear()
-            try:
-                await asyncio.to_thread(self._append, data)
-            except OSError as error:
-                self._broken = True
-                log.warning(
-                    "agent log cannot be written", extra={"path": str(self._path), "error": str(error)}
-                )
-                return
+    def _note_gap(self) -> None:
+        self.write(GAP)
 
-    def _append(self, data: bytes) -> None:
+    def _fail(self, error: OSError) -> None:
+        log.warning("agent log cannot be written", extra={"path": str(self._path), "error": str(error)})
+
+    def _append(self, items: list[_Item]) -> None:
         private_folder(self._path.parent)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(self._path, flags, 0o600)
-        with os.fdopen(descriptor, "ab") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.write(data)
-            size = file.tell()
-        if size >= self._max_bytes:
+        at, size = _append_private(self._path, b"".join(item.data for item in items))
+        _, noted = _append_private(self._times_path, self._noted(items, at).encode())
+        if size >= self._max_bytes or noted >= self._max_bytes // 2:
             self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+            self._times_path.replace(self._times_path.with_name(f"{self._times_path.name}.1"))
+            self._begun = False
+
+    def _noted(self, items: list[_Item], at: int) -> str:
+        """The records of some items, the first of which is written at a byte of the log."""
+        out: list[str] = []
+        for item in _merged(items):
+            if not item.data:
+                out.append(self._size_record(item, at))
+                continue
+            if not self._begun:
+                out.append(self._begin(item.time, at))
+            out.append(self._times.written(item.time, len(item.data)))
+            at += len(item.data)
+        return "".join(out)
+
+    def _size_record(self, item: _Item, at: int) -> str:
+        self._size = item.size
+        if item.anew:
+            self._anew = True
+            return self._begin(item.time, at)
+        return self._times.resized(item.time, *item.size) if self._begun else ""
+
+    def _begin(self, time: float, at: int) -> str:
+        record = Begun(time, at, *self._size, anew=self._anew)
+        self._begun, self._anew = True, False
+        return self._times.begun(record)
+
+
+def times_path(log_path: Path) -> Path:
+    """The file beside a log that says when its bytes were put out."""
+    return log_path.with_name(f"{log_path.name}.times")
+
+
+def _merged(items: list[_Item]) -> Iterator[_Item]:
+    """The items, output that came at one time as one."""
+    last: _Item | None = None
+    for item in items:
+        if last is not None and last.data and item.data and item.time - last.time < TOGETHER:
+            last = last._replace(data=last.data + item.data)
+            continue
+        if last is not None:
+            yield last
+        last = item
+    if last is not None:
+        yield last
+
+
+def _append_private(path: Path, data: bytes) -> tuple[int, int]:
+    """Add to a file that only its owner may read; a link is not followed.
+
+    Returns:
+        Its size before and after.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(path, flags, 0o600)
+    with os.fdopen(descriptor, "ab") as file:
+        os.fchmod(descriptor, 0o600)
+        before = os.fstat(descriptor).st_size
+        file.write(data)
+        return before, file.tell()

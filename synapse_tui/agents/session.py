@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from uuid import uuid4
@@ -39,8 +38,6 @@ from .sanitize import check_size, typed_text
 from .tasks import TaskBook
 from .told import bus_event
 from .turns import TurnTracker
-
-log = logging.getLogger(__name__)
 
 RECENT_CHARACTERS = 4000
 _SEEN = (AgentState.READY, AgentState.WAITING)
@@ -95,6 +92,8 @@ class AgentSession:
         self.exit: ExitStatus | None = None
         self.unseen = False
         self.damage_listener: Callable[[], None] | None = None
+        self.taps: list[Callable[[bytes], None]] = []
+        """Called with all that the agent puts out, once it stands on the screen."""
         self._spec = spec
         self._environ = dict(environ)
         self._events = events
@@ -103,6 +102,8 @@ class AgentSession:
         self._scrollback = scrollback
         self._plain = plain_messages
         self._log = RawLog(logs / f"{agent_id}.log") if logs is not None else None
+        if self._log is not None:
+            self.taps.append(self._log.write)
         self._size = (80, 24)
         self._focused = False
         self._prompts: set[str] = set()
@@ -180,6 +181,8 @@ class AgentSession:
             ),
             scheduler=self._scheduler,
         )
+        if self._log is not None:
+            self._log.started(columns, lines)
         self.exit = None
         self._keyboard = Keyboard(console.write, console.now)
         self._turns = TurnTracker(self.tasks, console.now)
@@ -249,6 +252,8 @@ class AgentSession:
         if (columns, lines) == self._size:
             return
         self._size = (columns, lines)
+        if self._log is not None:
+            self._log.resized(columns, lines)
         self.console.resize(columns, lines)
 
     def focus(self, focused: bool) -> None:
@@ -364,8 +369,8 @@ class AgentSession:
     # -- what comes from the agent ---
 
     def _on_output(self, data: bytes) -> None:
-        if self._log is not None:
-            self._log.write(data)
+        for tap in tuple(self.taps):
+            tap(data)
         if self._keyboard is not None:
             self._keyboard.shown()
         if self._turns is not None and not self.console.modes.synchronized:

@@ -2,8 +2,9 @@
 
 import asyncio
 
-from synapse_tui.agents import raw_log
-from synapse_tui.agents.raw_log import GAP, RawLog
+from synapse_tui.agents.log_times import Begun, Resized, TimesReader, Written
+from synapse_tui.agents.raw_log import GAP, RawLog, times_path
+from synapse_tui.spool import MAX_WAITING
 
 
 async def test_bytes_are_appended_in_order(tmp_path):
@@ -34,19 +35,95 @@ async def test_its_size_is_bounded(tmp_path):
     for number in range(20):
         log.write(b"%02d" % number * 20)
         await log.close()
-    files = sorted(path.name for path in tmp_path.iterdir())
-    assert set(files) <= {"a.log", "a.log.1"}
-    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 240
+    sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+    assert set(sizes) <= {"a.log", "a.log.1", "a.log.times", "a.log.times.1"}
+    assert sizes["a.log.1"] <= 140
+    assert max(sizes.values()) <= 140
 
 
-async def test_what_the_disk_cannot_take_is_left_out_and_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(raw_log, "MAX_WAITING", 60)
+async def test_many_small_writes_begin_a_new_file_as_well(tmp_path):
+    now = iter(range(10_000))
+    log = RawLog(tmp_path / "a.log", max_bytes=2000, clock=lambda: float(next(now)))
+    for _ in range(2000):
+        log.write(b"x")
+        if now.__length_hint__() % 50 == 0:
+            await log.close()
+    assert (tmp_path / "a.log.times.1").stat().st_size < 2000
+    assert (tmp_path / "a.log.1").stat().st_size < 2000
+
+
+async def test_what_the_disk_cannot_take_is_left_out_and_told(tmp_path):
     log = RawLog(tmp_path / "a.log")
     log.write(b"x" * 10)
-    log.write(b"y" * 100)
+    log.write(b"y" * MAX_WAITING)
+    await log.close()
     log.write(b"z")
     await log.close()
     assert (tmp_path / "a.log").read_bytes() == b"x" * 10 + GAP + b"z"
+
+
+def noted(path):
+    """The records beside a log."""
+    return list(TimesReader().read(times_path(path).read_text().splitlines(keepends=True)))
+
+
+async def test_times_and_sizes_are_noted(tmp_path):
+    path = tmp_path / "a.log"
+    path.write_bytes(b"old")
+    now = 1000.0
+    log = RawLog(path, clock=lambda: now)
+    log.started(100, 30)
+    log.write(b"abc")
+    log.write(b"de")
+    now = 1000.25
+    log.write("漢".encode())
+    log.resized(120, 40)
+    await log.close()
+    now = 1000.5
+    log.write(b"f")
+    log.started(120, 40)
+    log.write(b"g")
+    await log.close()
+    assert noted(path) == [
+        Begun(1000.0, 3, 100, 30, anew=True),
+        Written(1000.0, 3, 5),
+        Written(1000.25, 8, 3),
+        Resized(1000.25, 120, 40),
+        Written(1000.5, 11, 1),
+        Begun(1000.5, 12, 120, 40, anew=True),
+        Written(1000.5, 12, 1),
+    ]
+
+
+async def test_a_new_file_says_that_the_process_goes_on(tmp_path):
+    path = tmp_path / "a.log"
+    log = RawLog(path, max_bytes=100, clock=lambda: 5.0)
+    log.started(100, 30)
+    log.write(b"x" * 200)
+    await log.close()
+    log.resized(90, 20)
+    log.write(b"y")
+    await log.close()
+    assert noted(path) == [Begun(5.0, 0, 90, 20, anew=False), Written(5.0, 0, 1)]
+
+
+async def test_a_clock_that_is_put_back_makes_no_negative_times(tmp_path):
+    now = 1000.0
+    log = RawLog(tmp_path / "a.log", clock=lambda: now)
+    log.started(80, 24)
+    now = 900.0
+    log.write(b"x")
+    await log.close()
+    assert noted(tmp_path / "a.log")[1] == Written(1000.0, 0, 1)
+
+
+def test_what_is_no_record_is_left_out():
+    lines = ["12 5\n", "@1000 0 80x24\n", "rubbish\n", "-3 4\n", "@1 2\n", "٣ 4\n", "7 5\n", "7 0x0\n"]
+    assert list(TimesReader().read(lines)) == [
+        Begun(1.0, 0, 80, 24, anew=True),
+        Written(1.007, 0, 5),
+        Resized(1.014, 1, 1),
+    ]
 
 
 async def test_a_folder_that_cannot_be_made_stops_the_log_only(tmp_path, caplog):
