@@ -1,9 +1,7 @@
-"""Recordings of real agents beside what tmux makes of the same bytes: text, cursor, colours, attributes.
+"""Recordings of real agents beside what tmux and xterm.js make of the same bytes.
 
-After a change of size tmux wraps the main screen in its own way: it counts blanks that were erased as text,
-    and takes
-lines back from its history also when there are rows below the cursor. Where tmux differs after a resize,
-@xterm/headless decides, if it is installed. The one place where neither agrees is in `DIFFERENT`.
+tmux decides. Where it shows something else, the place stands in `DEVIATIONS` with its cause, and
+@xterm/headless must agree with the core there, as at all other places, if it is installed.
 """
 
 from __future__ import annotations
@@ -13,90 +11,110 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.terminal import Terminal
-from tests.terminal.headless import Look as HeadlessLook
-from tests.terminal.headless import looks
+from tests.terminal.comparing import (
+    beside_tmux,
+    characters,
+    frame_differences,
+    replayed,
+    row_differences,
+    text_of,
+    tmux_differences,
+)
+from tests.terminal.headless import HEADLESS, frames
 from tests.terminal.recordings import AGENTS, captures, load
-from tests.terminal.tmux_screen import TMUX, Look, Seen, TmuxScreen
+from tests.terminal.tmux_screen import TMUX
 
 CAPTURES = captures()
-NAMES = ("bold", "dim", "italic", "blink", "reverse", "hidden", "strike", "overline")
-MAIN_SCREEN = ("claude", "gemini")
-"""Agents on the main screen: what is above their own frame after a resize depends on the way of wrapping."""
-DIFFERENT = {"gemini": "after a resize to 100x32"}
-"""From here on not compared: @xterm/headless leaves the cursor in its row although the text under it moves,
-and tmux has taken back more lines before; here the cursor stays with its text."""
+
+BLANKS = "tmux wraps blanks that were written over or erased as if they were text"
+PULLED = "grown, tmux takes lines back from its history although there are rows below the cursor"
+DEVIATIONS: dict[str, dict[str, str]] = {
+    "claude": {
+        "byte 144865, after a resize to 70x20": BLANKS,
+        "byte 147868, after a resize to 130x40": PULLED,
+    },
+    "gemini": {
+        "byte 2014690, after a resize to 70x20": BLANKS,
+        "byte 2017344, before a resize": BLANKS,
+        "byte 2017344, after a resize to 130x40": PULLED,
+        "byte 2019574, before a resize": PULLED,
+        "byte 2019574, after a resize to 100x32": PULLED,
+        "byte 2023056": PULLED,
+    },
+}
+"""For each recording the places where tmux shows something else, and why."""
+
+NARROWED, REDRAWN = "byte 2019574, after a resize to 100x32", "byte 2023056"
+ALONE = {"gemini": {NARROWED, REDRAWN}}
+"""Where xterm.js shows something else too: when lines below the cursor are wrapped, it leaves the cursor in
+its row while the text moves up; its own marker for that text shows it. There parts are compared."""
+FRAME = 4
+"""Rows of gemini's frame from its top to the cursor."""
 
 pytestmark = [
     pytest.mark.skipif(CAPTURES is None, reason="no recordings of agents beside the repository"),
     pytest.mark.timeout(300),
 ]
+with_tmux = pytest.mark.skipif(TMUX is None, reason="tmux is not installed")
+with_headless = pytest.mark.skipif(not HEADLESS, reason="XTERM_HEADLESS names no @xterm/headless")
 
 
-def seen(terminal: Terminal) -> list[list[Seen]]:
-    rows = []
-    for y in range(terminal.lines):
-        cells = [terminal.line(y).cell(x) for x in range(terminal.columns)]
-        row = []
-        for cell in cells:
-            style = cell.style
-            attributes = frozenset(name for name in NAMES if getattr(style, name))
-            look = Look(style.fg, style.bg, attributes, style.underline)
-            row += [Seen(char, look) for char in cell.text]
-        rows.append(row)
-    return rows
-
-
-def differences(terminal: Terminal, tmux: TmuxScreen) -> list[str]:
-    """What tmux shows otherwise; it does not tell the colours of cells that were only erased."""
-    found = []
-    cursor = tmux.cursor()
-    ours = (terminal.cursor.x, terminal.cursor.y)
-    if ours != (min(cursor[0], terminal.columns - 1), cursor[1]):
-        found.append(f"cursor {ours}, tmux {cursor}")
-    for y, (row, other) in enumerate(zip(seen(terminal), tmux.rows(), strict=True)):
-        text, theirs = ("".join(cell.text for cell in cells).rstrip() for cells in (row, other))
-        if text != theirs:
-            found.append(f"row {y}: {text!r}, tmux {theirs!r}")
-            continue
-        for x, (cell, wanted) in enumerate(zip(row, other, strict=False)):
-            if cell.look != wanted.look:
-                found.append(f"row {y}, character {x} {cell.text!r}: {cell.look}, tmux {wanted.look}")
-                break
-    return found
-
-
-def agrees(terminal: Terminal, look: HeadlessLook) -> bool:
-    """Whether @xterm/headless shows the same text and cursor."""
-    rows = [row.rstrip() for row in terminal.display]
-    return rows == look.rows and (terminal.cursor.x, terminal.cursor.y) == look.cursor
-
-
-@pytest.mark.skipif(TMUX is None, reason="tmux is not installed")
+@with_tmux
 @pytest.mark.parametrize("agent", AGENTS)
 def test_the_screen_is_that_of_tmux(agent: str, tmp_path: Path) -> None:
     assert CAPTURES is not None
-    recording = load(CAPTURES, agent)
-    umpire = looks(recording) if agent in MAIN_SCREEN else None
-    terminal = Terminal(recording.columns, recording.lines)
-    wrong, resized, open_bytes = [], False, b""
-    with TmuxScreen(tmp_path, recording.columns, recording.lines) as tmux:
-        for number, step in enumerate(recording.steps):
-            terminal.feed(step.data)
-            open_bytes += step.data
-            if terminal.stream.incomplete:
-                continue
-            tmux.feed(open_bytes)
-            open_bytes = b""
-            if step.size is not None:
-                terminal.resize(*step.size)
-                tmux.resize(*step.size)
-                resized = True
-            if step.place.endswith(DIFFERENT.get(agent, "nowhere")):
-                break
-            if resized and agent in MAIN_SCREEN and (umpire is None or agrees(terminal, umpire[number])):
-                continue
-            wrong += [f"{step.place}: {what}" for what in differences(terminal, tmux)]
+    wrong = [
+        f"{step.place}: {what}"
+        for step, terminal, tmux in beside_tmux(load(CAPTURES, agent), tmp_path)
+        if step.place not in DEVIATIONS.get(agent, {})
+        for what in tmux_differences(terminal, tmux)
+    ]
     assert wrong == []
+
+
+@with_headless
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_screen_is_that_of_xterm_js(agent: str) -> None:
+    assert CAPTURES is not None
+    recording = load(CAPTURES, agent)
+    alone = ALONE.get(agent, set())
+    wrong, parted = [], False
+    for (step, terminal), frame in zip(replayed(recording), frames(recording), strict=True):
+        parted = parted or step.place in alone
+        if step.place not in alone:
+            found = frame_differences(terminal, frame, above=not parted)
+            wrong += [f"{step.place}: {what}" for what in found]
+    assert wrong == []
+
+
+@with_headless
+def test_where_the_cursor_of_xterm_js_leaves_its_text_all_text_up_to_it_is_the_same() -> None:
+    assert CAPTURES is not None
+    recording = load(CAPTURES, "gemini")
+    for (step, terminal), frame in zip(replayed(recording), frames(recording), strict=True):
+        if step.place == NARROWED:
+            ours = [line.text for line in terminal.scrollback] + [row.rstrip() for row in terminal.display]
+            theirs = frame.scrollback + [text_of(row) for row in frame.rows]
+            end = frame.above + frame.marker + 1
+            assert len(terminal.scrollback) + terminal.cursor.y + 1 == end
+            assert ours[:end] == theirs[:end]
+            assert frame.marker != frame.cursor[1]
+            return
+    pytest.fail(f"nothing at {NARROWED}")
+
+
+@with_tmux
+def test_where_nobody_agrees_the_frame_around_the_cursor_is_that_of_tmux(tmp_path: Path) -> None:
+    assert CAPTURES is not None
+    compared = 0
+    for step, terminal, tmux in beside_tmux(load(CAPTURES, "gemini"), tmp_path):
+        if step.place in ALONE["gemini"]:
+            (x, y), cursor = tmux.cursor(), terminal.cursor
+            assert cursor.x == x
+            ours = characters(terminal)[cursor.y - FRAME : cursor.y + 1]
+            assert list(row_differences(ours, tmux.rows()[y - FRAME : y + 1], "tmux")) == []
+            compared += 1
+    assert compared == len(ALONE["gemini"])
 
 
 @pytest.mark.parametrize("agent", AGENTS)
