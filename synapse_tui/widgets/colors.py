@@ -6,8 +6,6 @@ the user's own palette decides. Richer colours are brought down to what the oute
 
 from __future__ import annotations
 
-import re
-import zlib
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
@@ -17,11 +15,10 @@ from rich.color import ColorSystem
 from rich.style import Style as RichStyle
 
 from synapse_tui.terminal import RGB, Style
+from synapse_tui.terminal.render import attribute_parameters, clean_link, link_start, underline_parameters
 
 DEFAULT_COLOR = -1
 _CACHE_LIMIT = 8192
-_MAX_LINK = 2083
-_UNSAFE_LINK = re.compile(r"[^\x21-\x7e\u00a1-\U0010ffff]")
 _COLOR_SYSTEMS = {
     "standard": ColorSystem.STANDARD,
     "256": ColorSystem.EIGHT_BIT,
@@ -93,13 +90,6 @@ def _downgraded(code: int, foreground: bool, system: ColorSystem) -> tuple[str, 
     return tuple(rich_color(code).downgrade(system).get_ansi_codes(foreground))
 
 
-def clean_link(link: str | None) -> str | None:
-    """Return a hyperlink's address if it is fit for OSC 8: no blanks, no controls, not overlong."""
-    if not link or len(link) > _MAX_LINK or _UNSAFE_LINK.search(link):
-        return None
-    return link
-
-
 @dataclass(frozen=True, slots=True)
 class Look:
     """Colours, reverse, underline and link of cells after what lies over them is taken into account."""
@@ -128,7 +118,7 @@ class Pen:
         self._rich: RichStyle | None = None
         self.sgr = _sgr(style, look, system)
         """The whole SGR sequence; it resets first, so that it stands alone."""
-        self.link = _link_start(look.link) if look.link else ""
+        self.link = link_start(look.link) if look.link else ""
         """The OSC 8 sequence that opens its link; empty for none."""
 
     @property
@@ -206,32 +196,14 @@ class Pens:
 
 
 def _sgr(style: Style, look: Look, system: ColorSystem | None) -> str:
-    parameters = ["0", *_attributes(style), *_underline(style, look.underline, system)]
+    parameters = ["0", *attribute_parameters(style)]
+    parameters += underline_parameters(style, look.underline, direct=system is ColorSystem.TRUECOLOR)
     if look.reverse:
         parameters.append("7")
     if system is not None:
         parameters += color_parameters(look.foreground, True, system)
         parameters += color_parameters(look.background, False, system)
     return f"\x1b[{';'.join(parameters)}m"
-
-
-def _link_start(link: str) -> str:
-    return f"\x1b]8;id=s{zlib.crc32(link.encode()):x};{link}\x1b\\"
-
-
-def _underline(style: Style, underline: int, system: ColorSystem | None) -> tuple[str, ...]:
-    if not underline:
-        return ()
-    if system is not ColorSystem.TRUECOLOR:
-        # Older terminals misread `4:3`; those that know it know direct colours too.
-        return ("21",) if underline == 2 else ("4",)
-    shape = "4" if underline == 1 else f"4:{underline}"
-    code = style.underline_color
-    if code == DEFAULT_COLOR:
-        return (shape,)
-    if code & RGB:
-        return (shape, f"58:2::{code >> 16 & 255}:{code >> 8 & 255}:{code & 255}")
-    return (shape, f"58:5:{code}")
 
 
 def _rich_style(style: Style, look: Look) -> RichStyle:
@@ -249,17 +221,3 @@ def _rich_style(style: Style, look: Look) -> RichStyle:
         overline=style.overline or None,
         link=look.link,
     )
-
-
-def _attributes(style: Style) -> list[str]:
-    """Return the SGR parameters of what is simply on or off (ECMA-48 8.3.117, xterm ctlseqs)."""
-    flags = (
-        (style.bold, "1"),
-        (style.dim, "2"),
-        (style.italic, "3"),
-        (style.blink, "5"),
-        (style.hidden, "8"),
-        (style.strike, "9"),
-        (style.overline, "53"),
-    )
-    return [parameter for on, parameter in flags if on]

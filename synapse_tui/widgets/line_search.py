@@ -7,7 +7,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .clusters import cells
+from synapse_tui.terminal.render import cells
+
 from .line_text import Point, logical_rows
 from .viewport import Viewport
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from synapse_tui.terminal import Line
+from synapse_tui.terminal.render import cells
 
-from .clusters import cells
 from .viewport import Viewport
 
 MAX_WRAPPED_ROWS = 200

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum, auto
 
-from .clusters import cells
+from synapse_tui.terminal.render import cells
+
 from .line_search import LineSearch
 from .line_text import Point, wide_end, wide_start
 from .selection import Selection, Unit

@@ -8,9 +8,8 @@ next cell is.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -20,21 +19,12 @@ from rich.style import Style as RichStyle
 from textual.strip import Strip
 
 from synapse_tui.terminal import DEFAULT_STYLE, Line
+from synapse_tui.terminal.render import cut_unit, placed, units
 
-from .clusters import clusters
 from .colors import Highlight, Pen, Pens
 
 Span = tuple[int, int, Highlight]
 """First column, column after the last, and what lies over them."""
-
-# Characters whose width no terminal doubts. All others are drawn one by one, each at its own column.
-_SURELY_NARROW = re.compile(
-    "[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0373\u0376\u0377\u037b-\u037e\u0384-\u0482\u048a-\u052f"
-    "\u2500-\u259f\u2800-\u28ff]*"
-)
-_SURELY_WIDE = re.compile(
-    "[\u3001-\u3029\u3041-\u3096\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff60]*"
-)
 
 
 class Piece(NamedTuple):
@@ -145,18 +135,10 @@ def draw(pieces: Iterable[Piece], column: int) -> str:
             pen = piece.pen
             out.append(pen.sgr + pen.link)
         column += piece.cells
-        out.append(piece.text if piece.unit else _placed(piece, column))
+        out.append(piece.text if piece.unit else placed(piece.text, piece.cells, column))
     if pen is not None:
         out.append("\x1b]8;;\x1b\\\x1b[0m" if pen.link else "\x1b[0m")
     return "".join(out)
-
-
-def _placed(piece: Piece, end: int) -> str:
-    """Return what draws a doubtful cluster and leaves the cursor in column `end` in any case."""
-    if piece.cells == 1:
-        return f"{piece.text}\x1b[{end + 1}G"
-    # Both cells are cleared first: a terminal that draws it narrow would leave what was in the second.
-    return f"{' ' * piece.cells}\x1b[{end - piece.cells + 1}G{piece.text}\x1b[{end + 1}G"
 
 
 def build_pieces(line: Line | None, width: int, pens: Pens, spans: Sequence[Span] = ()) -> list[Piece]:
@@ -172,40 +154,14 @@ def build_pieces(line: Line | None, width: int, pens: Pens, spans: Sequence[Span
     used = 0
     if line is not None:
         for text, style, cells in line.runs():
-            pieces += _run_pieces(line, used, text, cells, pens.pen(style))
+            pen = pens.pen(style)
+            pieces += [Piece(part, size, pen, unit) for part, size, unit in units(line, used, text, cells)]
             used += cells
     if used < width:
         pieces.append(Piece(" " * (width - used), width - used, pens.pen(DEFAULT_STYLE), 1))
     elif used > width:
         pieces = list(_cut(pieces, 0, width))
     return _overlaid(pieces, spans, pens) if spans else pieces
-
-
-def _run_pieces(line: Line, start: int, text: str, cells: int, pen: Pen) -> Iterator[Piece]:
-    if text.isprintable():
-        if len(text) == cells and (text.isascii() or _SURELY_NARROW.fullmatch(text)):
-            yield Piece(text, cells, pen, 1)
-            return
-        if len(text) * 2 == cells and _SURELY_WIDE.fullmatch(text):
-            yield Piece(text, cells, pen, 2)
-            return
-    for unit, group in groupby(clusters(line, start, cells), key=_unit):
-        if unit:
-            joined = "".join(cluster for cluster, _ in group)
-            yield Piece(joined, len(joined) * unit, pen, unit)
-        else:
-            for cluster, width in group:
-                yield Piece(cluster, width, pen, 0)
-
-
-def _unit(cluster: tuple[str, int]) -> int:
-    """Return the width of each character where it is beyond doubt, else 0."""
-    text, width = cluster
-    if len(text) != 1:
-        return 0
-    if width == 1:
-        return 1 if _SURELY_NARROW.fullmatch(text) else 0
-    return 2 if _SURELY_WIDE.fullmatch(text) else 0
 
 
 def _cut(pieces: Iterable[Piece], start: int, end: int) -> Iterator[Piece]:
@@ -216,26 +172,8 @@ def _cut(pieces: Iterable[Piece], start: int, end: int) -> Iterator[Piece]:
         position += piece.cells
         if first >= last:
             continue
-        if last - first == piece.cells:
-            yield piece
-        elif piece.unit == 1:
-            yield Piece(piece.text[first:last], last - first, piece.pen, 1)
-        else:
-            yield from _cut_wide(piece, first, last)
-
-
-def _cut_wide(piece: Piece, first: int, last: int) -> Iterator[Piece]:
-    """Yield the cells of a piece of wide characters; the halves of those that are cut are blank."""
-    if not piece.unit:
-        yield Piece(" " * (last - first), last - first, piece.pen, 1)
-        return
-    if first % 2:
-        yield Piece(" ", 1, piece.pen, 1)
-    whole = piece.text[(first + 1) // 2 : last // 2]
-    if whole:
-        yield Piece(whole, 2 * len(whole), piece.pen, 2)
-    if last % 2:
-        yield Piece(" ", 1, piece.pen, 1)
+        for text, cells, unit in cut_unit((piece.text, piece.cells, piece.unit), first, last):
+            yield Piece(text, cells, piece.pen, unit)
 
 
 def _overlaid(pieces: Sequence[Piece], spans: Sequence[Span], pens: Pens) -> list[Piece]:

@@ -11,8 +11,8 @@ from textual.message import Message
 
 from synapse_tui.driver.events import TerminalKey, TerminalKeyRelease
 from synapse_tui.mention import Mention
+from synapse_tui.terminal.render import clean_link
 
-from .colors import clean_link
 from .line_text import Point
 from .mention_overlay import MentionOverlay
 from .pane_display import PaneDisplay, ViewedSession

@@ -7,7 +7,8 @@ from rich.color import ColorSystem
 from rich.console import Console
 
 from synapse_tui.terminal import Terminal
-from synapse_tui.widgets.colors import Highlight, Pens, clean_link, color_parameters
+from synapse_tui.terminal.render import clean_link
+from synapse_tui.widgets.colors import Highlight, Pens, color_parameters
 from synapse_tui.widgets.strips import Span, TerminalStrip, build_pieces
 
 WIDTH = 24
