@@ -231,9 +231,17 @@ ACTIONS: tuple[Action, ...] = (
         words="errors broken yaml configuration",
     ),
     Action(
+        "detach",
+        "Detach",
+        "Gives the terminal back; agents go on, and synapse-tui shows them again.",
+        "Application",
+        leader=("d",),
+        words="leave background disconnect session tmux",
+    ),
+    Action(
         "quit",
         "Quit",
-        "Asks, then stops all agents and leaves.",
+        "Asks whether to stop all agents or to leave them running.",
         "Application",
         leader=("q",),
         words="exit leave stop end",

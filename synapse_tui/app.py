@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
@@ -17,16 +17,20 @@ from textual.widget import Widget
 
 from .actions import with_function_keys
 from .driver.events import OuterTerminalChanged, TerminalKeyRelease
+from .driver.link import TerminalLink
 from .driver.synapse_driver import SynapseDriver
 from .events import Event
 from .leader import Leader, Step
 from .mention import MentionInterceptor
 from .model import AgentSpec
+from .screens.appearance import Appearance
 from .screens.commands import Commands
 from .screens.dialog import Dialog, describe
 from .screens.events import EventReader
 from .screens.main import MainScreen
-from .themes import THEMES, choose_theme, variable_defaults
+from .screens.session import SessionControls
+from .screens.view_state import restore_view
+from .themes import variable_defaults
 from .widgets.pane_keys import Interceptor
 from .widgets.status_bar import Level
 from .widgets.sturdy import ErrorGate, Sturdy
@@ -34,7 +38,6 @@ from .widgets.terminal_view import TerminalView
 
 if TYPE_CHECKING:
     from .agents.session import AgentSession
-    from .driver.outer import OuterTerminal
     from .host import Host, Receipt
 
 log = logging.getLogger(__name__)
@@ -61,6 +64,8 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         theme: Name of a theme; None for the one that suits the terminal.
         make_view: Makes the terminal widget of a session.
         trust: Trusts the files of `host.profiles.untrusted` and loads them; None when nobody can.
+        session: The session that outlives its terminals; None when the application ends with its terminal.
+        view: What the person had arranged (`view_state`); None to begin with the layout.
     """
 
     CSS_PATH = "themes/app.tcss"
@@ -93,23 +98,23 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         theme: str | None = None,
         make_view: Callable[[AgentSession], Widget] | None = None,
         trust: Callable[[], None] | None = None,
+        session: SessionControls | None = None,
+        view: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(driver_class=driver_class, ansi_color=True)
         self.host = host
         self._specs = list(specs)
         self._trust = trust
+        self.session = session
+        self._view = view
         self.errors = ErrorGate(monotonic)
         self._leader = Leader(leader or host.settings.text("tui.leader"))
-        for known in THEMES:
-            self.register_theme(known)
         self.begun = False
         """Whether the agents that were there are shown and the first question is asked."""
         self._early: list[events.Event] = []
         """Keys and pastes for a dialog that does not take them yet."""
         self._rang_at = float("-inf")
-        self._own_theme = theme is not None
-        self._outer: OuterTerminal | None = None
-        self.theme = theme or choose_theme(self.console.color_system)
+        self.appearance = Appearance(self, theme)
         self.main = MainScreen(
             host,
             make_view=make_view or self._make_view,
@@ -149,6 +154,8 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         """The first frame is on the screen: agents may start."""
         self.host.load_servers()
         await self._reader.show_all()
+        if self._view is not None:
+            restore_view(self.main, self._view)
         if self.host.profiles.untrusted and self._trust is not None:
             self.commands.ask_trust(self._open_first)
         else:
@@ -368,27 +375,31 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
             driver.resized()
 
     def on_outer_terminal_changed(self, message: OuterTerminalChanged) -> None:
-        """Take the colours that suit the terminal's background, and answer the agents' questions for them."""
-        self._outer = message.outer
-        if not self._own_theme:
-            self.theme = choose_theme(self.console.color_system, dark=message.outer.dark is not False)
-        for session in self.host.agents.values():
-            self.tell_colours(session)
+        """The terminal told its colours."""
+        self.appearance.terminal_told(message.outer)
 
-    def tell_colours(self, session: AgentSession) -> None:
-        """Let an agent's terminal answer with the colours of the terminal around it."""
-        outer, colours = self._outer, session.terminal.colors
-        if outer is None:
-            return
-        colours.foreground = outer.foreground or colours.foreground
-        colours.background = outer.background or colours.background
-        colours.cursor = outer.cursor or colours.cursor
-        colours.dark = outer.dark
+    def attach(self, link: TerminalLink) -> None:
+        """Show everything on a terminal; one that was attached is let go, still open.
 
-    def next_theme(self) -> None:
-        """Take the next of our themes."""
-        self._own_theme = True
-        names = [theme.name for theme in THEMES]
-        place = names.index(self.theme) if self.theme in names else -1
-        self.theme = names[(place + 1) % len(names)]
-        self.notice(f"colours: {self.theme}")
+        Args:
+            link: The terminal.
+        """
+        self.appearance.another_terminal(link.environ)
+        if isinstance(self._driver, SynapseDriver):
+            self._driver.attach(link)
+        self.post_message(events.AppFocus())
+
+    def open_agents(self, specs: Sequence[AgentSpec]) -> None:
+        """Open agents beside those that are there, and go to the first of them."""
+        self.commands.run(self.commands.open_all(list(specs)))
+
+    def release(self) -> TerminalLink | None:
+        """Show nothing any more: agents that finish now have done so unseen.
+
+        Returns:
+            The terminal that was attached, still open.
+        """
+        self.let_go()
+        self._show_leader(pending=False)
+        self.post_message(events.AppBlur())
+        return self._driver.release() if isinstance(self._driver, SynapseDriver) else None

@@ -22,6 +22,9 @@ its hint says what to do. Exit codes are given in `cli/output.py`, HTTP status c
     ├── PeerError               another process did not do as asked
     │   ├── PeerUnreachable     nobody listens at its endpoint
     │   └── PeerRefused         it answered with an error
+    ├── SessionError            a session's host cannot be started, reached or used
+    │   └── SessionNotFound     no session of that name
+    ├── HistoryError            what becomes of messages cannot be written down
     └── TerminalUnfit           the terminal cannot show the application
 """
 
@@ -156,6 +159,18 @@ class PeerRefused(PeerError):
     def __init__(self, message: str, status: int, hint: str = "") -> None:
         super().__init__(message, hint)
         self.status = status
+
+
+class SessionError(SynapseError):
+    """A session's host cannot be started, reached or used."""
+
+
+class SessionNotFound(SessionError):
+    """No session has that name."""
+
+
+class HistoryError(SynapseError):
+    """What becomes of messages cannot be written down, or not be read."""
 
 
 class TerminalUnfit(SynapseError):

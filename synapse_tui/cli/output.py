@@ -41,6 +41,8 @@ class ExitCode(IntEnum):
     """The terminal cannot show the application."""
     NOT_STARTED = 9
     """An agent cannot be started."""
+    NO_SESSION = 10
+    """There is no such session, or its host cannot be used."""
     INTERRUPTED = 130
 
 
@@ -50,6 +52,7 @@ _CODES: tuple[tuple[type[errors.SynapseError], ExitCode], ...] = (
     (errors.AddressError, ExitCode.NO_RECEIVER),
     (errors.MessageError, ExitCode.NOT_TAKEN),
     (errors.PeerError, ExitCode.PEER),
+    (errors.SessionError, ExitCode.NO_SESSION),
     (errors.TerminalUnfit, ExitCode.UNFIT),
 )
 

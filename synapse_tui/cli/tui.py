@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import click
 
 from synapse_tui import __version__
+from synapse_tui.agents.specs import parse_spec
 from synapse_tui.errors import ConfigError, TerminalUnfit
 from synapse_tui.model import AgentSpec
 from synapse_tui.settings.schema import LAYOUTS
 
-from .specs import parse_spec, split_arguments
+SUBCOMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "attach": ("synapse_tui.cli.sessions", "attach"),
+        "kill": ("synapse_tui.cli.sessions", "kill"),
+        "ls": ("synapse_tui.cli.sessions", "ls"),
+    }
+)
+"""Words that are no profiles when they come first: module and name of the command."""
 
 EPILOG = """\b
 Examples:
@@ -40,6 +50,8 @@ Examples:
 @click.option(
     "--prompt", metavar="TEXT", default="", help="First prompt, delivered to each agent when it is ready."
 )
+@click.option("--new", "session", metavar="NAME", default="", help="Begin a further session of that name.")
+@click.option("--foreground", is_flag=True, help="No session: agents end with this process and its terminal.")
 @click.version_option(__version__, prog_name="synapse-tui", message="%(prog)s %(version)s")
 @click.pass_context
 def command(
@@ -49,19 +61,40 @@ def command(
     layout: str | None,
     port: int | None,
     prompt: str,
+    session: str,
+    foreground: bool,
 ) -> None:
     """Open coding agents side by side in one terminal.
 
     Each agent runs unmodified in a pane of its own. Type to the one in focus; type `@name message` to send
     a message to another. F1 in the application shows all keys.
+
+    Agents outlive the terminal: they belong to a session of the project, which goes on when you detach
+    (Ctrl+] d), close the window or lose the connection. synapse-tui in the same project shows it again,
+    and opens further agents in it. Further commands: ls, attach, kill; see `synapse-tui ls --help`.
     """
     base = Path(cwd).expanduser()
     extra: tuple[str, ...] | None = context.obj
     specs = build_specs(agents, base=base, extra=extra, port=port, prompt=prompt)
     check_terminal()
-    from .foreground import run
+    if foreground:
+        from .foreground import run
 
-    run(base, specs, layout=layout)
+        run(base, specs, layout=layout)
+        return
+    from synapse_tui.paths import find_project
+    from synapse_tui.sessions.places import place_of
+
+    from .attaching import attach_terminal
+
+    base = Path(os.path.realpath(base))
+    place = place_of(find_project(base), session, environ=os.environ)
+    attach_terminal(place, [_settled(spec, base) for spec in specs], folder=base, layout=layout)
+
+
+def _settled(spec: AgentSpec, base: Path) -> AgentSpec:
+    """The agent with a folder that means the same in another process."""
+    return dataclasses.replace(spec, cwd=Path(os.path.realpath(spec.cwd or base)))
 
 
 def build_specs(
@@ -111,4 +144,21 @@ def main(arguments: Sequence[str] | None = None, name: str = "synapse-tui") -> N
     from .output import run_command
 
     words, extra = split_arguments(sys.argv[1:] if arguments is None else arguments)
+    if words and words[0] in SUBCOMMANDS and name == "synapse-tui":
+        module, attribute = SUBCOMMANDS[words[0]]
+        found = getattr(importlib.import_module(module), attribute)
+        run_command(found, words[1:], name=f"{name} {words[0]}", obj=extra)
     run_command(command, words, name=name, obj=extra)
+
+
+def split_arguments(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
+    """Split what is ours from what follows `--`.
+
+    Returns:
+        Our arguments, and those for the agent; None when there is no `--`.
+    """
+    words = list(arguments)
+    if "--" not in words:
+        return words, None
+    at = words.index("--")
+    return words[:at], tuple(words[at + 1 :])

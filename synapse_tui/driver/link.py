@@ -126,7 +126,7 @@ class TerminalLink:
     # -- from open to close --------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Set the terminal's modes, ask what it is, and read from it; nothing when it is open."""
+        """Set the terminal's modes, ask what it is, and read from it; nothing when that was done."""
         if self._queue is not None:
             return
         self._attributes = make_raw(self._input.descriptor)
@@ -146,26 +146,38 @@ class TerminalLink:
         self._reading = False
 
     def close(self, *, abandoned: bool = False) -> None:
-        """Undo all that was set and give the terminal back; nothing when that was done.
+        """Undo all that was set and give the terminal back; blocks for a moment while it does not read.
 
         Args:
             abandoned: The program in front of the terminal is gone, and a shell may be there by now: what is
                 typed is the shell's, and so are the attributes unless they are still ours.
         """
-        if self._queue is None:
-            self._release()
-            return
         self.pause_input()
-        self._queue.finish(self._handshake.end().encode(), 0.0 if self._hung_up else _FINISH)
-        self._queue = None
-        if not self._hung_up:
-            descriptor = self._input.descriptor
-            if not abandoned:
-                self._await_replies(descriptor)
-                forget_input(descriptor)
-            if not abandoned or still_raw(descriptor):
-                set_attributes(descriptor, self._attributes)
+        queue, self._queue = self._queue, None
+        if queue is not None:
+            queue.stop_watching()
+            self._give_back(queue, abandoned=abandoned)
         self._release()
+
+    async def close_soon(self, *, abandoned: bool = False) -> None:
+        """The same as `close`, in a thread: a terminal that does not read holds nobody up."""
+        self.pause_input()
+        queue, self._queue = self._queue, None
+        if queue is not None:
+            queue.stop_watching()
+            await asyncio.to_thread(self._give_back, queue, abandoned=abandoned)
+        self._release()
+
+    def _give_back(self, queue: OutputQueue, *, abandoned: bool) -> None:
+        queue.finish(self._handshake.end().encode(), 0.0 if self._hung_up else _FINISH)
+        if self._hung_up:
+            return
+        descriptor = self._input.descriptor
+        if not abandoned:
+            self._await_replies(descriptor)
+            forget_input(descriptor)
+        if not abandoned or still_raw(descriptor):
+            set_attributes(descriptor, self._attributes)
 
     def _release(self) -> None:
         self._input.close()

@@ -110,6 +110,10 @@ class OutputQueue:
             self._write_until(deadline)
         self.close()
 
+    def stop_watching(self) -> None:
+        """Leave the loop alone: what waits is written by `finish` only, in whatever thread."""
+        self._watch(False)
+
     def close(self) -> None:
         """Stop writing; what waits is lost."""
         self._open = False

@@ -44,6 +44,7 @@ class DriverOptions:
         escape_delay: Seconds after which a lone ESC is the Escape key.
         detached: Whether the driver begins without a terminal; descriptors are not looked at then.
         size: Columns and lines of a detached driver.
+        link: What a detached driver is attached to when it begins; None for nothing.
     """
 
     input_fd: int | None = None
@@ -54,6 +55,7 @@ class DriverOptions:
     escape_delay: float = ESCAPE_DELAY
     detached: bool = False
     size: tuple[int, int] = DETACHED_SIZE
+    link: TerminalLink | None = None
 
 
 class SynapseDriver(Driver):
@@ -192,8 +194,12 @@ class SynapseDriver(Driver):
         Raises:
             TerminalUnfit: A descriptor is no terminal.
         """
-        if self._own is not None and self.link is None:
+        if self.link is not None:
+            return
+        if self._own is not None:
             self.attach(TerminalLink(self._own, self._loop))
+        elif self.options.link is not None:
+            self.attach(self.options.link)
 
     def disable_input(self) -> None:
         """Read no more; what was typed and not read is forgotten when the attributes are given back."""
@@ -268,15 +274,19 @@ def driver_class(
 
 
 def detached_driver_class(
-    size: tuple[int, int] = DETACHED_SIZE, *, on_hangup: Callable[[], object] | None = None
+    size: tuple[int, int] = DETACHED_SIZE,
+    *,
+    link: TerminalLink | None = None,
+    on_hangup: Callable[[], object] | None = None,
 ) -> type[SynapseDriver]:
-    """A driver class that begins without a terminal; `attach` gives it one.
+    """A driver class without a terminal of its own; `attach` gives it one.
 
     Args:
         size: Columns and lines until then.
+        link: What it is attached to when it begins; None for nothing.
         on_hangup: Called in the loop when a terminal that was attached went away.
     """
-    return _driver_with(DriverOptions(detached=True, size=size, on_hangup=on_hangup))
+    return _driver_with(DriverOptions(detached=True, size=size, link=link, on_hangup=on_hangup))
 
 
 def _driver_with(given: DriverOptions) -> type[SynapseDriver]:

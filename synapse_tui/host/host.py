@@ -54,7 +54,7 @@ class Host:
         profiles: Every profile that can be opened.
         settings: The settings that hold.
         paths: Folders of the user.
-        environ: Environment that agents inherit.
+        environ: Environment that agents inherit; `inherit` replaces it.
         make_id: Makes UUIDs.
     """
 
@@ -104,6 +104,10 @@ class Host:
     async def start(self) -> None:
         """Begin to watch the registry; records that a killed process left are removed."""
         self._peers.start()
+
+    def inherit(self, environ: Mapping[str, str]) -> None:
+        """Let agents that are opened from now on inherit another environment: that of who opens them."""
+        self._environ = dict(environ)
 
     def load_servers(self) -> None:
         """Import what serves HTTP, in a thread; called once the first frame is on the screen."""

@@ -24,6 +24,7 @@ from .launcher import Find, Launcher
 from .messages import MessageCommands
 from .new_agent import NewAgent
 from .palette import Palette, offers
+from .quit import Leave, Quit
 from .rename import Rename
 from .report import Report
 from .trust import TrustQuestion
@@ -232,7 +233,7 @@ class Commands(MessageCommands):
 
     def do_theme(self, _agent_id: str, _task_id: str) -> None:
         """Take the next colours."""
-        self.app.next_theme()
+        self.app.notice(f"colours: {self.app.appearance.next_theme()}")
 
     # Application
 
@@ -257,8 +258,15 @@ class Commands(MessageCommands):
         text = "\n\n".join(describe(problem) for problem in problems)
         self._ask(Report("Profile problems", Content(text)))
 
+    def do_detach(self, _agent_id: str, _task_id: str) -> None:
+        """Give the terminal back; everything goes on."""
+        if self.app.session is None:
+            self.app.notice("this runs in the foreground: it ends with its terminal", "warning")
+        else:
+            self.app.session.detach()
+
     def do_quit(self, _agent_id: str, _task_id: str) -> None:
-        """Ask, then stop all agents and leave."""
+        """Ask, then stop all agents and leave, or leave them running."""
         live = [agent for agent in self.main.agents if agent.exit is None]
         if not live:
             self.app.exit()
@@ -271,7 +279,16 @@ class Commands(MessageCommands):
             else ""
         )
         yes = f"Stop {plural(len(live), 'agent')} and quit"
-        self._ask(Confirm("Quit synapse-tui?", text, yes), lambda sure: self.app.exit() if sure else None)
+        if self.app.session is None:
+            self._ask(Confirm("Quit synapse-tui?", text, yes), lambda sure: self.app.exit() if sure else None)
+        else:
+            self._ask(Quit(text, yes), self._leave)
+
+    def _leave(self, how: Leave) -> None:
+        if how == "stop":
+            self.app.exit()
+        elif self.app.session is not None:
+            self.app.session.detach()
 
     # Questions at the start
 

@@ -100,7 +100,7 @@ class EventReader:
         session = self._host.agents.get(event.agent_id)
         self._main.show_peers()
         if session is not None:
-            self._app.tell_colours(session)
+            self._app.appearance.tell(session)
         return self._main.add_agent(session) if session is not None else None
 
     @_read.register
@@ -120,7 +120,7 @@ class EventReader:
             self._app.ring()
         session = self._host.agents.get(event.agent_id)
         if session is not None and event.report.state is AgentState.STARTING:
-            self._app.tell_colours(session)
+            self._app.appearance.tell(session)
         self._main.show_agents()
         return None
 

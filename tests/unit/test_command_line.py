@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.cli.specs import parse_spec, split_arguments
+from synapse_tui.agents.specs import parse_spec
+from synapse_tui.cli.tui import split_arguments
 from synapse_tui.cli.tui import build_specs
 from synapse_tui.errors import ConfigError
 from synapse_tui.model import AgentSpec

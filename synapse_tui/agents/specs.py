@@ -1,9 +1,8 @@
-"""Agents as words of the command line: `PROFILE[:NAME][@DIR]`."""
+"""Agents as words of the command line and of the settings: `PROFILE[:NAME][@DIR]`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from synapse_tui.errors import ConfigError
@@ -31,16 +30,3 @@ def parse_spec(text: str, *, base: Path) -> AgentSpec:
     name = check_name(match["name"]) if match["name"] else ""
     folder = (base / Path(match["folder"]).expanduser()) if match["folder"] else None
     return AgentSpec(match["profile"], name, folder)
-
-
-def split_arguments(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:
-    """Split what is ours from what follows `--`.
-
-    Returns:
-        Our arguments, and those for the agent; None when there is no `--`.
-    """
-    words = list(arguments)
-    if "--" not in words:
-        return words, None
-    at = words.index("--")
-    return words[:at], tuple(words[at + 1 :])

@@ -1,0 +1,185 @@
+"""`synapse-tui ls`, `attach` and `kill`: the sessions that run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from synapse_tui.errors import SessionError, SessionNotFound
+from synapse_tui.paths import find_project
+from synapse_tui.sessions.client import ask, request
+from synapse_tui.sessions.places import SessionPlace, place_of, sockets_folder
+from synapse_tui.sessions.start import connect, locked
+
+from .output import note, show, show_json, show_table, want_json
+
+ASK_SECONDS = 2.0
+"""How long a host may take to tell of itself."""
+KILL_SECONDS = 15.0
+"""How long a host may take to end its agents."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningSession:
+    """A session that runs.
+
+    Attributes:
+        place: Where it is.
+        info: What its host tells of itself; empty when it does not answer.
+    """
+
+    place: SessionPlace
+    info: dict[str, Any]
+
+
+def running_sessions() -> list[RunningSession]:
+    """Every session of this user that runs; sockets that nobody listens at are removed."""
+    return sorted(_running(), key=lambda session: (session.place.name, str(session.place.project)))
+
+
+def _running() -> Iterator[RunningSession]:
+    for path in sockets_folder(os.environ).glob("*.sock"):
+        place = SessionPlace(Path(), path.stem, path)
+        connection = connect(place)
+        if connection is None:
+            _remove_stale(place)
+            continue
+        try:
+            info = ask(connection, request("info"), timeout=ASK_SECONDS)
+        except SessionError:
+            info = {}
+        project = Path(str(info.get("project", "?")))
+        yield RunningSession(SessionPlace(project, str(info.get("session", path.stem)), path), info)
+
+
+def _remove_stale(place: SessionPlace) -> None:
+    with locked(place):
+        connection = connect(place)
+        if connection is None:
+            place.socket.unlink(missing_ok=True)
+        else:
+            connection.close()
+
+
+def find_session(name: str) -> RunningSession:
+    """The running session of that name; without a name that of the current folder's project.
+
+    Raises:
+        SessionNotFound: There is none, or there are several.
+    """
+    running = running_sessions()
+    if not name:
+        project = find_project(Path.cwd())
+        default = place_of(project, environ=os.environ)
+        own = [each for each in running if each.place.project == project]
+        found = [each for each in own if each.place.socket == default.socket] or own
+        what = f"project {project.name}"
+    else:
+        found = [each for each in running if name in (each.place.name, each.place.key)]
+        what = f"'{name}'"
+    if len(found) == 1:
+        return found[0]
+    if found:
+        keys = ", ".join(f"{each.place.key} ({each.place.project})" for each in found)
+        raise SessionNotFound(f"{what} could be any of {len(found)} sessions", f"name one: {keys}")
+    names = ", ".join(each.place.name for each in running)
+    raise SessionNotFound(
+        f"no session of {what} runs" if not name else f"no session {what} runs",
+        f"running: {names}" if names else "'synapse-tui' starts one",
+    )
+
+
+@click.command(name="ls")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def ls(context: click.Context, as_json: bool) -> None:
+    """List the sessions that run, with their agents."""
+    if as_json:
+        want_json(context)
+    sessions = running_sessions()
+    if as_json:
+        show_json([_as_json(session) for session in sessions])
+    elif not sessions:
+        note("no session runs; 'synapse-tui' starts one")
+    else:
+        rows = [
+            (
+                session.place.name,
+                str(session.place.project),
+                _agents(session),
+                "yes" if session.info.get("attached") else "no",
+            )
+            for session in sessions
+        ]
+        show_table(("SESSION", "PROJECT", "AGENTS", "ATTACHED"), rows)
+
+
+def _agents(session: RunningSession) -> str:
+    if not session.info:
+        return "(does not answer)"
+    agents = session.info.get("agents", [])
+    return (
+        ", ".join(f"{agent.get('name') or agent['agent_id']} {agent['state']}" for agent in agents) or "none"
+    )
+
+
+def _as_json(session: RunningSession) -> dict[str, object]:
+    info = session.info
+    return {
+        "session": session.place.name,
+        "key": session.place.key,
+        "project": str(session.place.project),
+        "socket": str(session.place.socket),
+        "pid": info.get("pid"),
+        "version": info.get("build"),
+        "attached": info.get("attached", False),
+        "agents": info.get("agents", []),
+    }
+
+
+@click.command(name="attach")
+@click.argument("name", default="")
+def attach(name: str) -> None:
+    """Show the session NAME on this terminal; without a name that of the current folder's project.
+
+    Another terminal that shows it is detached.
+    """
+    from .attaching import attach_terminal
+    from .tui import check_terminal
+
+    check_terminal()
+    attach_terminal(find_session(name).place, start=False)
+
+
+@click.command(name="kill")
+@click.argument("name", default="")
+@click.option("--all", "every", is_flag=True, help="All sessions.")
+def kill(name: str, every: bool) -> None:
+    """Stop the session NAME with all its agents; without a name that of the current folder's project."""
+    for session in running_sessions() if every else [find_session(name)]:
+        connection = connect(session.place)
+        if connection is None:
+            continue
+        ask(connection, request("kill"), timeout=ASK_SECONDS)
+        _await_end(session.place)
+        show(f"stopped {session.place.name}")
+
+
+def _await_end(place: SessionPlace) -> None:
+    deadline = time.monotonic() + KILL_SECONDS
+    while time.monotonic() < deadline:
+        connection = None
+        with contextlib.suppress(SessionError):
+            connection = connect(place)
+        if connection is None:
+            return
+        connection.close()
+        time.sleep(0.05)
+    raise SessionError(f"session '{place.name}' does not end", "look at its log in ~/.synapse/logs")

@@ -1,0 +1,133 @@
+"""One client at the session's socket: its request with the descriptors it sent, lines in both directions."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Callable, Mapping
+
+from synapse_tui import __version__
+from synapse_tui.errors import SessionError, SynapseError
+from synapse_tui.sessions.wire import VERSION, Line, LineBuffer, close_all, encode, peer_uid, receive
+
+log = logging.getLogger(__name__)
+
+MAX_UNSENT = 1_000_000
+"""Bytes that may wait for a client that does not read."""
+
+
+class Connection:
+    """A connected client; reads in the running loop from the start.
+
+    Args:
+        stream: The connection.
+        on_line: Called with each message.
+        on_end: Called once when the client is gone or let go.
+    """
+
+    def __init__(
+        self,
+        stream: socket.socket,
+        *,
+        on_line: Callable[[Connection, Line], None],
+        on_end: Callable[[Connection], None],
+    ) -> None:
+        self._socket = stream
+        self._on_line = on_line
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._lines = LineBuffer()
+        self._unsent = b""
+        self._ended = False
+        self.descriptors: list[int] = []
+        """What the client handed over; whoever takes them closes them."""
+        stream.setblocking(False)
+        self._loop.add_reader(stream, self._read)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the client is gone."""
+        return self._ended
+
+    def is_ours(self) -> bool:
+        """Whether the client belongs to the user of this process."""
+        try:
+            return peer_uid(self._socket) == os.getuid()
+        except OSError:
+            return False
+
+    def take_descriptors(self) -> list[int]:
+        """What the client handed over: the caller closes them."""
+        taken, self.descriptors = self.descriptors, []
+        return taken
+
+    def send(self, **message: object) -> None:
+        """Tell the client something; a client that does not read is let go."""
+        if self._ended:
+            return
+        self._unsent += encode({"version": VERSION, "build": __version__, **message})
+        self._write()
+        if len(self._unsent) > MAX_UNSENT:
+            self.close()
+
+    def send_error(self, error: SynapseError) -> None:
+        """Tell the client what is wrong, and let it go."""
+        self.send(**{"is": "error", "kind": type(error).__name__, "text": error.message, "hint": error.hint})
+        self.close()
+
+    def answer(self, message: Mapping[str, object]) -> None:
+        """Tell the client the answer to its request, and let it go."""
+        self.send(**message)
+        self.close()
+
+    def close(self) -> None:
+        """Let the client go; further calls do nothing."""
+        if self._ended:
+            return
+        self._ended = True
+        self._loop.remove_reader(self._socket)
+        self._loop.remove_writer(self._socket)
+        if self._unsent:
+            with contextlib.suppress(OSError):
+                self._socket.send(self._unsent)
+        self._socket.close()
+        close_all(self.take_descriptors())
+        self._on_end(self)
+
+    def _read(self) -> None:
+        try:
+            data, descriptors = receive(self._socket)
+        except BlockingIOError:
+            return
+        except OSError:
+            self.close()
+            return
+        self.descriptors += descriptors
+        if not data:
+            self.close()
+            return
+        try:
+            for line in self._lines.feed(data):
+                self._on_line(self, line)
+                if self._ended:
+                    return
+        except SessionError as error:
+            self.send_error(error)
+
+    def _write(self) -> None:
+        try:
+            sent = self._socket.send(self._unsent)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self._unsent = b""
+            self._loop.call_soon(self.close)
+            return
+        self._unsent = self._unsent[sent:]
+        if self._unsent:
+            self._loop.add_writer(self._socket, self._write)
+        else:
+            self._loop.remove_writer(self._socket)

@@ -1,0 +1,115 @@
+"""What the files of a project and of the user say: profiles, settings, and the agents to open."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from synapse_tui.agents.profiles import load_profiles
+from synapse_tui.agents.specs import parse_spec
+from synapse_tui.agents.trust import TrustStore
+from synapse_tui.errors import SynapseError
+from synapse_tui.events import Notice
+from synapse_tui.host import Host
+from synapse_tui.model import AgentSpec
+from synapse_tui.paths import UserPaths, shipped_profiles
+from synapse_tui.pty.command import find_command
+from synapse_tui.settings import load_settings
+
+_ALWAYS_THERE = frozenset({"dummy", "shell"})
+"""Profiles that need nothing installed: where only they can be opened, there is nothing to choose."""
+
+
+class ProjectFiles:
+    """Profiles and settings of one project.
+
+    Args:
+        folder: Folder of the project.
+        paths: Folders of the user.
+        environ: For settings that the environment overrides.
+    """
+
+    def __init__(self, folder: Path, paths: UserPaths, environ: Mapping[str, str] = os.environ) -> None:
+        self.folder = folder
+        self.paths = paths
+        self._environ = environ
+        self._store = TrustStore(paths.trusted)
+        self.load()
+
+    def load(self) -> None:
+        """Read everything; what is not trusted is collected in `profiles.untrusted`."""
+        self.profiles = load_profiles(
+            shipped_profiles(),
+            self.paths.profiles,
+            # In the home folder that is the user's own folder, which was just read.
+            self.folder / ".synapse" / "profiles" if self.folder / ".synapse" != self.paths.synapse else None,
+            trust=self._store,
+        )
+        self.settings = load_settings(
+            self.folder, paths=self.paths, environ=self._environ, trusted=self._trusted
+        )
+
+    def _trusted(self, path: Path, data: bytes) -> bool:
+        untrusted = self._store.check(path, data)
+        if untrusted is not None:
+            self.profiles.untrusted.append(untrusted)
+        return untrusted is None
+
+    def new_host(self, folder: Path) -> Host:
+        """A host of this project.
+
+        Args:
+            folder: Working folder of agents without one of their own.
+        """
+        return Host(
+            self.folder,
+            folder=folder,
+            profiles=self.profiles,
+            settings=self.settings,
+            paths=self.paths,
+            environ=dict(self._environ),
+        )
+
+    def trust(self, host: Host) -> None:
+        """Trust the files that the person was shown, and use them; what is to be known is told as notices."""
+        files = tuple(self.profiles.untrusted)
+        self._store.trust(files)
+        self.load()
+        host.profiles = self.profiles
+        said = [str(problem) for problem in self.settings.problems]
+        if any(file.path.suffix == ".json" for file in files):
+            said.append("the project's settings count from the next start on")
+        for text in said:
+            host.events.publish(Notice(text, "warning"))
+
+    def agents(self) -> list[AgentSpec]:
+        """The agents to open when none are named: the settings', or two dummies where none is installed.
+
+        Returns:
+            Nothing when there is a choice to make; the application then asks.
+        """
+        configured = [parse_spec(word, base=self.folder) for word in self.settings.words("tui.agents")]
+        installed = (
+            find_command(profile.command, env=self._environ, cwd=self.folder) is not None
+            for profile in self.profiles.profiles.values()
+            if profile.name not in _ALWAYS_THERE
+        )
+        return configured or ([] if any(installed) else [AgentSpec("dummy"), AgentSpec("dummy")])
+
+
+def check_any(host: Host, specs: Sequence[AgentSpec], environ: Mapping[str, str] | None = None) -> None:
+    """Make sure that one of the agents can be opened, before the screen is taken.
+
+    Raises:
+        SynapseError: None can; the error of the first.
+    """
+    errors: list[SynapseError] = []
+    for spec in specs:
+        try:
+            host.check(spec, environ)
+        except SynapseError as error:
+            errors.append(error)
+    # A profile of the project may still be trusted: the application asks.
+    if errors and len(errors) == len(specs) and not host.profiles.untrusted:
+        raise errors[0]

@@ -1,0 +1,195 @@
+"""The session's socket: who may connect, and what each request does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from synapse_tui import __version__
+from synapse_tui.errors import ConfigError, SynapseError
+from synapse_tui.host import Host
+from synapse_tui.model import AgentSpec
+from synapse_tui.sessions.wire import Line, spec_from_json
+
+from .connection import Connection
+from .display import Display
+from .project import ProjectFiles, check_any
+
+log = logging.getLogger(__name__)
+
+IDLE_SIZE = (120, 40)
+"""Columns and lines of an agent that is opened while nobody looks."""
+
+
+class SessionServer:
+    """Answers the clients of one session.
+
+    Args:
+        listener: The bound and listening socket.
+        host: Owns the agents.
+        project: Profiles and settings.
+        display: Shows the agents.
+        name: Name of the session.
+    """
+
+    def __init__(
+        self, listener: socket.socket, host: Host, project: ProjectFiles, display: Display, *, name: str
+    ) -> None:
+        self._listener = listener
+        self._host = host
+        self._project = project
+        self._display = display
+        self._name = name
+        self._waiting: set[Connection] = set()
+        """Connected, without a request so far."""
+        self._working: set[asyncio.Task[None]] = set()
+        self.asked = asyncio.Event()
+        """Set by the first request."""
+        listener.setblocking(False)
+        asyncio.get_running_loop().add_reader(listener, self._accept)
+
+    async def close(self) -> None:
+        """Take no more clients; what is being answered is finished."""
+        asyncio.get_running_loop().remove_reader(self._listener)
+        self._listener.close()
+        await asyncio.gather(*self._working, return_exceptions=True)
+        for connection in tuple(self._waiting):
+            connection.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(BlockingIOError, ConnectionError):
+            stream, _address = self._listener.accept()
+            connection = Connection(stream, on_line=self._take, on_end=self._ended)
+            if connection.is_ours():
+                self._waiting.add(connection)
+            else:
+                log.warning("a client of another user was refused")
+                connection.close()
+
+    def _ended(self, connection: Connection) -> None:
+        self._waiting.discard(connection)
+        self._display.gone(connection)
+        self._end_when_idle()
+
+    def _take(self, connection: Connection, line: Line) -> None:
+        """Do what one line asks for."""
+        if connection in self._waiting:
+            self._waiting.discard(connection)
+            self._begin(connection, line)
+            self.asked.set()
+        elif line.get("do") == "resized":
+            self._display.resized(connection)
+        elif line.get("do") == "detach":
+            self._display.detach()
+
+    def _begin(self, connection: Connection, line: Line) -> None:
+        requests: dict[str, Callable[[Connection, Line], Coroutine[Any, Any, None]]] = {
+            "attach": self._attach,
+            "open": self._open,
+            "stop": self._stop_agent,
+            "info": self._info,
+            "kill": self._kill,
+        }
+        work = requests.get(str(line.get("do")))
+        if work is None:
+            connection.send_error(
+                ConfigError(f"this host does not know '{line.get('do')}'", f"it is version {__version__}")
+            )
+            return
+        task = asyncio.get_running_loop().create_task(self._answer(work, connection, line))
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+
+    async def _answer(
+        self,
+        work: Callable[[Connection, Line], Coroutine[Any, Any, None]],
+        connection: Connection,
+        line: Line,
+    ) -> None:
+        try:
+            await work(connection, line)
+        except SynapseError as error:
+            connection.send_error(error)
+        except Exception as error:
+            log.exception("a request failed")
+            connection.send_error(SynapseError(f"the host failed: {type(error).__name__}: {error}"))
+        self._end_when_idle()
+
+    # -- requests --------------------------------------------------------------------------------------------
+
+    async def _attach(self, connection: Connection, line: Line) -> None:
+        environ = _environ(line)
+        specs = _specs(line)
+        if not specs and not self._host.agents and not self._display.attached:
+            specs = self._project.agents()
+        check_any(self._host, specs, environ)
+        if connection.ended:
+            return
+        self._display.attach(connection, environ)
+        self._display.open(specs)
+
+    async def _open(self, connection: Connection, line: Line) -> None:
+        """Open agents without a terminal."""
+        environ = _environ(line)
+        opened = []
+        columns, lines = IDLE_SIZE
+        for spec in _specs(line):
+            session = await self._host.open(spec, columns=columns, lines=lines, environ=environ)
+            opened.append({"agent_id": session.agent_id, "endpoint": session.endpoint, "pid": session.pid})
+        connection.answer({"is": "opened", "agents": opened, "session": self._name})
+
+    async def _stop_agent(self, connection: Connection, line: Line) -> None:
+        for agent_id in [str(each) for each in line.get("agents", ())]:
+            await self._host.close(agent_id)
+        connection.answer({"is": "stopped"})
+
+    async def _info(self, connection: Connection, _line: Line) -> None:
+        agents = [
+            {
+                "agent_id": session.agent_id,
+                "name": session.name,
+                "state": session.report.state.value if session.exit is None else "EXITED",
+                "cwd": str(session.cwd),
+            }
+            for session in self._host.agents.values()
+        ]
+        connection.answer(
+            {
+                "is": "info",
+                "session": self._name,
+                "project": str(self._host.project),
+                "pid": os.getpid(),
+                "attached": self._display.attached,
+                "agents": agents,
+            }
+        )
+
+    async def _kill(self, connection: Connection, _line: Line) -> None:
+        self._display.stop()
+        connection.answer({"is": "killed", "pid": os.getpid()})
+
+    def _end_when_idle(self) -> None:
+        """A host without agents and clients has nothing to do."""
+        busy = self._waiting or self._working or self._display.attached
+        if not busy and all(session.exit is not None for session in self._host.agents.values()):
+            self._display.stop()
+
+
+def _environ(line: Line) -> dict[str, str]:
+    given = line.get("env")
+    return {str(key): str(value) for key, value in given.items()} if isinstance(given, dict) else {}
+
+
+def _specs(line: Line) -> list[AgentSpec]:
+    base = Path(str(line.get("cwd") or "."))
+    specs = [spec_from_json(each) for each in line.get("specs") or ()]
+    for spec in specs:
+        if spec.cwd is not None and not spec.cwd.is_absolute():
+            raise ConfigError(f"'{spec.cwd}' is no absolute folder", f"below {base}, give the whole path")
+    return specs

@@ -1,0 +1,137 @@
+"""Starting a session's host: the socket is bound here, so that two starts never race."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from synapse_tui.errors import SessionError
+from synapse_tui.files import private_folder
+
+from .places import SessionPlace
+
+
+def connect(place: SessionPlace) -> socket.socket | None:
+    """Connect to a session's host.
+
+    Returns:
+        The connection; None when no host listens.
+
+    Raises:
+        SessionError: A host listens but cannot be used.
+    """
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.connect(str(place.socket))
+    except (FileNotFoundError, ConnectionRefusedError):
+        connection.close()
+        return None
+    except OSError as error:
+        connection.close()
+        raise SessionError(
+            f"session '{place.name}' cannot be reached: {error.strerror}", f"look at {place.socket}"
+        ) from error
+    return connection
+
+
+def connect_or_start(
+    place: SessionPlace, *, folder: Path, logs: Path, environ: Mapping[str, str]
+) -> tuple[socket.socket, bool]:
+    """Connect to a session's host; one is started when there is none.
+
+    Args:
+        place: The session.
+        folder: Working folder of agents without one of their own.
+        logs: Folder of the host's log.
+        environ: Environment of the host.
+
+    Returns:
+        The connection, and whether the host was started for it. What is asked before the host is ready waits.
+
+    Raises:
+        SessionError: The host cannot be started.
+    """
+    connection = connect(place)
+    if connection is not None:
+        return connection, False
+    with locked(place):
+        connection = connect(place)  # somebody else may have been first
+        if connection is not None:
+            return connection, False
+        _start(place, folder, logs, environ)
+    connection = connect(place)
+    if connection is None:
+        raise host_failed(place, logs)
+    return connection, True
+
+
+def host_log(place: SessionPlace, logs: Path) -> Path:
+    """The file that a session's host logs to."""
+    return logs / f"host-{place.key}.log"
+
+
+def host_failed(place: SessionPlace, logs: Path) -> SessionError:
+    """What to tell when the host ended without a word."""
+    path = host_log(place, logs)
+    last = ""
+    with contextlib.suppress(OSError):
+        lines = [line for line in path.read_text("utf-8", "replace").splitlines() if line.strip()]
+        last = f": {lines[-1]}" if lines else ""
+    return SessionError(f"the host of session '{place.name}' ended{last}", f"its log is {path}")
+
+
+@contextlib.contextmanager
+def locked(place: SessionPlace) -> Iterator[None]:
+    """Be the only one to start or remove a session."""
+    descriptor = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _start(place: SessionPlace, folder: Path, logs: Path, environ: Mapping[str, str]) -> None:
+    """Bind the socket and start the host on it; the lock is held."""
+    place.socket.unlink(missing_ok=True)  # nobody listens: a host that was killed left it
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with listener:
+        before = os.umask(0o177)
+        try:
+            listener.bind(str(place.socket))
+        except OSError as error:
+            raise SessionError(
+                f"{place.socket} cannot be made: {error.strerror}", "set XDG_RUNTIME_DIR"
+            ) from error
+        finally:
+            os.umask(before)
+        listener.listen(64)
+        command = [sys.executable, "-P", "-m", "synapse_tui.daemon", "--socket-fd", str(listener.fileno())]
+        command += ["--project", str(place.project), "--name", place.name, "--folder", str(folder)]
+        log = os.open(
+            private_folder(logs) / host_log(place, logs).name,
+            os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW,
+            0o600,
+        )
+        try:
+            subprocess.Popen(  # noqa: S603 - this very interpreter with words of our own
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=place.project,
+                env=dict(environ),
+                pass_fds=(listener.fileno(),),
+                start_new_session=True,
+            ).returncode = 0  # it outlives this process: nobody waits for it
+        except OSError as error:
+            place.socket.unlink(missing_ok=True)
+            raise SessionError(f"the host cannot be started: {error}", "look at the installation") from error
+        finally:
+            os.close(log)

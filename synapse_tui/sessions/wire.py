@@ -1,0 +1,145 @@
+"""What client and host say to each other over the session's socket: JSON lines, and descriptors.
+
+The first line of a client is its request, with descriptors when it hands over a terminal (SCM_RIGHTS,
+unix(7)). Every line of either side is one JSON object. `VERSION` counts changes that an older side would not
+understand. Whatever the version, these stay: a request has `version`, `build` and `do`; a host answers
+`info`, `kill` and `handover`; an answer has `is`, and `end` and `error` have `text`.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import os
+import socket
+import struct
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from synapse_tui.errors import SessionError
+from synapse_tui.model import AgentSpec
+
+VERSION = 1
+MAX_LINE = 4_000_000
+"""The longest line that is taken, in bytes; an environment is most of it."""
+MAX_DESCRIPTORS = 2
+
+Line = dict[str, Any]
+
+
+def encode(message: Mapping[str, object]) -> bytes:
+    """One message as a line."""
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+
+
+class LineBuffer:
+    """Bytes as they come, lines as they are whole."""
+
+    def __init__(self) -> None:
+        self._waiting = b""
+
+    def feed(self, data: bytes) -> Iterator[Line]:
+        """Take bytes and give every message that is whole by now.
+
+        Raises:
+            SessionError: A line is too long, or no JSON object.
+        """
+        self._waiting += data
+        if len(self._waiting) > MAX_LINE:
+            raise SessionError("the other side sends no lines", "update both sides of synapse-tui")
+        while b"\n" in self._waiting:
+            line, _, self._waiting = self._waiting.partition(b"\n")
+            yield _decode(line)
+
+
+def _decode(line: bytes) -> Line:
+    try:
+        message = json.loads(line)
+    except ValueError:
+        message = None
+    if not isinstance(message, dict):
+        raise SessionError("the other side does not speak synapse-tui's language", "update both sides")
+    return message
+
+
+def send_request(
+    connection: socket.socket, request: Mapping[str, object], descriptors: Sequence[int] = ()
+) -> None:
+    """Send a request, the descriptors with its first bytes.
+
+    Raises:
+        OSError: The host is gone.
+    """
+    data = encode(request)
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+    sent = connection.sendmsg([data], rights)
+    connection.sendall(data[sent:])
+
+
+def receive(connection: socket.socket) -> tuple[bytes, list[int]]:
+    """Read what is there, with descriptors; they are closed on exec.
+
+    Raises:
+        OSError: Reading failed, or would block.
+    """
+    flags = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+    data, descriptors, _flags, _address = socket.recv_fds(connection, 65536, MAX_DESCRIPTORS, flags)
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
+    return data, descriptors
+
+
+def peer_uid(connection: socket.socket) -> int:
+    """The user at the other end of a connection, as the kernel knows it.
+
+    Raises:
+        OSError: The kernel does not tell.
+    """
+    if sys.platform == "darwin":
+        data = connection.getsockopt(0, 1, 76)  # SOL_LOCAL, LOCAL_PEERCRED: struct xucred, unix(4)
+        return int(struct.unpack_from("=II", data)[1])
+    data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", data)[1])
+
+
+def close_all(descriptors: Sequence[int]) -> None:
+    """Close descriptors that nobody needs."""
+    for descriptor in descriptors:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+
+
+def spec_to_json(spec: AgentSpec) -> dict[str, object]:
+    """An agent to open, as data."""
+    return {
+        "profile": spec.profile,
+        "name": spec.name,
+        "cwd": str(spec.cwd) if spec.cwd is not None else None,
+        "args": list(spec.args),
+        "port": spec.port,
+        "prompt": spec.prompt,
+    }
+
+
+def spec_from_json(data: Mapping[str, Any]) -> AgentSpec:
+    """The agent that data of `spec_to_json` means; keys of a newer client are left out.
+
+    Raises:
+        SessionError: It is none.
+    """
+    try:
+        return AgentSpec(
+            profile=str(data["profile"]),
+            name=str(data.get("name") or ""),
+            cwd=Path(data["cwd"]) if data.get("cwd") else None,
+            args=tuple(str(word) for word in data.get("args") or ()),
+            port=int(data.get("port") or 0),
+            prompt=str(data.get("prompt") or ""),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise SessionError(
+            f"the request names no agent: {error}", "update both sides of synapse-tui"
+        ) from error

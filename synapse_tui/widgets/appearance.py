@@ -1,0 +1,86 @@
+"""An app on another terminal: its colours, and whether colours are wanted at all. Leans on Textual 8.2."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from textual.app import App
+from textual.constants import COLOR_SYSTEM
+from textual.filter import Monochrome, NoColor
+from textual.widget import Widget
+
+TERMINAL_VARIABLES = (
+    "TERM",
+    "COLORTERM",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "TERM_PROGRAM",
+    "TERM_PROGRAM_VERSION",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+)
+"""What a terminal tells of itself and its user by the environment."""
+
+
+def adopt_environment(environ: Mapping[str, str]) -> None:
+    """Let this process's own environment tell of another terminal; an app made afterwards suits it."""
+    for name in TERMINAL_VARIABLES:
+        if name in environ:
+            os.environ[name] = environ[name]
+        else:
+            os.environ.pop(name, None)
+
+
+def suit_terminal(app: App[Any], environ: Mapping[str, str]) -> bool:
+    """Give a running app the colours of the terminal that it is shown on.
+
+    Args:
+        app: The app.
+        environ: Environment of the terminal's user.
+
+    Returns:
+        Whether anything changed; then all of the screen is about to be drawn anew.
+    """
+    adopt_environment(environ)
+    no_color = "NO_COLOR" in environ
+    console = _console({name: value for name, value in environ.items() if name != "NO_COLOR"}, app.console)
+    if (console.color_system, no_color) == (app.console.color_system, app.no_color):
+        return False
+    app.console = console
+    app.no_color = no_color
+    app._filters[:] = [each for each in app._filters if not isinstance(each, NoColor | Monochrome)]
+    if no_color:
+        app._filters.append(NoColor() if app.native_ansi_color else Monochrome())
+    forget_drawn(app)
+    return True
+
+
+def forget_drawn(app: App[Any]) -> None:
+    """Drop what widgets keep of their lines: it holds the colours of the terminal before."""
+    for screen in app.screen_stack:
+        for widget in screen.walk_children(with_self=True):
+            if isinstance(widget, Widget):
+                widget._styles_cache.clear()
+                widget.notify_style_update()
+                widget.refresh()
+    app.refresh_css(animate=False)
+
+
+def _console(environ: Mapping[str, str], like: Console) -> Console:
+    return Console(
+        color_system=COLOR_SYSTEM,  # type: ignore[arg-type]
+        file=like.file,
+        markup=True,
+        highlight=False,
+        emoji=False,
+        legacy_windows=False,
+        _environ=environ,
+        force_terminal=True,
+        safe_box=False,
+        soft_wrap=False,
+    )
