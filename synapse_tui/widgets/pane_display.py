@@ -118,8 +118,15 @@ class PaneDisplay(Widget):
     def on_resize(self) -> None:
         """Give the terminal the size of the pane, once it has settled."""
         self._redraw()
+        self.measure_cells()
         self._resizer.offer(self.size.width, self.size.height)
         self._place_mention_again()
+
+    def measure_cells(self) -> None:
+        """Let the terminal reckon with the outer one's cells in pixels; their size can change at any time."""
+        pixels = self._stage.cell_pixels if self._stage is not None else None
+        if pixels is not None:
+            self.session.terminal.cell_pixels = pixels
 
     def on_show(self) -> None:
         """Draw what has come while the pane was hidden."""
@@ -153,6 +160,9 @@ class PaneDisplay(Widget):
             return ""
         stage.begin()
         self._synchronized_since = None
+        if self.session.terminal.modes.synchronized:
+            # It has had its time: what else comes of this frame is shown as it comes.
+            self.session.terminal.end_synchronized()
         rows = set(self._absorb())
         self._painter.inverted = self.viewport.terminal.modes.reverse_video
         rows |= self._drop_changed_selection()
@@ -183,6 +193,7 @@ class PaneDisplay(Widget):
         if self.session.terminal is not self.viewport.terminal:
             self.viewport = Viewport(self.session.terminal)
             self.lines_moved()
+            self.measure_cells()
             self._resizer.repeat()
             return range(self.size.height)
         if self.viewport.resized():

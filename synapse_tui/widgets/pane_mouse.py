@@ -101,7 +101,9 @@ class PaneMouse:
     def _tell(self, event: events.MouseEvent, kind: MouseKind, button: int) -> None:
         x, y = self._last = self._cell(event)
         report = MouseEvent(x, y, button, kind, shift=event.shift, alt=event.meta, ctrl=event.ctrl)
-        data = encode_mouse(report, self._view.session.terminal.modes)
+        self._view.measure_cells()
+        terminal = self._view.session.terminal
+        data = encode_mouse(report, terminal.modes, cell_size=terminal.cell_pixels)
         if data:
             self._view.session.user_input(data)
 

@@ -120,6 +120,16 @@ class PaneStage:
             output += place
         self._write_now(output)
 
+    @property
+    def cell_pixels(self) -> tuple[int, int] | None:
+        """Width and height of a cell of the outer terminal in pixels; None when it does not tell."""
+        driver = self._app._driver
+        size = driver.terminal_size() if isinstance(driver, SynapseDriver) else None
+        if size is None or not (size.columns and size.lines):
+            return None
+        cell = (size.width // size.columns, size.height // size.lines)
+        return cell if all(cell) else None
+
     def _write_now(self, output: str) -> None:
         driver = self._app._driver
         if driver is None or not self.live:

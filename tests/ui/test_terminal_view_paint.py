@@ -158,8 +158,10 @@ async def test_synchronized_output_that_never_ends_is_shown_after_a_while():
     app = PanesApp(session)
     async with running(app) as pilot:
         session.output("\x1b[?2026hstuck")
+        assert session.terminal.modes.synchronized
         await settle(pilot)
         assert "stuck" in "".join(app.outer.written)
+        assert not session.terminal.modes.synchronized, "what follows is shown as it comes"
 
 
 async def test_a_child_in_reverse_video_is_shown_reversed():
