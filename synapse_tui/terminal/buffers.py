@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import pyte.screens
 
+from .checksums import Checksums
 from .events import ScreenSwitched
-from .rectangles import Rectangles
 from .reflow import fit_alternate, reflow
 from .row import Row
 from .state import SavedCursor
 from .style import erased
 
+_KEYBOARD_LOCKED = 2
+"""KAM."""
 
-class Buffers(Rectangles):
+
+class Buffers(Checksums):
     """What is shown as a whole."""
 
     def switch_screen(self, mode: int, alternate: bool) -> None:
@@ -116,8 +119,11 @@ class Buffers(Rectangles):
         self.mode |= {7 << 5, 25 << 5}
         self.mode -= {1 << 5, 66 << 5, 4, 69 << 5, 45 << 5, 1045 << 5}
         self.set_origin(False)
+        self.mode.discard(_KEYBOARD_LOCKED)
         self.style = 0
         self.iso_protection = False
+        self.cursor_shape = self.checksum_flags = 0
+        self.colors.palette.clear()
         self.settle()
         self.reset_margins()
         self.reset_charsets()

@@ -31,6 +31,8 @@ STANDARD_PALETTE: tuple[Rgb, ...] = tuple(
 )
 """xterm's 256 colours."""
 FOREGROUND, BACKGROUND, CURSOR, HIGHLIGHT = 10, 11, 12, 17
+SPECIAL = range(256, 261)
+"""Numbers in OSC 4 of the colours of OSC 5: for bold, underlined, blinking, reversed and italic text."""
 DYNAMIC = range(10, 20)
 """Numbers of the dynamic colours: text, background, cursor, and others that only answer."""
 
@@ -45,7 +47,7 @@ class Colors:
         cursor: Colour of the cursor.
         dark: Whether the scheme is dark; None decides by the background.
         own: What the child set itself: number of the OSC (10 text, 11 background, 12 cursor, ...) to colour.
-        palette: Indexed colours that the child changed (OSC 4).
+        palette: Indexed and special colours that the child changed (OSC 4, OSC 5).
     """
 
     foreground: Rgb = (229, 229, 229)
@@ -78,8 +80,11 @@ class Colors:
         return self.background if number in (BACKGROUND, 14, 16, HIGHLIGHT) else self.foreground
 
     def indexed(self, index: int) -> Rgb:
-        """The colour that OSC 4 asks for."""
-        return self.palette.get(index, STANDARD_PALETTE[index])
+        """The colour that OSC 4 asks for; special ones are the text's until they are set."""
+        own = self.palette.get(index)
+        if own is not None:
+            return own
+        return STANDARD_PALETTE[index] if index < len(STANDARD_PALETTE) else self.foreground
 
 
 def parse_color(text: str) -> Rgb | None:

@@ -40,6 +40,8 @@ CONTROL_SEQUENCES: dict[str, tuple[Handler, int]] = {
     "f": (Screen.cursor_position, 2),
     "g": (Screen.clear_tab_stop, 1),
     "h": (Screen.set_mode, MANY),
+    "j": (Screen.column_back, 1),
+    "k": (Screen.line_back, 1),
     "l": (Screen.reset_mode, MANY),
     "n": (Screen.report_device_status, 1),
     "r": (Screen.set_margins, 2),
@@ -75,6 +77,7 @@ CONTROL_SEQUENCES: dict[str, tuple[Handler, int]] = {
     "#q": (Screen.pop_rendition, 0),
     "#{": (Screen.push_rendition, MANY),
     "#}": (Screen.pop_rendition, 0),
+    "#y": (Screen.select_checksum, 1),
     "$p": (Screen.request_mode, 1),
     "$r": (Screen.change_attributes, MANY),
     "$t": (Screen.reverse_attributes, MANY),
@@ -87,6 +90,7 @@ CONTROL_SEQUENCES: dict[str, tuple[Handler, int]] = {
     "'}": (Screen.insert_columns, 1),
     "'~": (Screen.delete_columns, 1),
     "*x": (Screen.select_attribute_extent, 1),
+    "*y": (Screen.report_checksum, 6),
 }
 """Prefix, intermediates and final to a function of the screen."""
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from .draw import Drawing
 from .state import SavedCursor
 
+TAB_WRAPS = 41
+"""The private mode for programs that write a full row and then a tab (xterm: more(1) fix)."""
+
 
 class CursorMoves(Drawing):
     """The cursor."""
@@ -90,6 +93,16 @@ class CursorMoves(Drawing):
         base = self.left if self.modes.origin else 0
         self.cursor_to_column(self.column - base + (count or 1) + 1)
 
+    def column_back(self, count: int | None = None) -> None:
+        """HPB (ECMA-48 8.3.58): left by columns."""
+        base = self.left if self.modes.origin else 0
+        self.cursor_to_column(max(self.column - base - (count or 1), 0) + 1)
+
+    def line_back(self, count: int | None = None) -> None:
+        """VPB (ECMA-48 8.3.159): up by rows, margins or not."""
+        base = self.top if self.modes.origin else 0
+        self.cursor_to_line(max(self.y - base - (count or 1), 0) + 1)
+
     def line_relative(self, count: int | None = None) -> None:
         """VPR: down by rows, margins or not."""
         base = self.top if self.modes.origin else 0
@@ -98,13 +111,17 @@ class CursorMoves(Drawing):
     # Tab stops
 
     def tab(self) -> None:
-        """HT: to the next tab stop, not over the right margin."""
+        """HT: to the next tab stop, not over the right margin; a pending wrap stays but in mode 41."""
+        if self.x >= self.columns:
+            if not (TAB_WRAPS << 5 in self.mode and self.modes.autowrap):
+                return
+            self._wrap()
         x = self.column
         limit = self.right if x <= self.right else self.columns - 1
         x += 1
         while x < limit and x not in self.tabstops:
             x += 1
-        self.x = min(x, limit) if self.x < self.columns else self.x
+        self.x = min(x, limit)
 
     def tab_forward(self, count: int | None = None) -> None:
         """CHT: forward by tab stops."""

@@ -51,19 +51,19 @@ class DeviceControl(SystemCommands):
 
     def _setting(self, name: str) -> str | None:
         if name == '"p':
-            return f"{self.conformance};{0 if self.eight_bit_replies else 1}"
+            return f"{60 + self.level};{0 if self.eight_bit_replies else 1}"
         simple = {
             "m": unparse(self.style),
             "r": f"{self.top + 1};{self.bottom + 1}",
             "s": f"{self.left + 1};{self.right + 1}",
             " q": str(self.cursor_shape or 2),
-            '"q': "1" if self.style & PROTECTED else "0",
+            '"q': "1" if self.style & PROTECTED and not self.iso_protection else "0",
             "t": str(self.lines),
             "$|": str(self.columns),
             "*|": str(self.lines),
             "$}": "0",
             "$~": "0",
-            "*x": "2" if self.rectangular_attributes else "0",
+            "*x": str(self.attribute_extent),
         }
         return simple.get(name)
 

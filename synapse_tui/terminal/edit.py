@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .cursor import CursorMoves
+from .levels import since_level
 from .row import Row
 from .style import ATTRIBUTES, PROTECTED, erased
 from .width import last_cluster
@@ -42,7 +43,7 @@ class Editing(CursorMoves):
             private: Spare what DECSCA protects (DECSEL).
         """
         self.settle()
-        y, spare = self.y, private != self.iso_protection
+        y, spare = self.y, private or self.iso_protection
         if how == 0:
             self.erase_cells(y, self.x, self.columns, spare)
             self._break_below(y)
@@ -60,7 +61,7 @@ class Editing(CursorMoves):
             how: Which part.
             private: Spare what DECSCA protects (DECSED).
         """
-        spare = private != self.iso_protection
+        spare = private or self.iso_protection
         if how == 0:
             self.erase_in_line(0, private)
             self._erase_rows(self.y + 1, self.lines, spare)
@@ -70,7 +71,7 @@ class Editing(CursorMoves):
         elif how == 2:
             self.settle()
             self._erase_rows(0, self.lines, spare)
-        elif how == 3 and not private:
+        elif how == 3:
             self.scrollback.clear()
 
     def selective_erase_in_line(self, how: int = 0) -> None:
@@ -113,11 +114,13 @@ class Editing(CursorMoves):
 
     # Columns
 
+    @since_level(4)
     def insert_columns(self, count: int | None = None) -> None:
         """DECIC: insert blank columns at the cursor, between the margins."""
         if self._inside():
             self._edit_columns(self.column, count, Row.insert)
 
+    @since_level(4)
     def delete_columns(self, count: int | None = None) -> None:
         """DECDC: delete columns at the cursor, between the margins."""
         if self._inside():
@@ -133,6 +136,7 @@ class Editing(CursorMoves):
         if self._inside():
             self._edit_columns(self.left, count, Row.insert)
 
+    @since_level(4)
     def back_index(self) -> None:
         """DECBI: one column left; at the left margin the cells move right."""
         self.settle()
@@ -141,6 +145,7 @@ class Editing(CursorMoves):
         elif self._inside():
             self._edit_columns(self.left, 1, Row.insert)
 
+    @since_level(4)
     def forward_index(self) -> None:
         """DECFI: one column right; at the right margin the cells move left."""
         self.settle()

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import get_args
 
 from .buffers import Buffers
+from .levels import since_level
 from .modes import MouseEncoding, MouseMode
 
 ANSI_MODES = {4: "insert", 20: "newline"}
@@ -34,10 +35,10 @@ PRIVATE_MODES = {
 MOUSE_MODES: tuple[MouseMode, ...] = tuple(mode for mode in get_args(MouseMode) if mode)
 MOUSE_ENCODINGS: dict[int, MouseEncoding] = {1005: "utf8", 1006: "sgr", 1015: "urxvt", 1016: "sgr-pixels"}
 SCREEN_MODES = (47, 1047, 1049)
-_COLUMNS_132, _ALLOW_132, _KEEP_ON_132 = 3, 40, 95
+_COLUMNS_132, _ALLOW_132, _MARGINS = 3, 40, 69
 REMEMBERED = frozenset(
     (
-        *(2, _COLUMNS_132, 4, 8, 12, 18, 19, _ALLOW_132, 41, 42, 44, 46, 80, _KEEP_ON_132),
+        *(2, _COLUMNS_132, 4, 12, 18, 19, 30, 35, _ALLOW_132, 41, 42, 44, 46, 80),
         *(1001, 1010, 1011, 1034, 1035, 1036, 1037, 1039, 1040, 1041, 1042, 1043, 1044, 1046, 1048),
         *(1050, 1051, 1052, 1053, 1060, 1061, 1070, 2001, 2002, 2003, 2005, 2006, 8452),
     )
@@ -45,6 +46,8 @@ REMEMBERED = frozenset(
 """Private modes without an effect of their own here that are still kept, saved and reported."""
 _RESET_FOR_GOOD = frozenset((1, 3, 5, 7, 10, 11, 13, 14, 15, 16, 17, 18, 19))
 """ANSI modes of ECMA-48 that xterm reports as permanently reset."""
+_FIXED = {8: 4, 14: 3}
+"""Private modes that xterm reports as reset (4) or set (3) for good: DECARM, a way to blink the cursor."""
 
 
 class ModeOps(Buffers):
@@ -70,6 +73,8 @@ class ModeOps(Buffers):
 
     def switch_mode(self, number: int, on: bool, *, private: bool) -> None:
         """Set or reset one mode; one that is not known does nothing."""
+        if private and not self._switchable(number):
+            return
         name = (PRIVATE_MODES if private else ANSI_MODES).get(number)
         if name is not None:
             setattr(self.modes, name, on)
@@ -80,6 +85,12 @@ class ModeOps(Buffers):
         effect = _EFFECTS.get(key)
         if effect is not None:
             effect(self, on)
+
+    def _switchable(self, number: int) -> bool:
+        """Whether a private mode is there now: DECLRMM is of level 4, DECCOLM needs mode 40 (xterm)."""
+        if number == _MARGINS:
+            return self.level >= 4
+        return number != _COLUMNS_132 or _ALLOW_132 << 5 in self.mode
 
     def _switch_other(self, number: int, on: bool) -> bool:
         """A private mode that is no yes or no of `Modes`; whether it is known."""
@@ -127,12 +138,12 @@ class ModeOps(Buffers):
 
     def after_132_columns(self, _on: bool) -> None:
         """DECCOLM: erase the screen, no margins, the cursor home; the size is for the pane's owner to set."""
-        if _ALLOW_132 << 5 in self.mode:
-            if _KEEP_ON_132 << 5 not in self.mode:
-                self.erase_in_display(2)
-            self.reset_margins()
-            self.update_simple()
-            self.cursor_position()
+        self.erase_in_display(2)
+        self.modes.margins = False
+        self.mode.discard(_MARGINS << 5)
+        self.reset_margins()
+        self.update_simple()
+        self.cursor_position()
 
     def after_cursor_mode(self, on: bool) -> None:
         """Mode 1048: DECSC and DECRC."""
@@ -160,7 +171,11 @@ class ModeOps(Buffers):
         return 4 if number in _RESET_FOR_GOOD else 0
 
     def private_mode_state(self, number: int) -> int:
-        """What DECRQM answers for a DEC mode: 0 not known, 1 set, 2 reset."""
+        """What DECRQM answers for a DEC mode: 0 not known, 1 set, 2 reset, 3 and 4 likewise for good."""
+        if number in _FIXED:
+            return _FIXED[number]
+        if number == _MARGINS and self.level < 4:
+            return 0
         known = number in PRIVATE_MODES or number in REMEMBERED
         if known or number in MOUSE_MODES or number in MOUSE_ENCODINGS or number in SCREEN_MODES:
             return 1 if self.mode_is_set(number) else 2
@@ -177,10 +192,12 @@ class ModeOps(Buffers):
             return self.on_alternate
         return number << 5 in self.mode
 
+    @since_level(3)
     def request_mode(self, number: int = 0) -> None:
         """DECRQM of an ANSI mode."""
         self.reply(f"\x1b[{number};{self.ansi_mode_state(number)}$y")
 
+    @since_level(3)
     def request_private_mode(self, number: int = 0) -> None:
         """DECRQM of a DEC mode."""
         self.reply(f"\x1b[?{number};{self.private_mode_state(number)}$y")

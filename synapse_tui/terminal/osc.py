@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from .colors import DYNAMIC, STANDARD_PALETTE, color_spec, parse_color
+from .colors import DYNAMIC, SPECIAL, color_spec, parse_color
 from .events import (
     ClipboardSet,
     ColorsChanged,
@@ -102,14 +102,22 @@ class SystemCommands(Reports):
 
     def palette_command(self, rest: str, end: str) -> None:
         """OSC 4: pairs of an index and a colour or `?`."""
-        parts = rest.split(";")[: 2 * len(STANDARD_PALETTE)]
+        self._indexed(4, range(SPECIAL.stop), rest, end)
+
+    def special_command(self, rest: str, end: str) -> None:
+        """OSC 5: likewise for the special colours, counted from 0."""
+        self._indexed(5, SPECIAL, rest, end)
+
+    def _indexed(self, code: int, indices: range, rest: str, end: str) -> None:
+        parts = rest.split(";")[: 2 * SPECIAL.stop]
         changed = False
         for name, spec in zip(parts[::2], parts[1::2], strict=False):
-            index = _number(name)
-            if not 0 <= index < len(STANDARD_PALETTE):
+            number = _number(name)
+            if not 0 <= number < len(indices):
                 continue
+            index = indices[number]
             if spec == "?":
-                self.reply(f"\x1b]4;{index};{color_spec(self.colors.indexed(index))}{end}")
+                self.reply(f"\x1b]{code};{number};{color_spec(self.colors.indexed(index))}{end}")
             elif (color := parse_color(spec)) is not None:
                 self.colors.palette[index] = color
                 changed = True
@@ -117,12 +125,18 @@ class SystemCommands(Reports):
             self._colors_changed()
 
     def reset_palette(self, rest: str, _end: str) -> None:
-        """OSC 104: some indexed colours, or all."""
-        if rest:
-            for name in rest.split(";"):
-                self.colors.palette.pop(_number(name), None)
-        else:
-            self.colors.palette.clear()
+        """OSC 104: some indexed colours, or all of them and the special ones."""
+        self._reset_indexed(range(SPECIAL.stop), rest or ";".join(map(str, range(SPECIAL.stop))))
+
+    def reset_special(self, rest: str, _end: str) -> None:
+        """OSC 105: some special colours, or all."""
+        self._reset_indexed(SPECIAL, rest or ";".join(map(str, range(len(SPECIAL)))))
+
+    def _reset_indexed(self, indices: range, names: str) -> None:
+        for name in names.split(";")[: SPECIAL.stop]:
+            number = _number(name)
+            if 0 <= number < len(indices):
+                self.colors.palette.pop(indices[number], None)
         self._colors_changed()
 
     def _dynamic(self, number: int, rest: str, end: str) -> None:
@@ -248,6 +262,7 @@ _COMMANDS: Mapping[str, Callable[[SystemCommands, str, str], None]] = MappingPro
         "1": SystemCommands.icon_command,
         "2": SystemCommands.title_command,
         "4": SystemCommands.palette_command,
+        "5": SystemCommands.special_command,
         "7": SystemCommands.folder_command,
         "8": SystemCommands.link_command,
         "9": SystemCommands.notice_command,
@@ -255,6 +270,7 @@ _COMMANDS: Mapping[str, Callable[[SystemCommands, str, str], None]] = MappingPro
         "52": SystemCommands.clipboard_command,
         "99": SystemCommands.kitty_notice,
         "104": SystemCommands.reset_palette,
+        "105": SystemCommands.reset_special,
         "133": SystemCommands.prompt_mark,
         "777": SystemCommands.urxvt_notice,
         "1337": SystemCommands.iterm_command,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from .edit import Editing
+from .levels import since_level
 from .style import BLINK, BOLD, HIDDEN, REVERSE, UNDERLINE, UNDERLINE_SHIFT, erased
 
 _SINGLE_UNDERLINE = 1 << UNDERLINE_SHIFT
@@ -26,6 +27,7 @@ class Area(NamedTuple):
 class Rectangles(Editing):
     """Areas of the screen, inside the margins in origin mode."""
 
+    @since_level(4)
     def copy_area(self, *parameters: int) -> None:
         """DECCRA: top, left, bottom, right, page, then top, left and page of where to."""
         area = self._area(parameters)
@@ -45,6 +47,7 @@ class Rectangles(Editing):
             row.wide = row.wide or "" in cells
             row.stamp = self.tick
 
+    @since_level(4)
     def fill_area(self, char: int = 0, *parameters: int) -> None:
         """DECFRA: a character of Latin-1 and the area."""
         area = self._area(parameters)
@@ -55,6 +58,7 @@ class Rectangles(Editing):
             row.write(area.left, text, self.style, self.columns)
             row.stamp = self.tick
 
+    @since_level(4)
     def erase_area(self, *parameters: int) -> None:
         """DECERA."""
         area = self._area(parameters)
@@ -63,13 +67,15 @@ class Rectangles(Editing):
                 row.erase(area.left, area.right + 1, erased(self.style), self.columns)
                 row.stamp = self.tick
 
+    @since_level(4)
     def selective_erase_area(self, *parameters: int) -> None:
-        """DECSERA: erase what DECSCA does not protect."""
+        """DECSERA: erase what DECSCA does not protect; protection of ISO's SPA does not count (xterm)."""
         area = self._area(parameters)
         if area is not None:
             for y in range(area.top, area.bottom + 1):
-                self.erase_cells(y, area.left, area.right + 1, True)
+                self.erase_cells(y, area.left, area.right + 1, not self.iso_protection)
 
+    @since_level(4)
     def change_attributes(self, *parameters: int) -> None:
         """DECCARA: the area, then SGR parameters 0, 1, 4, 5, 7, 8, or 22 to 28."""
         keep, add = -1, 0
@@ -83,6 +89,7 @@ class Rectangles(Editing):
         for y, left, end in self._stretches(parameters):
             self._restyle(y, left, end, lambda style: style & keep | add)
 
+    @since_level(4)
     def reverse_attributes(self, *parameters: int) -> None:
         """DECRARA: the area, then the SGR parameters of the attributes to be turned over; 0 means all."""
         toggled = 0
@@ -91,9 +98,11 @@ class Rectangles(Editing):
         for y, left, end in self._stretches(parameters):
             self._restyle(y, left, end, lambda style: style ^ toggled)
 
+    @since_level(4)
     def select_attribute_extent(self, how: int = 0) -> None:
         """DECSACE: DECCARA and DECRARA mean a rectangle (2), or all from the first cell to the last."""
-        self.rectangular_attributes = how == 2
+        if how <= 2:
+            self.attribute_extent = how
 
     def _area(self, parameters: tuple[int, ...]) -> Area | None:
         """The area of four parameters from 1, cut at the screen or the margins; None if it is empty."""
@@ -115,7 +124,7 @@ class Rectangles(Editing):
         if area is None:
             return
         for y in range(area.top, area.bottom + 1):
-            whole = not self.rectangular_attributes
+            whole = self.attribute_extent != 2
             left = area.left if y == area.top or not whole else 0
             end = area.right + 1 if y == area.bottom or not whole else self.columns
             yield y, left, end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .keyboard import Keyboard
+from .levels import since_level
 from .style import BLINK, BOLD, PROTECTED, RENDITION, REVERSE, UNDERLINE
 
 VERSION = "synapse-tui"
@@ -50,7 +51,8 @@ class Reports(Keyboard):
         """DSR of DEC devices: position with page (6), colour scheme (996), and those that are not there."""
         if mode == 6:
             line, column = self._reported_position()
-            self.reply(f"\x1b[?{line};{column};1R")
+            page = ";1" if self.level >= 4 else ""
+            self.reply(f"\x1b[?{line};{column}{page}R")
         elif mode == 996:
             self.report_color_scheme()
         elif mode == 63:
@@ -113,6 +115,7 @@ class Reports(Keyboard):
         """DECRQDE: all of the one page is displayed."""
         self.reply(f'\x1b[{self.lines};{self.columns};1;1;1"w')
 
+    @since_level(3)
     def report_presentation_state(self, kind: int = 0) -> None:
         """DECRQPSR: the cursor's state (1, DECCIR) or the tab stops (2, DECTABSR)."""
         if kind == 1:
@@ -142,8 +145,9 @@ class Reports(Keyboard):
         """DECSCL: a soft reset, the level that DECRQSS reports, and 7 or 8-bit answers."""
         if 61 <= level <= 64:
             self.soft_reset()
-            self.conformance = level
-            self.eight_bit_replies = level > 61 and replies != 1
+            self.level = level - 60
+            if level > 61 and replies <= 2:
+                self.eight_bit_replies = replies != 1
 
     # Renditions
 
@@ -162,7 +166,8 @@ _STATUS_ANSWERS = {
     15: "?13n",  # no printer
     25: "?20n",  # user defined keys are not locked
     26: "?27;1;0;0n",  # North American keyboard
-    55: "?53n",  # no locator
+    53: "?53n",  # no locator
+    55: "?53n",
     56: "?57;0n",
     62: "0000*{",  # no space for macros
     75: "?70n",  # no data errors

@@ -61,7 +61,8 @@ class ScreenState(pyte.Screen):
         joining: The last character ended in a joiner, so that the next one may belong to it.
         tick: Number of the present change; rows changed now are stamped with it.
         all_changed: Tick of the last change of the whole screen at once.
-        replies: What the child is to be answered.
+        replies: What the child is to be answered; 8-bit controls as `surrogateescape` has them.
+        level: Conformance level (DECSCL): 4 is that of a VT420.
     """
 
     def __init__(self, columns: int, lines: int, scrollback: int = 0) -> None:
@@ -85,7 +86,7 @@ class ScreenState(pyte.Screen):
         fresh = Modes()
         for field in fields(Modes):
             setattr(self.modes, field.name, getattr(fresh, field.name))
-        self.mode: set[int] = {12, 7 << 5, 25 << 5, 2027 << 5}
+        self.mode: set[int] = {12, 7 << 5, 25 << 5, 35 << 5, 2027 << 5}
         self.saved_modes: dict[int, bool] = {}
         self.main_buffer = fresh_buffer()
         self.alternate_buffer = fresh_buffer()
@@ -106,9 +107,10 @@ class ScreenState(pyte.Screen):
         self.cursor_shape = 0
         self.notices: dict[str, list[str]] = {}
         self.last_text = ""
-        self.conformance = 64
+        self.level = 4
         self.eight_bit_replies = False
-        self.rectangular_attributes = False
+        self.attribute_extent = 0
+        self.checksum_flags = 0
         self.colors.reset()
 
     def reset_margins(self) -> None:
@@ -163,10 +165,10 @@ class ScreenState(pyte.Screen):
         """Answer the child; C1 controls in it go out as 8-bit ones after S8C1T."""
         if self.eight_bit_replies:
             for escape, control in (
-                ("\x1b[", "\x9b"),
-                ("\x1bP", "\x90"),
-                ("\x1b]", "\x9d"),
-                ("\x1b\\", "\x9c"),
+                ("\x1b[", "\udc9b"),
+                ("\x1bP", "\udc90"),
+                ("\x1b]", "\udc9d"),
+                ("\x1b\\", "\udc9c"),
             ):
                 text = text.replace(escape, control)
         self.replies.append(text)

@@ -105,7 +105,7 @@ class Terminal:
         replies = self.screen.replies
         if not replies:
             return b""
-        answer = "".join(replies).encode()
+        answer = "".join(replies).encode("utf-8", "surrogateescape")
         replies.clear()
         return answer
 

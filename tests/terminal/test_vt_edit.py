@@ -134,12 +134,12 @@ def test_selective_erase_spares_what_decsca_protects() -> None:
     assert rows(fed(data + "\x1b[2K")) == [], "EL is not selective"
 
 
-def test_spa_protects_from_every_erase_but_the_selective_ones() -> None:
-    """xterm: SPA guards against EL, ED and ECH; DECSEL and DECSED look at DECSCA only."""
+def test_spa_protects_from_every_erase() -> None:
+    """xterm: SPA guards against EL, ED and ECH, and against DECSEL and DECSED too (`do_erase_line`)."""
     data = "ab\x1bVcd\x1bWef\r"
     assert rows(fed(data + "\x1b[2K")) == ["  cd"]
     assert rows(fed(data + "\x1b[9X")) == ["  cd"]
-    assert rows(fed(data + "\x1b[?2K")) == []
+    assert rows(fed(data + "\x1b[?2K")) == ["  cd"]
 
 
 def test_sgr_0_keeps_the_protection() -> None:

@@ -64,7 +64,16 @@ ANSWERS = [
         "\x1b]4;0;?;15;?\x07",
         "\x1b]4;0;rgb:0000/0000/0000\x07\x1b]4;15;rgb:ffff/ffff/ffff\x07",
     ),
-    ("OSC 4 of no colour", "\x1b]4;256;?\x07", ""),
+    ("OSC 4 of a special colour", "\x1b]4;257;?\x07", "\x1b]4;257;rgb:e5e5/e5e5/e5e5\x07"),
+    ("OSC 4 of no colour", "\x1b]4;261;?\x07", ""),
+    ("OSC 5", "\x1b]5;0;red;0;?\x07", "\x1b]5;0;rgb:ffff/0000/0000\x07"),
+    (
+        "OSC 5 and OSC 4 mean the same",
+        "\x1b]5;4;red\x07\x1b]4;260;?\x07",
+        "\x1b]4;260;rgb:ffff/0000/0000\x07",
+    ),
+    ("OSC 105", "\x1b]5;0;red\x07\x1b]105;0\x07\x1b]5;0;?\x07", "\x1b]5;0;rgb:e5e5/e5e5/e5e5\x07"),
+    ("OSC 105 of all", "\x1b]5;1;red\x07\x1b]105\x07\x1b]5;1;?\x07", "\x1b]5;1;rgb:e5e5/e5e5/e5e5\x07"),
     ("OSC 7501", "\x1b]7501;?\x07", "\x1b]7501;?\x07"),
     ("ENQ is not answered", "\x05", ""),
     ("kitty graphics are not answered", "\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\", ""),
@@ -84,8 +93,9 @@ def test_answers_are_given_once() -> None:
 
 
 def test_eight_bit_answers() -> None:
-    """S8C1T, DEC STD 070; as UTF-8, like all that the child reads."""
-    assert answer("\x1b G\x1b[5n") == "\x9b0n"
+    """S8C1T, DEC STD 070; the control is one byte, also where text is UTF-8 (xterm, `unparseputc1`)."""
+    assert fed("\x1b G\x1b[5n").take_replies() == b"\x9b0n"
+    assert fed("\x1b G\x1bP$qr\x1b\\").take_replies() == b"\x901$r1;4r\x9c"
     assert answer('\x1b[64;1"p\x1b[5n') == "\x1b[0n"
     assert answer("\x1b G\x1b F\x1b[5n") == "\x1b[0n"
 
