@@ -48,29 +48,56 @@ def strip_blanks(text: str, spans: Sequence[int]) -> str:
     return text[: len(text) - blanks]
 
 
-def append(line: Packed, row: Packed, tail: int, columns: int) -> Packed:
-    """Append a row to the logical line that it continues.
+class Joiner:
+    """Rows that wraps join to one line; each costs time in proportion to itself only.
 
     Args:
         line: The line so far.
-        row: The row.
         tail: Cells of the last row of `line`.
-        columns: Width of the rows: blanks at the end of `line` come back, but for the one that was left
-            because a wide character did not fit.
+
+    Attributes:
+        cells: Cells of the line.
+        length: Characters of its coded text.
     """
-    text, spans = line.text, [*line.spans]
-    missing = columns - tail
-    if missing == 1 and row.text[1:2] == WIDE_TAIL:
-        missing = 0
-    if missing > 0:
-        _change(spans, cell_count(text), line.fill)
-        text += " " * missing
-    offset = cell_count(text)
-    if not row.spans or row.spans[0] > 0:
-        _change(spans, offset, 0)
-    for start, style in zip(row.spans[::2], row.spans[1::2], strict=True):
-        _change(spans, start + offset, style)
-    return Packed(text + row.text, spans, row.fill)
+
+    def __init__(self, line: Packed, tail: int) -> None:
+        self._texts = [line.text]
+        self._spans = [*line.spans]
+        self._fill = line.fill
+        self._tail = tail
+        self.cells = cell_count(line.text)
+        self.length = len(line.text)
+
+    def add(self, row: Packed, columns: int) -> None:
+        """Append a row.
+
+        Args:
+            row: The row, which continues the line.
+            columns: Width of the rows: blanks at the end of the line come back, but for the one that was
+                left because a wide character did not fit.
+        """
+        spans, missing = self._spans, columns - self._tail
+        if missing == 1 and row.text[1:2] == WIDE_TAIL:
+            missing = 0
+        if missing > 0:
+            _change(spans, self.cells, self._fill)
+            self._texts.append(" " * missing)
+            self.cells += missing
+            self.length += missing
+        if not row.spans or row.spans[0] > 0:
+            _change(spans, self.cells, 0)
+        for start, style in zip(row.spans[::2], row.spans[1::2], strict=True):
+            _change(spans, start + self.cells, style)
+        self._texts.append(row.text)
+        self._fill = row.fill
+        self._tail = cell_count(row.text)
+        self.cells += self._tail
+        self.length += len(row.text)
+
+    @property
+    def line(self) -> Packed:
+        """The line."""
+        return Packed("".join(self._texts), self._spans, self._fill)
 
 
 def _change(spans: list[int], start: int, style: int) -> None:

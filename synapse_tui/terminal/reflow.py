@@ -8,7 +8,7 @@ by itself.
 from __future__ import annotations
 
 from .cells import cell_count, split_cells
-from .packed import Packed, append, breaks, cut, cut_spans, pack, strip_blanks
+from .packed import Joiner, Packed, breaks, cut, cut_spans, pack, strip_blanks
 from .row import Row
 from .scrollback import Scrollback
 from .style import erased
@@ -121,17 +121,16 @@ def rewrap(rows: list[Row], cursor: Place, old: int, columns: int) -> tuple[list
     while index < len(rows):
         first = index
         line = pack(rows[index])
-        tail = cell_count(line.text)
+        joiner = Joiner(line, cell_count(line.text))
         offset = x if index == y else None
         index += 1
         while index < len(rows) and rows[index].wrapped:
             part = pack(rows[index])
-            line = append(line, part, tail, old)
-            tail = cell_count(part.text)
+            joiner.add(part, old)
             if index == y:
-                offset = cell_count(line.text) - tail + x
+                offset = joiner.cells - cell_count(part.text) + x
             index += 1
-        line = _without_blanks(line, with_background=offset is not None and columns < old)
+        line = _without_blanks(joiner.line, with_background=offset is not None and columns < old)
         cut_rows, starts = _cut_line(line, columns, offset or 0)
         cut_rows[0].wrapped = rows[first].wrapped
         if offset is not None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from sys import getsizeof
 
 from .cells import JOIN, WIDE_TAIL, bases, cell_count, join_cells, readable, split_cells
 from .line import Line
-from .packed import Packed, append, breaks, cut, cut_spans, pack
+from .packed import Joiner, Packed, breaks, cut, cut_spans, pack
 from .row import Row
 from .style import StyleTable
 
@@ -190,48 +190,79 @@ class Scrollback(Sequence[Line]):
                     part = bisect_right(starts, begin) - 1
                     yield self._starts[index] - first + part, begin - starts[part], end - starts[part]
 
+    def entries(self, rows: int | None = None) -> list[Entry]:
+        """The newest lines as they are kept, for `unpacked`: a copy that may be read in another thread.
+
+        Args:
+            rows: As many whole lines as have at most so many rows; None for all.
+        """
+        self._pack_queue()
+        first = self._head
+        if rows is not None:
+            first = max(first, bisect_left(self._starts, self._next - rows))
+        return self._entries[first:]
+
     # Packing
 
     def _pack_queue(self) -> None:
         queue, self._queue = self._queue, []
+        joiner: Joiner | None = None
         for row in queue:
             text = row.text
             if row.cells is None and not (row.spans or row.fill or row.wrapped) and text.isascii():
+                if joiner is not None:
+                    self._close(joiner)
+                    joiner = None
                 self._entries.append(text)
                 self._starts.append(self._next)
                 self._counts.append(row.size)
                 self._tail = row.size
                 self._bytes += _STRING + len(text)
             else:
-                self._pack(row)
+                joiner = self._pack(row, joiner)
             self._next += 1
+        if joiner is not None:
+            self._close(joiner)
         self._trim()
 
-    def _pack(self, row: Row) -> None:
-        """Take a row that is more than text in the default style."""
-        line = pack(row)
-        self._tail, before = row.size if row.cells is None else cell_count(line.text), self._tail
-        if not row.wrapped or self._next == self._first():
-            self._add(line, False)
-            return
-        if not line.text:
-            line, self._tail = Packed(" ", (), line.fill), 1
-        self._continue(line, before)
+    def _pack(self, row: Row, joiner: Joiner | None) -> Joiner | None:
+        """Take a row that is more than text in the default style.
 
-    def _add(self, line: Packed, continued: bool) -> None:
+        Args:
+            row: The row.
+            joiner: The newest line while rows are being appended to it.
+
+        Returns:
+            The newest line if rows are being appended to it now.
+        """
+        line = pack(row)
+        tail = row.size if row.cells is None else cell_count(line.text)
+        continued = row.wrapped and self._next > self._first()
+        if continued and not line.text:
+            line, tail = Packed(" ", (), line.fill), 1
+        if continued and joiner is None:
+            joiner = Joiner(self._unpacked(len(self._entries) - 1)[0], self._tail)
+        if joiner is not None:
+            if continued and joiner.length + len(line.text) <= _LONGEST:
+                joiner.add(line, self.columns)
+                self._tail = tail
+                return joiner
+            self._close(joiner)
+        self._add(line, tail, continued)
+        return None
+
+    def _close(self, joiner: Joiner) -> None:
+        """Put the newest line away after rows have been appended to it."""
+        entry = self._entries[-1]
+        self._replace(joiner.line, not isinstance(entry, str) and entry[3])
+
+    def _add(self, line: Packed, tail: int, continued: bool) -> None:
         entry = self._entry(line, continued)
         self._entries.append(entry)
         self._starts.append(self._next)
-        self._counts.append(self._tail)
+        self._counts.append(tail)
+        self._tail = tail
         self._bytes += _size(entry)
-
-    def _continue(self, line: Packed, before: int) -> None:
-        """Append a row to the newest line, whose own last row has `before` cells."""
-        newest, continued = self._unpacked(len(self._entries) - 1)
-        if len(newest.text) + len(line.text) > _LONGEST:
-            self._add(line, True)
-        else:
-            self._replace(append(newest, line, before, self.columns), continued)
 
     def _replace(self, line: Packed, continued: bool) -> None:
         """Put another line in the place of the newest."""
@@ -252,11 +283,7 @@ class Scrollback(Sequence[Line]):
         return (text if ascii_only else _smaller(text), kept, share(fill, fill), continued)
 
     def _unpacked(self, index: int) -> tuple[Packed, bool]:
-        entry = self._entries[index]
-        if isinstance(entry, str):
-            return Packed(entry), False
-        text, spans, fill, continued = entry
-        return Packed(text if isinstance(text, str) else text.decode(), spans, fill), continued
+        return unpacked(self._entries[index])
 
     def _text(self, index: int) -> str:
         entry = self._entries[index]
@@ -294,6 +321,14 @@ class Scrollback(Sequence[Line]):
         if head > 1024 or head == count:
             del self._entries[:head], starts[:head], self._counts[:head]
             self._head = 0
+
+
+def unpacked(entry: Entry) -> tuple[Packed, bool]:
+    """A line as it is kept, and whether it goes on from the one before."""
+    if isinstance(entry, str):
+        return Packed(entry), False
+    text, spans, fill, continued = entry
+    return Packed(text if isinstance(text, str) else text.decode(), spans, fill), continued
 
 
 _STRING = getsizeof("") + 20

@@ -111,10 +111,10 @@ class StyleTable:
 
     def __init__(self) -> None:
         self._styles: dict[int, Style] = {0: DEFAULT_STYLE}
-        self._links: dict[int, str] = {}
+        self._links: dict[int, tuple[str, str]] = {}
         self._link_ids: dict[tuple[str, str], int] = {}
         self._link_bytes = 0
-        self._next_link = 1
+        self._oldest_link = self._next_link = 1
 
     def style(self, packed: int) -> Style:
         """The `Style` of a packed style; the same object for the same number while it is in use."""
@@ -122,8 +122,12 @@ class StyleTable:
         if style is None:
             if len(self._styles) >= _STYLES_KEPT:
                 self._styles = {0: DEFAULT_STYLE}
-            style = self._styles[packed] = Style(packed, self._links.get(packed >> LINK_SHIFT))
+            style = self._styles[packed] = Style(packed, self.target(packed >> LINK_SHIFT)[0] or None)
         return style
+
+    def target(self, link: int) -> tuple[str, str]:
+        """Where a link leads, and its group; both empty for no link and for one that is forgotten."""
+        return self._links.get(link, ("", ""))
 
     def link(self, uri: str, group: str = "") -> int:
         """Number a link.
@@ -140,16 +144,18 @@ class StyleTable:
         if number is None:
             number = self._link_ids[key] = self._next_link
             self._next_link += 1
-            self._links[number] = uri
+            self._links[number] = (uri, group)
             self._link_bytes += len(uri) + len(group)
             while len(self._links) > _LINKS_KEPT or self._link_bytes > _LINK_BYTES_KEPT:
                 self._forget_oldest_link()
         return number
 
     def _forget_oldest_link(self) -> None:
-        oldest_key = next(iter(self._link_ids))
-        self._link_bytes -= len(oldest_key[0]) + len(oldest_key[1])
-        del self._links[self._link_ids.pop(oldest_key)]
+        """Numbers go in their order; to look for the first key of a dictionary takes longer each time."""
+        uri, group = self._links.pop(self._oldest_link)
+        self._oldest_link += 1
+        self._link_bytes -= len(uri) + len(group)
+        del self._link_ids[group, uri]
 
 
 def erased(style: int) -> int:

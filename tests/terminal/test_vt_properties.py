@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from synapse_tui.terminal import Terminal, TerminalEvent
 from synapse_tui.terminal.cells import split_cells
-from synapse_tui.terminal.packed import append, breaks, cut, pack
+from synapse_tui.terminal.packed import Joiner, breaks, cut, pack
 from synapse_tui.terminal.reflow import rewrap
 from synapse_tui.terminal.row import Row, Run
 
@@ -232,5 +232,7 @@ def test_rows_of_a_logical_line() -> None:
     row.append(0, 3, "abc", 0)
     more = Row()
     more.append(0, 2, "de", 7)
-    joined = append(pack(row), pack(more), 3, 5)
+    joiner = Joiner(pack(row), 3)
+    joiner.add(pack(more), 5)
+    joined = joiner.line
     assert (joined.text, list(joined.spans)) == ("abc  de", [5, 7])
