@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from .themes import THEME_NAMES
+
 Group = Literal["Agents", "Messages", "View", "Application"]
 GROUPS: tuple[Group, ...] = ("Agents", "Messages", "View", "Application")
 
@@ -196,7 +198,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "theme",
         "Next colours",
-        "Dark, light, or the sixteen colours of the terminal.",
+        f"Takes the next theme: {THEME_NAMES}.",
         "View",
         leader=("t",),
         words="theme colour color dark light",

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from synapse_tui.collector import Collector
 from synapse_tui.paths import UserPaths
 
 from .display import Display
@@ -57,7 +58,8 @@ async def _main(descriptor: int, folder: Path, base: Path, name: str) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIRST_REQUEST):
                 await server.asked.wait()
-        await display.run()
+        with Collector():
+            await display.run()
     finally:
         remove_socket()
         await host.stop()

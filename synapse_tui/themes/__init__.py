@@ -223,6 +223,9 @@ THEMES = (
     _theme(ANSI, _ANSI, dark=True),
 )
 
+THEME_NAMES = ", ".join(theme.name.removeprefix("synapse-") for theme in THEMES)
+"""All themes for a person."""
+
 _AGENT_COLOURS = {
     "claude": "agent-1",
     "codex": "agent-2",

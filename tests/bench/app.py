@@ -109,7 +109,7 @@ def synapse(modes: Sequence[str], layout: str) -> Iterator[tuple[Outer, int]]:
             )
             (profiles / f"{mode}.yaml").write_text(f"name: {mode}\n{command}\nreceives: false\n")
         program = str(Path(sys.executable).with_name("synapse-tui"))
-        outer = Outer([program, "--layout", layout, *modes], home)
+        outer = Outer([program, "--foreground", "--layout", layout, *modes], home)
         try:
             outer.drain(5)
             yield outer, outer.pid
