@@ -142,6 +142,27 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
+class OutboxEntry:
+    """The place of a waiting message in its agent's outbox.
+
+    Attributes:
+        task_id: The message's task.
+        rank: Messages are typed by rising rank.
+        parked: Whether a person must act before it goes on.
+        urgent: Whether a person put it before all others.
+        entered: Whether Enter may have been pressed on it, and nothing proves yet what became of it.
+        prompt: Whether it is the person's own first prompt, typed without a prefix.
+    """
+
+    task_id: str
+    rank: float
+    parked: bool = False
+    urgent: bool = False
+    entered: bool = False
+    prompt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class MessageRequest:
     """A message as a server or the router hands it to an agent.
 
@@ -210,6 +231,7 @@ class AgentSpec:
         args: Arguments after the profile's own.
         port: Port to serve on; 0 for the first free one of the profile's range.
         prompt: First prompt, delivered as soon as the agent is ready; empty for none.
+        restore: Whether it is opened to go on where it was: messages that still wait for it are not held.
     """
 
     profile: str
@@ -218,6 +240,7 @@ class AgentSpec:
     args: tuple[str, ...] = ()
     port: int = 0
     prompt: str = ""
+    restore: bool = False
 
 
 def check_priority(value: object) -> int:

@@ -43,6 +43,11 @@ class UserPaths:
         return self.synapse / "trusted.json"
 
     @property
+    def history(self) -> Path:
+        """`~/.synapse/history.db`."""
+        return self.synapse / "history.db"
+
+    @property
     def registry(self) -> Path:
         """`~/.a2a/registry`."""
         return self.home / ".a2a" / "registry"

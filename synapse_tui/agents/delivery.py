@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 
 from synapse_tui.model import INTERRUPT_PRIORITY, AgentState, DeliveryState, Task, TaskState
+from synapse_tui.store.aftermath import UNCERTAIN
 
 from .after_dialog import AfterDialog, Standing
 from .answer import AnswerCollector
@@ -28,8 +29,7 @@ log = logging.getLogger(__name__)
 ATTEMPTS = 3
 """How often a message is typed that the agent did not take, before a person must look."""
 RETRY = 1.0
-"""Seconds between two attempts."""
-UNCERTAIN = "uncertain whether it was sent"
+"""Seconds between two attempts, and between two looks whether the history can be written again."""
 NOT_STARTED = "the agent has not started yet"
 LEFT_OVER = "another message is left in the composer"
 
@@ -206,6 +206,9 @@ class Delivery:
         if hold is not None:
             ours = hold.reason == DRAFT and self._standing and self._typist.stands(self._standing.text)
             return Hold(LEFT_OVER) if ours else hold
+        if problem := self._book.journal.problem:
+            # Without a note that survives, a crash after Enter would have the message typed twice.
+            return Hold(problem, RETRY)
         if self._turns.current is not None:
             return Hold("working")
         left = self._retry_at - self._view.now()
@@ -219,6 +222,7 @@ class Delivery:
             )  # the agent may draw it in another width than the terminal, and unreadably so
         self._turns.prepare(self._collector(text))
         self._typing = task.id
+        self._outbox.note_entered(task.id, entered=False)
         try:
             self._book.change(task.id, delivery=DeliveryState.TYPING, reason="")
             result = await self._typist.type(text, lambda: self._commit(task.id))
@@ -240,6 +244,12 @@ class Delivery:
         self._settle(Standing(message.task_id, message.text, result.entered), result)
 
     async def _commit(self, task_id: str) -> None:
+        """Write down that Enter is about to be pressed: found after a crash, it is never pressed again.
+
+        Raises:
+            HistoryError: It cannot be written down.
+        """
+        self._outbox.note_entered(task_id, entered=True)
         self._book.change(task_id, delivery=DeliveryState.SUBMITTING)
         self._turns.entering()
         self._entered_at = self._view.now()
@@ -248,6 +258,8 @@ class Delivery:
     # -- what became of it ---
 
     def _settle(self, message: Standing, result: TypingResult) -> None:
+        if not result.entered:
+            self._outbox.note_entered(message.task_id, entered=False)
         match result.outcome:
             case Typed.SUBMITTED:
                 self._went(message)
@@ -274,8 +286,8 @@ class Delivery:
 
     def _failed(self, task_id: str, reason: str) -> None:
         self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
-        if self._keyboard.quiet_in(self._view.now()):
-            return  # it gave way to the user; that is no failure
+        if self._keyboard.quiet_in(self._view.now()) or self._book.journal.problem:
+            return  # it gave way to the user, or could not be noted; that is no failure
         self._failures[task_id] += 1
         self._retry_at = self._view.now() + RETRY
         if self._failures[task_id] >= ATTEMPTS:

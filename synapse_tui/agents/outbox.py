@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Sequence
 
 from synapse_tui.errors import MessageError, TaskNotFound
-from synapse_tui.model import DeliveryState, Task, TaskState
+from synapse_tui.model import DeliveryState, OutboxEntry, Task, TaskState
 
 from .tasks import TaskBook
 
@@ -14,12 +15,14 @@ MAX_WAITING = 1000
 MAX_WAITING_BYTES = 64_000_000
 """How many bytes of text may wait for one agent."""
 HELD_BY_USER = "held by you"
+BEING_TYPED = (DeliveryState.TYPING, DeliveryState.SUBMITTING)
 
 
 class Outbox:
     """Order of the waiting messages: by priority, then age, then as a person moved them.
 
-    It holds ids only; every change of a delivery is a change of the task in the book.
+    It holds their places only; every change of a delivery is a change of the task in the book, and both are
+    noted in the book's journal.
 
     Args:
         book: The agent's tasks.
@@ -27,9 +30,9 @@ class Outbox:
 
     def __init__(self, book: TaskBook) -> None:
         self._book = book
+        self._journal = book.journal
         self._order: list[str] = []
-        self._parked: set[str] = set()
-        self._urgent: set[str] = set()
+        self._entries: dict[str, OutboxEntry] = {}
 
     def __len__(self) -> int:
         return len(self._order)
@@ -38,12 +41,13 @@ class Outbox:
         return iter([self._book.get(task_id) for task_id in self._order])
 
     def __contains__(self, task_id: str) -> bool:
-        return task_id in self._order
+        return task_id in self._entries
 
     @property
     def head(self) -> Task | None:
         """The message to type next; None when none waits or all are held by a person."""
-        return next((self._book.get(task_id) for task_id in self._order if task_id not in self._parked), None)
+        free = (task_id for task_id in self._order if not self._entries[task_id].parked)
+        return next((self._book.get(task_id) for task_id in free), None)
 
     def check_room(self, text: str) -> None:
         """See whether one more message may wait.
@@ -57,19 +61,36 @@ class Outbox:
                 "too many messages wait for this agent", "let it work them off, or cancel some in the sidebar"
             )
 
-    def put(self, task: Task) -> None:
-        """Add a message behind those of its priority or higher."""
+    def entry(self, task_id: str) -> OutboxEntry:
+        """The place of a message.
+
+        Raises:
+            TaskNotFound: It does not wait.
+        """
+        self._waiting(task_id)
+        return self._entries[task_id]
+
+    def put(self, task: Task, *, prompt: bool = False) -> None:
+        """Add a message behind those of its priority or higher; `prompt` is the person's own first one."""
         place = len(self._order)
         while place and self._yields(self._order[place - 1], task):
             place -= 1
-        self._order.insert(place, task.id)
+        self._insert(OutboxEntry(task.id, 0.0, prompt=prompt), place)
+
+    def adopt(self, entries: Sequence[OutboxEntry]) -> None:
+        """Take in messages of an earlier session, in their order; what waits already comes after them."""
+        later = [self._entries[task_id] for task_id in self._order]
+        self._order = [entry.task_id for entry in entries]
+        self._entries = {entry.task_id: entry for entry in entries}
+        for entry in later:
+            self.put(self._book.get(entry.task_id), prompt=entry.prompt)
+            self._change(entry.task_id, parked=entry.parked, urgent=entry.urgent, entered=entry.entered)
 
     def take(self, task_id: str) -> None:
         """Remove a message that waits no longer; an unknown one is no error."""
-        if task_id in self._order:
+        if self._entries.pop(task_id, None) is not None:
             self._order.remove(task_id)
-        self._parked.discard(task_id)
-        self._urgent.discard(task_id)
+            self._journal.leave(task_id)
 
     def cancel(self, task_id: str, reason: str = "canceled") -> Task:
         """End a message before it was submitted."""
@@ -82,45 +103,77 @@ class Outbox:
     def park(self, task_id: str, reason: str = HELD_BY_USER) -> Task:
         """Hold a message until a person releases or retries it; the others go on."""
         self._waiting(task_id)
-        self._parked.add(task_id)
-        self._urgent.discard(task_id)
+        self._change(task_id, parked=True, urgent=False)
         return self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
 
     def release(self, task_id: str) -> Task:
-        """Let a parked message go on in its place."""
+        """Let a parked message go on in its place; one that is being typed is left alone."""
         self._waiting(task_id)
-        self._parked.discard(task_id)
+        self._change(task_id, parked=False)
+        task = self._book.get(task_id)
+        if task.delivery in BEING_TYPED:
+            return task
         return self._book.change(task_id, delivery=DeliveryState.QUEUED, reason="")
 
     def send_now(self, task_id: str) -> Task:
         """Release a message and put it before all others."""
         task = self.release(task_id)
-        self._order.remove(task_id)
-        self._order.insert(0, task_id)
-        self._urgent.add(task_id)
+        self.move(task_id, 0)
+        self._change(task_id, urgent=True)
         return task
 
     def move(self, task_id: str, place: int) -> None:
         """Put a message at another place, from 0; places past the end mean the end."""
         self._waiting(task_id)
         self._order.remove(task_id)
-        self._order.insert(max(0, place), task_id)
+        self._insert(self._entries[task_id], min(max(0, place), len(self._order)))
 
     def hold(self, reason: str, but: str = "") -> None:
         """Tell every message that could go, but one, why it does not; parked ones keep their reason."""
         for task_id in tuple(self._order):
-            if task_id not in self._parked and task_id != but:
+            if not self._entries[task_id].parked and task_id != but:
                 self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
 
     def is_parked(self, task_id: str) -> bool:
         """Whether a person must act before the message goes on."""
-        return task_id in self._parked
+        return task_id in self._entries and self._entries[task_id].parked
+
+    def note_entered(self, task_id: str, entered: bool) -> None:
+        """Note that Enter is about to be pressed on a message, or that it certainly had no effect."""
+        if task_id in self._entries:
+            self._change(task_id, entered=entered)
+
+    def _change(self, task_id: str, **fields: object) -> None:
+        old = self._entries[task_id]
+        new = dataclasses.replace(old, **fields)  # type: ignore[arg-type]
+        if new != old:
+            self._entries[task_id] = new
+            self._journal.place(new)
+
+    def _insert(self, entry: OutboxEntry, place: int) -> None:
+        """Put an entry between those that stand around the place; only its own rank changes, as a rule."""
+        before = self._entries[self._order[place - 1]].rank if place else None
+        after = self._entries[self._order[place]].rank if place < len(self._order) else None
+        rank = _between(before, after)
+        self._order.insert(place, entry.task_id)
+        self._entries[entry.task_id] = entry = dataclasses.replace(entry, rank=rank)
+        self._journal.place(entry)
+        if rank in (before, after):
+            for number, task_id in enumerate(self._order):
+                self._change(task_id, rank=float(number))
 
     def _yields(self, waiting: str, task: Task) -> bool:
-        return waiting not in self._urgent and self._book.get(waiting).priority < task.priority
+        return not self._entries[waiting].urgent and self._book.get(waiting).priority < task.priority
 
     def _waiting(self, task_id: str) -> None:
-        if task_id not in self._order:
+        if task_id not in self._entries:
             raise TaskNotFound(
                 f"task '{task_id[:8]}' does not wait in the outbox", "it was submitted or has ended"
             )
+
+
+def _between(before: float | None, after: float | None) -> float:
+    """A rank between two others, either of which may be missing; one of them when floats are too coarse."""
+    if before is None:
+        return 0.0 if after is None else after - 1.0
+    return before + 1.0 if after is None else (before + after) / 2

@@ -32,10 +32,11 @@ from .gate import dialog_open
 from .interrupt import InterruptOutcome
 from .keyboard import Keyboard, presses_enter, presses_stop
 from .outbox import Outbox
+from .outbox_control import OutboxControl
 from .profile import Profile
 from .raw_log import RawLog
 from .sanitize import check_size, typed_text
-from .tasks import TaskBook
+from .tasks import Journal, TaskBook
 from .told import bus_event
 from .turns import TurnTracker
 
@@ -59,6 +60,7 @@ class AgentSession:
         logs: Folder of the log of its output; None for no log.
         scrollback: Lines that the terminal keeps.
         plain_messages: Whether messages are typed as `A2A: text` in place of `[A2A:<task8>:<sender>] text`.
+        journal: Where tasks and outbox are made durable; None for nowhere.
         make_id: Makes UUIDs.
     """
 
@@ -77,6 +79,7 @@ class AgentSession:
         logs: Path | None = None,
         scrollback: int = 5000,
         plain_messages: bool = False,
+        journal: Journal | None = None,
         make_id: Callable[[], str] = lambda: str(uuid4()),
     ) -> None:
         self.profile = profile
@@ -87,8 +90,9 @@ class AgentSession:
         self.endpoint = f"http://127.0.0.1:{port}"
         self.cwd = cwd
         self.context_id = make_id()
-        self.tasks = TaskBook(agent_id, self.context_id, events, new_id=make_id)
+        self.tasks = TaskBook(agent_id, self.context_id, events, journal=journal, new_id=make_id)
         self.outbox = Outbox(self.tasks)
+        self.control = OutboxControl(self.tasks, self.outbox, cancel=self.cancel, wake=self._wake)
         self.exit: ExitStatus | None = None
         self.unseen = False
         self.damage_listener: Callable[[], None] | None = None
@@ -106,8 +110,6 @@ class AgentSession:
             self.taps.append(self._log.write)
         self._size = (80, 24)
         self._focused = False
-        self._prompts: set[str] = set()
-        """Tasks whose text is the user's own first prompt: it is typed without a prefix."""
         self._console: AgentConsole | None = None
         self._delivery: Delivery | None = None
         self._keyboard: Keyboard | None = None
@@ -155,9 +157,7 @@ class AgentSession:
         self._launch()
         if self._spec.prompt:
             request = MessageRequest(check_size(self._spec.prompt), USER)
-            task = self.tasks.create(request)
-            self._prompts.add(task.id)
-            self.outbox.put(task)
+            self.outbox.put(self.tasks.create(request), prompt=True)
 
     def _launch(self) -> None:
         columns, lines = self._size
@@ -319,25 +319,6 @@ class AgentSession:
             return self.tasks.get(task_id)
         return await self._delivery.cancel(task_id)
 
-    def hold(self, task_id: str) -> Task:
-        """Keep a waiting message back until it is released.
-
-        Raises:
-            TaskNotFound: It does not wait.
-        """
-        return self.outbox.park(self.tasks.get(task_id).id)
-
-    def release(self, task_id: str, *, now: bool = False) -> Task:
-        """Let a message that was kept back go on; `now` puts it before all others.
-
-        Raises:
-            TaskNotFound: It does not wait.
-        """
-        whole = self.tasks.get(task_id).id
-        task = self.outbox.send_now(whole) if now else self.outbox.release(whole)
-        self.console.wake()
-        return task
-
     async def interrupt(self, text: str = "", sender: Sender = USER) -> InterruptOutcome:
         """Stop the turn with the agent's own interrupt, then deliver the text if there is one.
 
@@ -355,8 +336,12 @@ class AgentSession:
             self._delivery.already_interrupted(task.id)
         return outcome
 
+    def _wake(self) -> None:
+        if self._console is not None:
+            self._console.wake()
+
     def _compose(self, task: Task) -> str:
-        return typed_text(task, self.profile, plain=self._plain, prompt=task.id in self._prompts)
+        return typed_text(task, self.profile, plain=self._plain, prompt=self.outbox.entry(task.id).prompt)
 
     def _collector(self, text: str) -> AnswerCollector:
         console = self.console

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.events import EventBus, TaskChanged
-from synapse_tui.model import MessageRequest, Task
+from synapse_tui.model import DeliveryState, MessageRequest, OutboxEntry, Task, TaskState
 
 MIN_PREFIX = 8
 """The shortest prefix of a task id that names a task: what people are shown."""
@@ -19,21 +19,53 @@ MAX_FINISHED = 500
 """How many ended tasks are kept; older ones are forgotten."""
 
 
-class Journal(Protocol):
-    """Where task changes are made durable."""
+_WHY_DELIVERY = {
+    DeliveryState.QUEUED: "accepted",
+    DeliveryState.TYPING: "the agent can take it",
+    DeliveryState.SUBMITTING: "its text stands in the composer",
+    DeliveryState.SUBMITTED: "the agent took it",
+    DeliveryState.DONE: "answered",
+}
+_WHY_STATE = {TaskState.WORKING: "the agent works on it"}
 
-    def record(self, task: Task) -> None:
-        """Note a snapshot; called in order, before any listener hears of it."""
+
+class Journal(Protocol):
+    """Where the changes of one agent's tasks and outbox are made durable; nothing of it waits but `flush`."""
+
+    @property
+    def problem(self) -> str:
+        """Why nothing can be made durable at present, for a person; empty when it can."""
+
+    def record(self, task: Task, why: str) -> None:
+        """Note a snapshot and why it is another one; called in order, before any listener hears of it."""
+
+    def place(self, entry: OutboxEntry) -> None:
+        """Note a message's place in the outbox, new or changed."""
+
+    def leave(self, task_id: str) -> None:
+        """Note that a message waits no longer."""
 
     async def flush(self) -> None:
-        """Return when all that was recorded would survive the end of this process."""
+        """Return when all that was noted would survive the end of this process.
+
+        Raises:
+            HistoryError: It would not.
+        """
 
 
 class NoJournal:
     """Keeps nothing."""
 
-    def record(self, task: Task) -> None:
+    problem = ""
+
+    def record(self, task: Task, why: str) -> None:
         """Forget it."""
+
+    def place(self, entry: OutboxEntry) -> None:
+        """Forget it."""
+
+    def leave(self, task_id: str) -> None:
+        """Nothing to forget."""
 
     async def flush(self) -> None:
         """Nothing to wait for."""
@@ -68,7 +100,7 @@ class TaskBook:
         self._agent_id = agent_id
         self._context_id = context_id
         self._events = events
-        self._journal: Journal = journal or NoJournal()
+        self.journal: Journal = journal or NoJournal()
         self._clock = clock
         self._new_id = new_id
         self._limit = limit
@@ -111,8 +143,13 @@ class TaskBook:
             response_expected=request.response_expected,
             metadata=MappingProxyType(dict(request.metadata)),
         )
-        self._store(task)
+        self._store(task, _why(None, task))
         return task
+
+    def adopt(self, task: Task) -> None:
+        """Take in a task of an earlier session that still waits; the journal knows it already."""
+        self._tasks[task.id] = task
+        self._events.publish(TaskChanged(task))
 
     def change(self, task_id: str, **fields: object) -> Task:
         """Replace a task's snapshot; nothing happens when the fields have these values already.
@@ -133,7 +170,7 @@ class TaskBook:
         if all(getattr(old, name) == value for name, value in fields.items()):
             return old
         new = dataclasses.replace(old, updated_at=self._clock(), **fields)  # type: ignore[arg-type]
-        self._store(new)
+        self._store(new, _why(old, new))
         return new
 
     def get(self, task_id: str) -> Task:
@@ -157,11 +194,15 @@ class TaskBook:
         return found[0]
 
     async def flush(self) -> None:
-        """Return when all changes so far are durable."""
-        await self._journal.flush()
+        """Return when all changes so far are durable.
 
-    def _store(self, task: Task) -> None:
-        self._journal.record(task)
+        Raises:
+            HistoryError: They cannot be made durable.
+        """
+        await self.journal.flush()
+
+    def _store(self, task: Task, why: str) -> None:
+        self.journal.record(task, why)
         self._tasks[task.id] = task
         if task.state.final:
             self._forget_old()
@@ -171,6 +212,17 @@ class TaskBook:
         ended = [key for key, task in self._tasks.items() if task.state.final]
         for key in ended[: max(0, len(ended) - self._limit)]:
             del self._tasks[key]
+
+
+def _why(old: Task | None, new: Task) -> str:
+    """Why a task changed, in words that are never empty."""
+    if new.reason:
+        return new.reason
+    if old is not None and new.delivery is old.delivery:
+        return _WHY_STATE.get(new.state, new.state.value)
+    if old is not None and new.delivery is DeliveryState.QUEUED:
+        return "released"
+    return _WHY_DELIVERY.get(new.delivery, new.delivery.value)
 
 
 def _unknown(task_id: str) -> TaskNotFound:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentState
 from synapse_tui.terminal.paste import encode_paste
 
@@ -101,7 +102,7 @@ class Typist:
 
         Args:
             text: The text, free of control characters.
-            commit: Makes durable that Enter is about to be pressed.
+            commit: Makes durable that Enter is about to be pressed; a HistoryError keeps it from being.
         """
         self._keyboard.hold()
         try:
@@ -215,7 +216,7 @@ class Typist:
         try:
             for _ in range(1 + self._profile.submit.retries):
                 await self._apart_from_user()
-                await commit()
+                await _committed(commit, entered=entered)
                 await self._view.settled(SETTLE)
                 before = self._enter(text)
                 entered = True
@@ -347,3 +348,10 @@ class Typist:
             left = min(left, max(0.05, since + PATIENCE - self._view.now()))
         await self._view.changed(left)
         return True
+
+
+async def _committed(commit: Commit, *, entered: bool) -> None:
+    try:
+        await commit()
+    except HistoryError as error:
+        raise _Stop(Typed.LEFT if entered else Typed.REMOVED, error.message) from error

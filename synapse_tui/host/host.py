@@ -36,6 +36,7 @@ from synapse_tui.pty.command import check_folder, find_command
 from synapse_tui.registry import Registry
 from synapse_tui.settings import Settings
 
+from .history import HistoryKeeper
 from .identity import Tokens
 from .peers import PeerWatch
 from .records import RecordKeeper
@@ -86,6 +87,7 @@ class Host:
         self._records = RecordKeeper(self._registry, self.events)
         self._peers = PeerWatch(self._registry, self.events)
         self._servers = Servers(self._tokens, self.events)
+        self._history = HistoryKeeper(paths.history, project, self.events, self._agents)
         self._unsubscribe = self.events.subscribe(self._on_event)
 
     @property
@@ -110,8 +112,9 @@ class Host:
         self._environ = dict(environ)
 
     def load_servers(self) -> None:
-        """Import what serves HTTP, in a thread; called once the first frame is on the screen."""
+        """Import what serves HTTP and the history, in threads; called once the first frame is drawn."""
         self._servers.load()
+        self._history.load()
 
     async def stop(self) -> None:
         """End every agent and server and take their records away."""
@@ -121,6 +124,7 @@ class Host:
         )
         await self._servers.stop()
         await self._records.close()
+        await self._history.close()
         self._guardian.close()
 
     # -- agents ----------------------------------------------------------------
@@ -150,6 +154,7 @@ class Host:
             sockets.close()
             raise
         self._agents[session.agent_id] = session
+        self._history.restore(session, release=spec.restore)
         self._records.add(session, spec, project=self.project)
         self._servers.add(session, sockets)
         self.events.publish(AgentAdded(session.agent_id))
@@ -213,6 +218,7 @@ class Host:
             logs=self.paths.logs,
             scrollback=self.settings.number("tui.scrollback"),
             plain_messages=self.settings.text("a2a.message_format") == "plain",
+            journal=self._history.journal(agent_id, profile.name),
             make_id=self._make_id,
         )
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from synapse_tui.errors import MessageError
 from synapse_tui.model import AgentState, DeliveryState, TaskState
 from tests.integration.session_rig import open_rig, until
 
@@ -276,7 +277,7 @@ async def test_an_error_fails_the_task(tmp_path):
 async def test_a_message_left_in_the_composer_is_submitted_when_it_is_released(tmp_path):
     async with open_rig(tmp_path, "--swallow-enter", "2") as rig:
         task = await rig.delivery(rig.send("stuck"), DeliveryState.HELD, "agent did not take Enter")
-        rig.session.release(task.id)
+        rig.session.control.release(task.id)
         await rig.done(task)
         assert rig.submitted == ["stuck"]
         assert len(rig.records("paste")) == 1
@@ -295,7 +296,9 @@ async def test_a_message_left_in_the_composer_that_a_person_takes_out(tmp_path):
         task = await rig.delivery(rig.send("stuck"), DeliveryState.HELD, "agent did not take Enter")
         rig.type("\x15")
         await rig.delivery(task, DeliveryState.HELD, "uncertain whether it was sent")
-        rig.session.release(task.id)
+        with pytest.raises(MessageError, match="uncertain"):
+            rig.session.control.release(task.id)
+        rig.session.control.retry(task.id)
         await until(lambda: len(rig.records("paste")) == 2, "the second paste")
         assert rig.submitted == []
 
@@ -303,8 +306,8 @@ async def test_a_message_left_in_the_composer_that_a_person_takes_out(tmp_path):
 async def test_held_messages_let_others_pass(tmp_path):
     async with open_rig(tmp_path) as rig:
         first, second = rig.send("first"), rig.send("second")
-        assert rig.session.hold(first.id).reason == "held by you"
+        assert rig.session.control.hold(first.id).reason == "held by you"
         await rig.done(second)
-        rig.session.release(first.short_id, now=True)
+        rig.session.control.send_now(first.short_id)
         await rig.done(first)
         assert rig.submitted == ["second", "first"]

@@ -7,7 +7,7 @@ import pytest
 from synapse_tui.agents.tasks import TaskBook
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.events import Event, EventBus, TaskChanged
-from synapse_tui.model import USER, DeliveryState, MessageRequest, Task, TaskState
+from synapse_tui.model import USER, DeliveryState, MessageRequest, OutboxEntry, Task, TaskState
 
 
 class Clock:
@@ -22,9 +22,18 @@ class Clock:
 class Notes:
     def __init__(self) -> None:
         self.records: list[Task] = []
+        self.reasons: list[str] = []
+        self.problem = ""
 
-    def record(self, task: Task) -> None:
+    def record(self, task: Task, why: str) -> None:
         self.records.append(task)
+        self.reasons.append(why)
+
+    def place(self, entry: OutboxEntry) -> None:
+        pass
+
+    def leave(self, task_id: str) -> None:
+        pass
 
     async def flush(self) -> None:
         pass
@@ -84,6 +93,28 @@ def test_every_change_is_journaled_before_it_is_heard():
     task = tasks.create(MessageRequest("hello", USER))
     tasks.change(task.id, reason="x")
     assert seen == [1, 2]
+
+
+def test_every_change_has_a_reason():
+    notes = Notes()
+    tasks, _ = book(journal=notes)
+    task = tasks.create(MessageRequest("hello", USER))
+    tasks.change(task.id, delivery=DeliveryState.HELD, reason="you have a draft")
+    for delivery in (DeliveryState.QUEUED, DeliveryState.TYPING, DeliveryState.SUBMITTING):
+        tasks.change(task.id, delivery=delivery, reason="")
+    tasks.change(task.id, delivery=DeliveryState.SUBMITTED)
+    tasks.change(task.id, state=TaskState.WORKING)
+    tasks.change(task.id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE)
+    assert notes.reasons == [
+        "accepted",
+        "you have a draft",
+        "released",
+        "the agent can take it",
+        "its text stands in the composer",
+        "the agent took it",
+        "the agent works on it",
+        "answered",
+    ]
 
 
 def test_a_unique_prefix_of_eight_characters_finds_a_task():

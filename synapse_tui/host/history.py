@@ -1,0 +1,107 @@
+"""The host's part in the history: whose it is, what waits from before, what a person must know of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.events import EventBus, Notice
+from synapse_tui.registry import process_start
+from synapse_tui.store import AgentJournal, AgentKey, History
+
+
+class HistoryKeeper:
+    """Makes the tasks and outboxes of a host's agents durable.
+
+    Args:
+        path: The database.
+        project: Folder of the project.
+        events: Told when the history cannot be written, and of messages from before.
+        agents: The sessions, by agent id.
+    """
+
+    def __init__(
+        self, path: Path, project: Path, events: EventBus, agents: Mapping[str, AgentSession]
+    ) -> None:
+        self._project = str(project)
+        self._events = events
+        self._agents = agents
+        self._journals: dict[str, AgentJournal] = {}
+        self._restoring: set[asyncio.Task[None]] = set()
+        self._loading = asyncio.Event()
+        self._history = History(
+            path,
+            owner=owner_of(os.getpid()),
+            alive=is_alive,
+            told=lambda text, level: events.publish(Notice(text, level)),
+            replaced=self._note_all,
+        )
+
+    def load(self) -> None:
+        """Begin to read the history; called once the first frame is on the screen."""
+        self._history.load()
+        self._loading.set()
+
+    def journal(self, agent_id: str, agent_type: str) -> AgentJournal:
+        """The journal of a new session of an agent."""
+        journal = AgentJournal(self._history, AgentKey(self._project, agent_id, agent_type))
+        self._journals[agent_id] = journal
+        return journal
+
+    def restore(self, session: AgentSession, *, release: bool) -> None:
+        """Give a new session the messages that still wait for its agent, as soon as they are read.
+
+        Args:
+            session: The session; it types nothing until then.
+            release: Whether they go on by themselves, but those that may have been sent already.
+        """
+        work = self._restore(session, self._journals[session.agent_id], release=release)
+        task = asyncio.get_running_loop().create_task(work, name=f"restore-{session.agent_id}")
+        self._restoring.add(task)
+        task.add_done_callback(self._restoring.discard)
+
+    async def _restore(self, session: AgentSession, journal: AgentJournal, *, release: bool) -> None:
+        await self._loading.wait()
+        found = await journal.waiting(session.context_id)
+        if self._agents.get(session.agent_id) is not session:
+            return
+        session.control.adopt(found, release=release)
+        uncertain = sum(message.uncertain for message in session.control.waiting())
+        held = 0 if release else len(found) - uncertain
+        if held:
+            text = f"{session.agent_id}: {held} from before the restart held, see its messages"
+            self._events.publish(Notice(text, "warning", session.agent_id))
+        if uncertain:
+            text = f"{session.agent_id}: it is uncertain whether {uncertain} were sent; look, then decide"
+            self._events.publish(Notice(text, "warning", session.agent_id))
+
+    def _note_all(self) -> None:
+        """The database is a new and empty one: note all that goes on."""
+        for session in self._agents.values():
+            for task in session.tasks:
+                if not task.state.final:
+                    session.tasks.journal.record(task, "the history began anew")
+            for message in session.control.waiting():
+                session.tasks.journal.place(message.entry)
+
+    async def close(self) -> None:
+        """Write what is left."""
+        for task in tuple(self._restoring):
+            task.cancel()
+        await asyncio.gather(*self._restoring, return_exceptions=True)
+        await self._history.close()
+
+
+def owner_of(pid: int) -> str:
+    """A process as the history names it: its id and when it started, since ids come again."""
+    return f"{pid}:{process_start(pid) or 0.0:.2f}"
+
+
+def is_alive(owner: str) -> bool:
+    """Whether the process of a name still runs."""
+    pid, _, started = owner.partition(":")
+    now = process_start(int(pid)) if pid.isdigit() else None
+    return now is not None and abs(now - float(started or 0)) < 1.0

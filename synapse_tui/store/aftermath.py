@@ -1,0 +1,51 @@
+"""What is made of a message that was under way when its host ended: the one table of rules for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from synapse_tui.model import DeliveryState, TaskState
+
+UNCERTAIN = "uncertain whether it was sent"
+BEFORE_RESTART = "from before the restart"
+HOST_ENDED = "the host ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a message had come.
+
+    Attributes:
+        state: State of its task.
+        delivery: State of its delivery.
+        reason: Why; for a person.
+        parked: Whether a person must act before it goes on.
+        entered: Whether Enter may have been pressed on it.
+    """
+
+    state: TaskState
+    delivery: DeliveryState
+    reason: str
+    parked: bool
+    entered: bool
+
+
+def after_end(found: Standing) -> Standing:
+    """How a message stands when nobody works on it any more; applying it twice changes nothing.
+
+    Enter is pressed only after `submitting` was committed. So one that is found there, or on which Enter was
+    pressed without proof of what became of it, may or may not have been sent: a person must look. One that is
+    found before that was certainly not sent. One that was submitted has lost the agent that worked on it.
+    """
+    if found.state.final or found.delivery.final:
+        return found
+    if found.delivery is DeliveryState.SUBMITTED:
+        return Standing(TaskState.FAILED, DeliveryState.FAILED, HOST_ENDED, parked=False, entered=False)
+    held = TaskState.SUBMITTED, DeliveryState.HELD
+    if found.delivery is DeliveryState.SUBMITTING or found.entered:
+        known = found.parked and found.reason.startswith(UNCERTAIN)
+        reason = found.reason if known else f"{UNCERTAIN}: {HOST_ENDED}"
+        return Standing(*held, reason, parked=True, entered=True)
+    if found.parked:
+        return Standing(*held, found.reason or BEFORE_RESTART, parked=True, entered=False)
+    return Standing(*held, BEFORE_RESTART, parked=False, entered=False)

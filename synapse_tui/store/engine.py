@@ -1,0 +1,103 @@
+"""A SQLite file opened through SQLModel: private, in WAL mode, migrated, moved aside when it is broken."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, event
+from sqlalchemy.exc import DBAPIError
+from sqlmodel import create_engine
+
+from synapse_tui.files import private_folder
+
+from .schema import STEPS, ForeignFile, Step, migrate
+
+BUSY = 10.0
+"""Seconds that a lock of another process is waited for."""
+_BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+def open_engine(path: Path, *, steps: Sequence[Step] = STEPS, busy: float = BUSY) -> tuple[Engine, str]:
+    """Open a database, made where there is none.
+
+    Args:
+        path: The file; made with mode 0600 in a folder of mode 0700.
+        steps: Its migrations.
+        busy: Seconds that a lock of another process is waited for.
+
+    Returns:
+        The engine, and where a broken file was moved to; empty as a rule.
+
+    Raises:
+        HistoryError: A newer version has written it.
+        OSError: There is no such folder and it cannot be made.
+        sqlalchemy.exc.DBAPIError: It is locked, or cannot be read or written.
+    """
+    try:
+        return _open(path, steps, busy), ""
+    except (DBAPIError, ForeignFile) as error:
+        if isinstance(error, DBAPIError) and not is_broken(error):
+            raise
+        moved = move_aside(path)
+        return _open(path, steps, busy), moved
+
+
+def is_broken(error: BaseException) -> bool:
+    """Whether an error says that the file is no sound database; being locked or out of space is none."""
+    origin = error.orig if isinstance(error, DBAPIError) else error
+    code = getattr(origin, "sqlite_errorcode", None)
+    return isinstance(code, int) and code & 0xFF in _BROKEN
+
+
+def move_aside(path: Path) -> str:
+    """Give a broken database another name, with what belongs to it.
+
+    Returns:
+        Where it is now.
+    """
+    moved = path.with_name(f"{path.name}.broken-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
+    for suffix in ("-wal", "-shm", ""):
+        part = path.with_name(path.name + suffix)
+        if part.exists():
+            part.rename(moved.with_name(moved.name + suffix))
+    return str(moved)
+
+
+def _open(path: Path, steps: Sequence[Step], busy: float) -> Engine:
+    private_folder(path.parent)
+    # SQLite gives its -wal and -shm files the mode of the file itself.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    path.chmod(0o600)
+    engine = create_engine(URL.create("sqlite", database=str(path)), connect_args={"timeout": busy})
+    event.listen(engine, "connect", _set_up)
+    event.listen(engine, "begin", _begin)
+    try:
+        with engine.begin() as connection:
+            migrate(connection, steps)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+def _set_up(connection: Any, _record: object) -> None:  # noqa: ANN401 - a DBAPI connection
+    # The driver would begin transactions only before writes, which makes read-then-write fail under WAL.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    # Each commit reaches the disk: a note that Enter is about to be pressed must survive a power cut as well.
+    cursor.execute("PRAGMA synchronous=FULL")
+    cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+Alive = Callable[[str], bool]
+"""Tells whether the process of an owner still runs."""

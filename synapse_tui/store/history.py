@@ -1,0 +1,333 @@
+"""The history as the loop sees it: what is noted goes to the one writer thread, and nobody waits for that.
+
+Importing SQLModel takes as long as a dozen frames: the thread does it, after the first frame.
+What is noted before waits in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from synapse_tui.errors import HistoryError
+from synapse_tui.model import DeliveryState, OutboxEntry, Task, TaskState
+
+from .batch import AgentKey, Batch, Change, Place, Restored, Snapshot
+
+if TYPE_CHECKING:
+    from .database import Database
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 1.5
+"""Seconds that a message waits for the disk, its text in the composer, before it is held."""
+OPENING = 8.0
+"""The same while the file is still being opened."""
+RETRY = 1.0
+"""Seconds after which what could not be written is tried again."""
+LINGER = 0.5
+"""Seconds that a change of nothing but a reason may wait for others."""
+KEPT = timedelta(days=30)
+"""How long ended tasks are kept."""
+PRUNE_AFTER = 20.0
+"""Seconds after the start until older ones are removed, when all else is done."""
+READING = "the history is being read"
+
+Level = Literal["information", "warning", "error"]
+Result = TypeVar("Result")
+
+
+class History:
+    """Keeps the tasks and outboxes of all agents of this process in a database.
+
+    Args:
+        path: The file.
+        owner: This process, as `alive` knows it.
+        alive: Tells whether the process of an owner still runs; called in the writer thread.
+        told: Told what a person should know.
+        replaced: Called when the file was replaced by an empty one: what goes on must be noted anew.
+        clock: The time now, aware.
+        busy: Seconds that a lock of another process is waited for.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        owner: str,
+        alive: Callable[[str], bool],
+        told: Callable[[str, Level], None] = lambda _text, _level: None,
+        replaced: Callable[[], None] = lambda: None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        busy: float = 10.0,
+    ) -> None:
+        self.problem = ""
+        """Why nothing can be written at present; empty when it can."""
+        self._path = path
+        self._owner = owner
+        self._alive = alive
+        self._told = told
+        self._replaced = replaced
+        self._clock = clock
+        self._busy = busy
+        self._pending = Batch()
+        self._waiters: list[asyncio.Future[None]] = []
+        self._wanted = asyncio.Event()
+        self._linger: asyncio.TimerHandle | None = None
+        self._opened = False
+        self._worker: asyncio.Task[None] | None = None
+        self._pruner: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="history")
+        self._database: Database | None = None
+        """Belongs to the thread."""
+
+    # -- what is noted ---
+
+    def load(self) -> None:
+        """Begin to import and to open the file, in the thread; calling it again does nothing."""
+        if self._worker is None:
+            loop = asyncio.get_running_loop()
+            self._wanted.set()
+            self._worker = loop.create_task(self._work(), name="history")
+            self._pruner = loop.create_task(self._prune(), name="history-prune")
+
+    def note(self, snapshot: Snapshot, change: Change, *, lazy: bool = False) -> None:
+        """Note a step of a task; a lazy one may wait for others."""
+        self._pending.put(snapshot)
+        if lazy:
+            self._pending.reasons[change.task_id] = change
+            self._soon()
+        else:
+            self._pending.step(change)
+            self._wanted.set()
+
+    def place(self, task_id: str, place: Place | None) -> None:
+        """Note a message's place in its outbox; None when it waits no longer."""
+        self._pending.places[task_id] = place
+        self._wanted.set()
+
+    async def flush(self, patience: float = PATIENCE) -> None:
+        """Return when all that was noted is on the disk.
+
+        Args:
+            patience: Seconds to wait at most, once the file is open.
+
+        Raises:
+            HistoryError: It cannot be written, or not in time.
+        """
+        self.load()
+        if self.problem:
+            raise self._error()
+        patience = patience if self._opened else max(patience, OPENING)
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self._wanted.set()
+        try:
+            async with asyncio.timeout(patience):
+                await waiter
+        except TimeoutError:
+            self._trouble(f"history cannot be written: the disk did not answer in {patience:g} s")
+            raise self._error() from None
+
+    async def waiting(self, key: AgentKey, *, but: str) -> list[Restored]:
+        """The messages of an agent that still wait from its earlier sessions, in order; ours from now on.
+
+        Args:
+            key: The agent.
+            but: Context id of its session now.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+        try:
+            await self.flush(self._busy + PATIENCE)  # what the last session noted is read too
+            return await self._in_thread(lambda database: database.waiting(key, but))
+        except Exception as error:
+            raise HistoryError(_reason(error, "read"), self._hint) from error
+
+    async def close(self) -> None:
+        """Write what is left and close the file; what cannot be written is lost, and logged."""
+        if self._worker is not None or self._pending:
+            try:
+                await self.flush(2 * PATIENCE)
+            except HistoryError as error:
+                log.error("the end of the history is lost: %s", error.message)
+        tasks = [task for task in (self._worker, self._pruner) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._linger is not None:
+            self._linger.cancel()
+        if tasks:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
+        await asyncio.to_thread(self._thread.shutdown)
+
+    def _soon(self) -> None:
+        if self._linger is None:
+            self._linger = asyncio.get_running_loop().call_later(LINGER, self._due)
+
+    def _due(self) -> None:
+        self._linger = None
+        self._wanted.set()
+
+    # -- writing ---
+
+    async def _work(self) -> None:
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            if not await self._write():
+                await asyncio.sleep(RETRY)
+                self._wanted.set()
+
+    async def _write(self) -> bool:
+        """Hand over what is pending; one transaction for all of it.
+
+        Returns:
+            Whether it was written. If not, it is pending again.
+        """
+        batch, self._pending = self._pending, Batch()
+        waiters, self._waiters = self._waiters, []
+        try:
+            lost = await self._in_thread(lambda database: database.write(batch))
+        except Exception as error:
+            log.warning("history not written: %s", error)
+            batch.add(self._pending)
+            self._pending = batch
+            self._trouble(_reason(error, "written"))
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_exception(self._error())
+            return False
+        self._opened = True
+        if self.problem:
+            self.problem = ""
+            self._told("the history is written again; messages go on", "information")
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        if lost:
+            self._told(f"{lost}; a new history begins", "error")
+            self._replaced()
+        return True
+
+    async def _prune(self) -> None:
+        await asyncio.sleep(PRUNE_AFTER)
+        before = self._clock() - KEPT
+        more = 1
+        try:
+            while more:
+                more = await self._in_thread(lambda database: database.prune(before))
+                await asyncio.sleep(RETRY)
+        except Exception:
+            log.exception("old tasks were not removed")
+
+    def _trouble(self, reason: str) -> None:
+        if not self.problem:
+            self._told(f"{reason}; messages wait until it can be", "error")
+        self.problem = reason
+
+    def _error(self) -> HistoryError:
+        return HistoryError(self.problem, self._hint)
+
+    @property
+    def _hint(self) -> str:
+        return f"free space, or end what locks {self._path}; it is tried again"
+
+    # -- in the thread ---
+
+    async def _in_thread(self, work: Callable[[Database], Result]) -> Result:
+        def run() -> Result:
+            if self._database is None:
+                self._database = self._make()
+            return work(self._database)
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, run)
+
+    def _make(self) -> Database:
+        from .database import Database  # noqa: PLC0415 - imports SQLModel
+
+        return Database(self._path, owner=self._owner, alive=self._alive, clock=self._clock, busy=self._busy)
+
+    def _close(self) -> None:
+        if self._database is not None:
+            self._database.close()
+
+
+class AgentJournal:
+    """The part of the history that is about one session of an agent; what `TaskBook` calls its journal.
+
+    Args:
+        history: The history.
+        key: The agent.
+    """
+
+    def __init__(self, history: History, key: AgentKey) -> None:
+        self._history = history
+        self._key = key
+        self._last: dict[str, tuple[TaskState, DeliveryState]] = {}
+        self._read = False
+
+    @property
+    def problem(self) -> str:
+        """Why nothing can be made durable at present, or not yet; empty when it can."""
+        return self._history.problem or ("" if self._read else READING)
+
+    def record(self, task: Task, why: str) -> None:
+        """Note a snapshot and why it is another one."""
+        last = self._last.get(task.id)
+        now = task.state, task.delivery
+        taken = task.delivery is DeliveryState.SUBMITTED and (last is None or last[1] is not task.delivery)
+        self._history.note(
+            Snapshot(self._key, task, task.updated_at if taken else None),
+            Change(task.id, task.updated_at, task.state.value, task.delivery.value, why),
+            lazy=now == last,
+        )
+        self._last[task.id] = now
+        if task.state.final:
+            del self._last[task.id]
+
+    def place(self, entry: OutboxEntry) -> None:
+        """Note a message's place in the outbox."""
+        self._history.place(entry.task_id, Place(self._key, entry))
+
+    def leave(self, task_id: str) -> None:
+        """Note that a message waits no longer."""
+        self._history.place(task_id, None)
+
+    async def flush(self) -> None:
+        """Return when all that was noted would survive the end of this process.
+
+        Raises:
+            HistoryError: It would not.
+        """
+        await self._history.flush()
+
+    async def waiting(self, context_id: str) -> list[Restored]:
+        """The messages that wait from earlier sessions; tried until it succeeds, nothing is typed before.
+
+        Args:
+            context_id: UUID of the session now.
+        """
+        while True:
+            try:
+                found = await self._history.waiting(self._key, but=context_id)
+            except HistoryError as error:
+                log.warning("waiting messages not read: %s", error.message)
+                await asyncio.sleep(RETRY)
+            else:
+                self._read = True
+                return found
+
+
+def _reason(error: Exception, what: Literal["read", "written"]) -> str:
+    """What a person is told of an error of the database."""
+    if isinstance(error, HistoryError):
+        return error.message
+    told = getattr(error, "orig", None) or error
+    return f"history cannot be {what}: {told or type(error).__name__}"

@@ -1,0 +1,160 @@
+"""Tasks and places as rows, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from synapse_tui.model import DeliveryState, OutboxEntry, Sender, Task, TaskState
+
+from .aftermath import Standing
+from .batch import Change, Place, Snapshot
+from .tables import ChangeRow, OutboxRow, TaskRow
+
+
+def task_row(snapshot: Snapshot, owner: str) -> TaskRow:
+    """A new row."""
+    task, key = snapshot.task, snapshot.key
+    return TaskRow(
+        id=task.id,
+        agent_name=key.agent_id,
+        agent_type=key.agent_type,
+        project=sound(key.project),
+        context_id=task.context_id,
+        peer_task_id=_peer_task(task.metadata),
+        sender_id=sound(task.sender.sender_id),
+        sender_type=sound(task.sender.sender_type),
+        sender_endpoint=sound(task.sender.sender_endpoint),
+        sender_verified=task.sender.verified,
+        input=sound(task.text),
+        priority=task.priority,
+        response_expected=task.response_expected,
+        meta=_json(task.metadata),
+        created_at=task.created_at,
+        **task_fields(snapshot, owner),
+    )
+
+
+def task_fields(snapshot: Snapshot, owner: str) -> dict[str, Any]:
+    """The columns that change in a task's life."""
+    task = snapshot.task
+    fields: dict[str, Any] = {
+        "output": sound("\n".join(artifact.text for artifact in task.artifacts)),
+        "truncated": any(artifact.truncated for artifact in task.artifacts),
+        "status": task.state.value,
+        "delivery": task.delivery.value,
+        "reason": sound(task.reason),
+        "owner": owner,
+        "updated_at": task.updated_at,
+        "finished_at": task.updated_at if task.state.final else None,
+    }
+    if snapshot.submitted_at is not None:
+        fields["submitted_at"] = snapshot.submitted_at
+    return fields
+
+
+def outbox_row(place: Place) -> OutboxRow:
+    """A new row."""
+    key = place.key
+    return OutboxRow(
+        task_id=place.entry.task_id,
+        project=sound(key.project),
+        agent_name=key.agent_id,
+        prompt=place.entry.prompt,
+        **outbox_fields(place.entry),
+    )
+
+
+def outbox_fields(entry: OutboxEntry) -> dict[str, Any]:
+    """The columns that change while a message waits."""
+    return {
+        "rank": entry.rank,
+        "parked": entry.parked,
+        "urgent": entry.urgent,
+        "entered": entry.entered,
+    }
+
+
+def change_row(change: Change) -> ChangeRow:
+    """A new row."""
+    return ChangeRow(
+        task_id=change.task_id,
+        time=change.time,
+        state=change.state,
+        delivery=change.delivery,
+        reason=sound(change.reason),
+    )
+
+
+def standing_of(row: TaskRow, place: OutboxRow | None) -> Standing:
+    """How far the message of a row had come."""
+    return Standing(
+        TaskState(row.status),
+        DeliveryState(row.delivery),
+        row.reason,
+        parked=place is not None and place.parked,
+        entered=place is not None and place.entered,
+    )
+
+
+def put_standing(row: TaskRow, standing: Standing, now: datetime) -> ChangeRow:
+    """Change a task's row.
+
+    Returns:
+        The row of the step.
+    """
+    row.status, row.delivery, row.reason = standing.state.value, standing.delivery.value, standing.reason
+    row.updated_at = now
+    row.finished_at = now if standing.state.final else None
+    return ChangeRow(
+        task_id=row.id, time=now, state=row.status, delivery=row.delivery, reason=standing.reason
+    )
+
+
+def task_of(row: TaskRow) -> Task:
+    """The task of a row that has not ended."""
+    return Task(
+        id=row.id,
+        context_id=row.context_id,
+        target=row.agent_name,
+        sender=Sender(row.sender_id, row.sender_type, row.sender_endpoint, verified=row.sender_verified),
+        text=row.input,
+        priority=row.priority,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        state=TaskState(row.status),
+        delivery=DeliveryState(row.delivery),
+        reason=row.reason,
+        response_expected=row.response_expected,
+        metadata=MappingProxyType(dict(row.meta)),
+    )
+
+
+def entry_of(row: OutboxRow) -> OutboxEntry:
+    """The place of a row."""
+    return OutboxEntry(
+        row.task_id,
+        row.rank,
+        parked=row.parked,
+        urgent=row.urgent,
+        entered=row.entered,
+        prompt=row.prompt,
+    )
+
+
+def sound(text: str) -> str:
+    """Text that UTF-8 can carry: a lone surrogate would keep a whole batch from being written."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _json(metadata: Mapping[str, object]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(dict(metadata), default=str))
+    return found
+
+
+def _peer_task(metadata: Mapping[str, object]) -> str:
+    found = metadata.get("sender_task_id")
+    return sound(found) if isinstance(found, str) else ""

@@ -1,0 +1,106 @@
+"""The steps by which a file of the history comes to today's tables.
+
+A step that was published is never changed: files out there have taken it. `tables.py` says what all of them
+lead to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, text
+from sqlmodel import inspect
+
+from synapse_tui.errors import HistoryError
+
+Step = Sequence[str]
+STEPS: Sequence[Step] = (
+    (
+        """CREATE TABLE tasks (
+            id VARCHAR NOT NULL PRIMARY KEY,
+            agent_name VARCHAR NOT NULL,
+            agent_type VARCHAR NOT NULL,
+            project VARCHAR NOT NULL,
+            context_id VARCHAR NOT NULL,
+            peer_task_id VARCHAR NOT NULL,
+            sender_id VARCHAR NOT NULL,
+            sender_type VARCHAR NOT NULL,
+            sender_endpoint VARCHAR NOT NULL,
+            sender_verified BOOLEAN NOT NULL,
+            input VARCHAR NOT NULL,
+            output VARCHAR NOT NULL,
+            truncated BOOLEAN NOT NULL,
+            status VARCHAR NOT NULL,
+            delivery VARCHAR NOT NULL,
+            reason VARCHAR NOT NULL,
+            priority INTEGER NOT NULL,
+            response_expected BOOLEAN NOT NULL,
+            metadata JSON NOT NULL,
+            owner VARCHAR NOT NULL,
+            created_at DATETIME NOT NULL,
+            updated_at DATETIME NOT NULL,
+            submitted_at DATETIME,
+            finished_at DATETIME
+        )""",
+        "CREATE INDEX ix_tasks_finished_at ON tasks (finished_at)",
+        """CREATE TABLE task_changes (
+            id INTEGER NOT NULL PRIMARY KEY,
+            task_id VARCHAR NOT NULL,
+            time DATETIME NOT NULL,
+            state VARCHAR NOT NULL,
+            delivery VARCHAR NOT NULL,
+            reason VARCHAR NOT NULL
+        )""",
+        "CREATE INDEX ix_task_changes_task_id ON task_changes (task_id)",
+        """CREATE TABLE outbox (
+            task_id VARCHAR NOT NULL PRIMARY KEY,
+            project VARCHAR NOT NULL,
+            agent_name VARCHAR NOT NULL,
+            rank FLOAT NOT NULL,
+            parked BOOLEAN NOT NULL,
+            urgent BOOLEAN NOT NULL,
+            entered BOOLEAN NOT NULL,
+            prompt BOOLEAN NOT NULL
+        )""",
+    ),
+)
+"""Statements of each step, in order; the version of a file is the number of steps it has taken."""
+
+
+class ForeignFile(Exception):
+    """A database that is none of ours."""
+
+
+def migrate(connection: Connection, steps: Sequence[Step] = STEPS) -> None:
+    """Take the steps that a file has not taken yet, in the caller's transaction.
+
+    Raises:
+        ForeignFile: It has tables, and they are not ours.
+        HistoryError: It has taken more steps than are known here.
+    """
+    taken = _version(connection)
+    if taken > len(steps):
+        raise HistoryError(
+            f"the history was written by a newer synapse-tui (version {taken} of its tables)",
+            "use that one, or move ~/.synapse/history.db away",
+        )
+    for step in steps[taken:]:
+        for statement in step:
+            connection.execute(text(statement))
+    if taken < len(steps):
+        connection.execute(text("DELETE FROM schema_version"))
+        connection.execute(
+            text("INSERT INTO schema_version (id, version) VALUES (1, :version)"), {"version": len(steps)}
+        )
+
+
+def _version(connection: Connection) -> int:
+    tables = inspect(connection).get_table_names()
+    if "schema_version" in tables:
+        return int(connection.execute(text("SELECT MAX(version) FROM schema_version")).scalar() or 0)
+    if tables:
+        raise ForeignFile(f"it has the tables {', '.join(tables[:5])}")
+    connection.execute(
+        text("CREATE TABLE schema_version (id INTEGER NOT NULL PRIMARY KEY, version INTEGER NOT NULL)")
+    )
+    return 0

@@ -1,0 +1,81 @@
+"""The tables of the history; `schema.py` makes them in a file, and a test holds the two together."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlmodel import JSON, Column, Field, SQLModel
+
+
+class TaskRow(SQLModel, table=True):
+    """A message to an agent and all that became of it."""
+
+    __tablename__ = "tasks"
+
+    id: str = Field(primary_key=True)
+    agent_name: str
+    """Agent id of the receiver."""
+    agent_type: str
+    project: str
+    context_id: str
+    peer_task_id: str = ""
+    """The sender's own task that waits for this one."""
+    sender_id: str
+    sender_type: str
+    sender_endpoint: str
+    sender_verified: bool
+    input: str
+    output: str = ""
+    truncated: bool = False
+    """Whether rows of the output are known to be missing."""
+    status: str
+    delivery: str
+    reason: str = ""
+    priority: int
+    response_expected: bool
+    meta: dict[str, Any] = Field(default_factory=dict, sa_column=Column("metadata", JSON, nullable=False))
+    owner: str
+    """Process that works on it; when that is gone, the task goes on no more by itself."""
+    created_at: datetime
+    updated_at: datetime
+    submitted_at: datetime | None = None
+    finished_at: datetime | None = Field(default=None, index=True)
+    """None while it has not ended."""
+
+
+class ChangeRow(SQLModel, table=True):
+    """A step of a task: every state it was in has a time and a reason."""
+
+    __tablename__ = "task_changes"
+
+    id: int | None = Field(default=None, primary_key=True)
+    task_id: str = Field(index=True)
+    time: datetime
+    state: str
+    delivery: str
+    reason: str
+
+
+class OutboxRow(SQLModel, table=True):
+    """The place of a message that waits."""
+
+    __tablename__ = "outbox"
+
+    task_id: str = Field(primary_key=True)
+    project: str
+    agent_name: str
+    rank: float
+    parked: bool
+    urgent: bool
+    entered: bool
+    prompt: bool
+
+
+class SchemaRow(SQLModel, table=True):
+    """The version of the tables in this file: one row."""
+
+    __tablename__ = "schema_version"
+
+    id: int = Field(primary_key=True)
+    version: int
