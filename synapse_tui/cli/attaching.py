@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +18,9 @@ from synapse_tui.sessions.start import connect, connect_or_start, host_failed
 from synapse_tui.sessions.wire import spec_to_json
 
 from .output import note
+
+PATIENCE = 0.5
+"""Seconds that the terminal may take to accept a last word."""
 
 
 def attach_terminal(
@@ -68,8 +73,15 @@ def _say(place: SessionPlace, ended: Ended, logs: Path) -> None:
         raise host_failed(place, logs)
     if ended.why == "failed":
         raise SessionError(ended.text, f"its log is in {logs}")
-    if ended.text and ended.why != "hangup":
+    if ended.text and ended.why != "hangup" and _readable_by_someone():
         note(f"[{ended.text}]")
+
+
+def _readable_by_someone() -> bool:
+    """Whether the terminal takes output: a word to one that nobody reads would block this process for ever."""
+    with contextlib.suppress(OSError, ValueError):
+        return bool(select.select([], [sys.stderr], [], PATIENCE)[1])
+    return False
 
 
 def _restore() -> None:

@@ -19,6 +19,7 @@ from synapse_tui.screens.view_state import view_state
 from synapse_tui.sessions.wire import close_all
 from synapse_tui.widgets.appearance import adopt_environment
 from synapse_tui.widgets.text import plural
+from synapse_tui.widgets.tiles import as_layout
 
 from .connection import Connection
 from .project import ProjectFiles
@@ -180,6 +181,14 @@ class Display:
             self._specs += specs
         elif specs:
             self._app.open_agents(specs)
+
+    def arrange(self, layout: str) -> None:
+        """Arrange the panes; an empty name leaves them as they are."""
+        if layout and self._app is None:
+            self._layout = layout
+            self._view = None
+        elif layout and self._app is not None:
+            self._app.commands.set_layout(as_layout(layout))
 
     def resized(self, connection: Connection) -> None:
         """A client's terminal has another size."""

@@ -132,6 +132,7 @@ class SessionServer:
         if connection.ended:
             return
         self._display.attach(connection, environ)
+        self._display.arrange(str(line.get("layout") or ""))
         self._display.open(specs)
 
     async def _open(self, connection: Connection, line: Line) -> None:

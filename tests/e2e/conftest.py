@@ -8,7 +8,9 @@ import os
 import re
 import shutil
 import socket
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -54,10 +56,19 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def environ(home: Path, tmp_path: Path) -> dict[str, str]:
+def runtime() -> Iterator[Path]:
+    """A folder for the sockets of sessions; its path is short, as sockets want it."""
+    folder = Path(tempfile.mkdtemp(prefix="syn-"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def environ(home: Path, tmp_path: Path, runtime: Path) -> dict[str, str]:
     """A scrubbed environment in which the dummy keeps a log."""
     return {
         "HOME": str(home),
+        "XDG_RUNTIME_DIR": str(runtime),
         "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
         "SHELL": "/bin/bash",
@@ -93,6 +104,9 @@ def launch(project: Path, environ: dict[str, str]) -> Iterator[Launch]:
     yield start
     for terminal in opened:
         terminal.close()
+    subprocess.run(
+        ["synapse-tui", "kill", "--all"], env=environ, cwd=project, capture_output=True, check=False
+    )
 
 
 @pytest.fixture

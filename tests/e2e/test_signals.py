@@ -1,10 +1,11 @@
-"""However the application ends, the terminal is clean and nobody is left behind."""
+"""However an application in the foreground ends, the terminal is clean and nobody is left behind."""
 
 from __future__ import annotations
 
 import json
 import signal
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -12,6 +13,12 @@ import pytest
 
 from tests.e2e.conftest import Launch, Ready
 from tests.e2e.tmux_terminal import TmuxTerminal
+
+
+@pytest.fixture
+def launch(launch: Launch) -> Launch:
+    """Agents that end with their terminal."""
+    return partial(launch, command=("synapse-tui", "--foreground"))
 
 
 def descendants(pid: int) -> list[psutil.Process]:

@@ -37,19 +37,28 @@ def answers(port: int) -> bool:
     return False
 
 
-@pytest.fixture
-def unread_terminal(environ: dict[str, str], project: Path) -> Iterator[int]:
+@pytest.fixture(params=["session", "foreground"])
+def unread_terminal(request: pytest.FixtureRequest, environ: dict[str, str], project: Path) -> Iterator[int]:
     """Process id of the application on a terminal that nobody reads from."""
     pid, master = pty.fork()
     if pid == 0:
         os.chdir(project)
-        os.execvpe("synapse-tui", ["synapse-tui", "dummy", "dummy"], environ | {"TERM": "xterm-256color"})
+        words = [
+            "synapse-tui",
+            *(["--foreground"] if request.param == "foreground" else []),
+            "dummy",
+            "dummy",
+        ]
+        os.execvpe("synapse-tui", words, environ | {"TERM": "xterm-256color"})
     fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 180, 0, 0))
     yield pid
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
     wait(lambda: os.waitpid(pid, os.WNOHANG)[0] == pid, "the application to end although nobody reads")
     os.close(master)
+    subprocess.run(
+        ["synapse-tui", "kill", "--all"], env=environ, cwd=project, check=True, capture_output=True
+    )
 
 
 def test_agents_and_http_go_on(
