@@ -13,7 +13,6 @@ from pathlib import Path
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.collector import Collector
-from synapse_tui.collector import Collector
 from synapse_tui.daemon.logs import log_to
 from synapse_tui.daemon.project import ProjectFiles, check_any
 from synapse_tui.driver import driver_class, restore_terminal
@@ -55,7 +54,6 @@ async def _main(base: Path, specs: Sequence[AgentSpec], layout: str | None) -> N
     try:
         await host.start()
         with Collector():
-            with Collector():
             await app.run_async()
     finally:
         ended.cancel()
