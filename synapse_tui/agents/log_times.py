@@ -13,6 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+
+DEFAULT_SIZE = (80, 24)
+"""Columns and lines of a terminal whose size was not noted."""
 
 _RECORD = re.compile(
     r"(?P<sign>[@=])(?P<at>\d{1,15}) (?P<offset>\d{1,15}) (?P<size>\d{1,5}x\d{1,5})"
@@ -89,8 +93,8 @@ class TimesWriter:
 
     def _since(self, time: float) -> int:
         """Milliseconds since the record before; none when the clock was put back."""
-        now = max(self._last, int(time * 1000))
-        since, self._last = now - self._last, now
+        now = int(time * 1000)
+        since, self._last = max(0, now - self._last), now
         return since
 
 
@@ -121,6 +125,16 @@ class TimesReader:
         offset, count = self._offset, int(match["count"])
         self._offset += count
         return Written(self._at / 1000, offset, count)
+
+
+def previous_path(log_path: Path) -> Path:
+    """The file that was full before the present one of a log was begun."""
+    return log_path.with_name(f"{log_path.name}.1")
+
+
+def times_path(log_path: Path) -> Path:
+    """The file beside a log that says when its bytes were put out."""
+    return log_path.with_name(f"{log_path.name}.times")
 
 
 def _size(text: str) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from synapse_tui.files import private_folder
 from synapse_tui.spool import Spool
 
-from .log_times import Begun, TimesWriter
+from .log_times import DEFAULT_SIZE, Begun, TimesWriter, previous_path, times_path
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,6 @@ MAX_BYTES = 8_000_000
 GAP = b"\r\n[output left out: the disk was too slow]\r\n"
 TOGETHER = 0.005
 """Seconds within which output counts as put out at one time."""
-DEFAULT_SIZE = (80, 24)
 _ITEM_BYTES = 64
 """Memory of what waits beside its bytes."""
 
@@ -86,8 +85,9 @@ class RawLog:
         at, size = _append_private(self._path, b"".join(item.data for item in items))
         _, noted = _append_private(self._times_path, self._noted(items, at).encode())
         if size >= self._max_bytes or noted >= self._max_bytes // 2:
-            self._path.replace(self._path.with_name(f"{self._path.name}.1"))
-            self._times_path.replace(self._times_path.with_name(f"{self._times_path.name}.1"))
+            # The times first: whoever follows takes the log's new place for the sign that both are new.
+            self._times_path.replace(times_path(previous_path(self._path)))
+            self._path.replace(previous_path(self._path))
             self._begun = False
 
     def _noted(self, items: list[_Item], at: int) -> str:
@@ -114,11 +114,6 @@ class RawLog:
         record = Begun(time, at, *self._size, anew=self._anew)
         self._begun, self._anew = True, False
         return self._times.begun(record)
-
-
-def times_path(log_path: Path) -> Path:
-    """The file beside a log that says when its bytes were put out."""
-    return log_path.with_name(f"{log_path.name}.times")
 
 
 def _merged(items: list[_Item]) -> Iterator[_Item]:

@@ -4,47 +4,124 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from types import MappingProxyType
+from typing import BinaryIO, Literal
 
 import click
 
 from synapse_tui.addresses import fold, parse_agent_id
 from synapse_tui.errors import AgentNotFound, SynapseError
+from synapse_tui.recording.log_cast import LogCast
+from synapse_tui.recording.log_reader import LogItem, Output, follow_log, read_log
+from synapse_tui.recording.transcript import Transcript
 
 from .caller import Caller
-from .escapes import EscapeStripper
+from .output import show
 
 BLOCK = 64 * 1024
 POLL = 0.2
 """Seconds between two looks at a file that is followed."""
+NEWEST = 4_000_000
+"""Bytes of the end that the last lines are looked for in; a terminal shows some megabytes a second."""
+FEW = 1000
+"""Lines that are surely found there."""
+ALL = sys.maxsize
+
+Format = Literal["text", "ansi", "asciicast"]
 
 
 @click.command(name="logs")
 @click.argument("agent")
 @click.option(
-    "-n", "--lines", metavar="N", type=click.IntRange(min=0), default=50, help="How many last lines. [50]"
+    "-n",
+    "--lines",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=50,
+    help="How many last lines. [50]  An asciicast is always whole.",
 )
 @click.option("-f", "--follow", is_flag=True, help="Go on as the agent writes; Ctrl+C ends.")
-@click.option("--raw", is_flag=True, help="Keep escape sequences; they act on your terminal.")
-def command(agent: str, lines: int, follow: bool, raw: bool) -> None:
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "ansi", "asciicast"]),
+    default="text",
+    help="Lines of text, the bytes as they are (they act on your terminal), or a recording to play. [text]",
+)
+@click.option("--raw", is_flag=True, help="Deprecated: --format ansi.")
+def command(agent: str, lines: int, follow: bool, form: Format, raw: bool) -> None:
     """Show the log of AGENT, also of one that has ended.
 
-    Escape sequences are taken out, so that nothing in the log acts on your terminal.
+    Its output is put through a terminal of our own and the text of that is shown, so that nothing in the log
+    acts on your terminal.
     """
     path = find_log(Caller.of(), agent)
-    strip = _as_it_is if raw else EscapeStripper().feed
     try:
-        with path.open("rb") as file:
-            _seek_lines(file, lines)
-            for block in _blocks(file, path, follow=follow):
-                sys.stdout.buffer.write(strip(block))
-                sys.stdout.buffer.flush()
+        _SHOW["ansi" if raw else form](path, lines, follow)
     except FileNotFoundError:
         raise SynapseError(f"{path} is gone", "the agent may have been started anew") from None
     except PermissionError:
         raise SynapseError(f"{path} cannot be read", "look at its permissions") from None
+
+
+def _show_text(path: Path, lines: int, follow: bool) -> None:
+    newest = NEWEST if lines <= FEW else ALL
+    transcript = Transcript()
+    if not follow:
+        transcript.take(read_log(path, newest))
+        _print_last(transcript.said() + transcript.screen(), lines)
+        return
+    try:
+        for number, items in enumerate(_batches(path, newest)):
+            transcript.take(items)
+            _print_last(transcript.said(), lines if number == 0 else ALL)
+    finally:
+        _print_last(transcript.screen(), ALL)
+
+
+def _print_last(said: list[str], lines: int) -> None:
+    if said and lines:
+        show("\n".join(said[-lines:]))
+
+
+def _show_bytes(path: Path, lines: int, follow: bool) -> None:
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        _seek_lines(file, lines)
+        newest = size - file.tell()
+    for items in _batches(path, newest) if follow else [read_log(path, newest)]:
+        for item in items:
+            if isinstance(item, Output):
+                sys.stdout.buffer.write(item.data)
+        sys.stdout.buffer.flush()
+
+
+def _show_cast(path: Path, _lines: int, follow: bool) -> None:
+    cast = LogCast(path.stem)
+    for items in _batches(path, ALL) if follow else [read_log(path, ALL)]:
+        for line in cast.lines(items):
+            sys.stdout.buffer.write(line.encode())
+        sys.stdout.buffer.flush()
+    for line in cast.end():
+        sys.stdout.buffer.write(line.encode())
+
+
+_SHOW: MappingProxyType[Format, Callable[[Path, int, bool], None]] = MappingProxyType(
+    {"text": _show_text, "ansi": _show_bytes, "asciicast": _show_cast}
+)
+
+
+def _batches(path: Path, newest: int) -> Iterator[Iterable[LogItem]]:
+    """What a log that is followed holds, then what is added, without end."""
+    batch: list[LogItem] = []
+    for item in follow_log(path, newest, lambda: time.sleep(POLL)):
+        if item is not None:
+            batch.append(item)
+            continue
+        yield batch
+        batch = []
 
 
 def find_log(caller: Caller, agent: str) -> Path:
@@ -87,10 +164,6 @@ def _no_log(agent: str, names: list[str], error: AgentNotFound) -> AgentNotFound
     return AgentNotFound(f"there is no log of '{agent}'", hint)
 
 
-def _as_it_is(data: bytes) -> bytes:
-    return data
-
-
 def _seek_lines(file: BinaryIO, lines: int) -> None:
     """Move to the begin of the last `lines` lines, reading no more of the file than needed."""
     end = file.seek(0, 2)
@@ -117,16 +190,3 @@ def _after_newline(block: bytes, index: int) -> int:
     for _ in range(index + 1):
         at = block.index(b"\n", at + 1)
     return at + 1
-
-
-def _blocks(file: BinaryIO, path: Path, *, follow: bool) -> Iterator[bytes]:
-    while True:
-        block = file.read(BLOCK)
-        if block:
-            yield block
-        elif not follow:
-            return
-        else:
-            if path.stat().st_size < file.tell():
-                file.seek(0)  # it was begun anew
-            time.sleep(POLL)

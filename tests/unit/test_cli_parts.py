@@ -1,4 +1,4 @@
-"""The parts of the command line that need no process: flow, waiting, escapes, tables, profiles."""
+"""The parts of the command line that need no process: flow, waiting, tables, profiles."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from synapse_tui import errors
 from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.cli import group, output
-from synapse_tui.cli.escapes import MAX_HELD, EscapeStripper
 from synapse_tui.cli.flow import waits
 from synapse_tui.cli.waiting import LONGEST_PAUSE, PATIENCE, Waiter
 from synapse_tui.model import TaskState
@@ -128,51 +125,6 @@ def test_an_agent_that_ended_is_told() -> None:
     run, _, _ = wait(iter([UNREACHABLE]), alive=False)
     with pytest.raises(errors.AgentExited, match="ended before it answered"):
         run()
-
-
-ESCAPES = [
-    (b"plain \xe4\xb8\x96\n\ttab", b"plain \xe4\xb8\x96\n\ttab"),
-    (b"a\x1b[31;1mb\x1b[0m", b"ab"),
-    (b"\x1b[?2026h\x1b[2Jx\x1b[?2026l", b"x"),
-    (b"\x1b]0;title\x07x\x1b]8;;http://a\x1b\\link\x1b]8;;\x1b\\", b"xlink"),
-    (b"\x1bP1$r\x1b\\x\x1b_Gq\x1b\\y\x1b^p\x1b\\\x1bXs\x1b\\z", b"xyz"),
-    (b"\x1b]52;c;aGk\x1b[31mred", b"red"),
-    (b"\x1b(Bx\x1b=\x1b>\x1b7\x1b8\x1bMy\x1b#8", b"xy"),
-    (b"a\rb\x07\x08\x00c\x7f", b"abc"),
-    (b"a\xc2\x9b31mb\xc2\xa0c", b"a31mb\xc2\xa0c"),
-    (b"\x1b\x1b[31mx", b"x"),
-]
-
-
-@pytest.mark.parametrize(("raw", "text"), ESCAPES)
-def test_escapes_are_taken_out(raw: bytes, text: bytes) -> None:
-    assert EscapeStripper().feed(raw) == text
-
-
-@pytest.mark.parametrize(("raw", "text"), ESCAPES)
-def test_escapes_that_are_cut_in_two_are_taken_out(raw: bytes, text: bytes) -> None:
-    for at in range(len(raw)):
-        stripper = EscapeStripper()
-        assert stripper.feed(raw[:at]) + stripper.feed(raw[at:]) == text, at
-    stripper = EscapeStripper()
-    assert b"".join(stripper.feed(raw[at : at + 1]) for at in range(len(raw))) == text
-
-
-@settings(max_examples=300)
-@given(st.lists(st.binary(max_size=12), max_size=12))
-def test_nothing_acts_on_the_terminal(blocks: list[bytes]) -> None:
-    stripper = EscapeStripper()
-    out = b"".join(stripper.feed(block) for block in blocks)
-    assert not set(out) & {*range(9), *range(11, 32), 0x7F}
-
-
-def test_a_string_without_end_holds_little() -> None:
-    stripper = EscapeStripper()
-    assert stripper.feed(b"\x1b]0;") == b""
-    for _ in range(20):
-        assert stripper.feed(b"x" * 20_000) == b""
-    assert len(stripper._held) <= MAX_HELD
-    assert stripper.feed(b"\x07after") == b"after"
 
 
 def test_tables_count_wide_characters(capsys: pytest.CaptureFixture[str]) -> None:

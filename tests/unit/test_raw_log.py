@@ -3,8 +3,8 @@
 import asyncio
 import itertools
 
-from synapse_tui.agents.log_times import Begun, Resized, TimesReader, Written
-from synapse_tui.agents.raw_log import GAP, RawLog, times_path
+from synapse_tui.agents.log_times import Begun, Resized, TimesReader, Written, times_path
+from synapse_tui.agents.raw_log import GAP, RawLog
 from synapse_tui.spool import MAX_WAITING
 
 
@@ -37,7 +37,7 @@ async def test_its_size_is_bounded(tmp_path):
         log.write(b"%02d" % number * 20)
         await log.close()
     sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
-    assert set(sizes) <= {"a.log", "a.log.1", "a.log.times", "a.log.times.1"}
+    assert set(sizes) <= {"a.log", "a.log.1", "a.log.times", "a.log.1.times"}
     assert sizes["a.log.1"] <= 140
     assert max(sizes.values()) <= 140
 
@@ -49,7 +49,7 @@ async def test_many_small_writes_begin_a_new_file_as_well(tmp_path):
         log.write(b"x")
         if number % 50 == 0:
             await log.close()
-    assert (tmp_path / "a.log.times.1").stat().st_size < 2000
+    assert (tmp_path / "a.log.1.times").stat().st_size < 2000
     assert (tmp_path / "a.log.1").stat().st_size < 2000
 
 

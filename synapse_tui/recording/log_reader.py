@@ -1,0 +1,187 @@
+"""Reading the log of an agent with its times, also while it is written and when a new file is begun."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from synapse_tui.agents.log_times import (
+    Begun,
+    LogRecord,
+    Resized,
+    TimesReader,
+    Written,
+    previous_path,
+    times_path,
+)
+
+BLOCK = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Bytes that were put out.
+
+    Attributes:
+        time: Seconds since the epoch; None when it was not noted.
+        data: The bytes.
+    """
+
+    time: float | None
+    data: bytes
+
+
+LogItem = Begun | Resized | Output
+
+
+class LogFile:
+    """One file of a log, and the file of its times if there is one.
+
+    Args:
+        path: The file.
+        start: Byte to begin at; of what is before only the size of the terminal is taken.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+
+    def __init__(self, path: Path, start: int = 0) -> None:
+        self._path = path
+        self._log: BinaryIO = path.open("rb")
+        self._times: BinaryIO | None = None
+        self._reader = TimesReader()
+        self._half = b""
+        self._records: deque[LogRecord] = deque()
+        self._at = start
+        self._time: float | None = None
+        self._open_times()
+
+    def close(self) -> None:
+        """Close the files."""
+        self._log.close()
+        if self._times is not None:
+            self._times.close()
+
+    def replaced(self) -> bool:
+        """Whether another file has taken the place of this one, or it was begun anew."""
+        try:
+            now, own = self._path.stat(), os.fstat(self._log.fileno())
+        except FileNotFoundError:
+            return False  # the new one is still to come
+        return (now.st_dev, now.st_ino) != (own.st_dev, own.st_ino) or now.st_size < self._at
+
+    def read(self, *, final: bool) -> Iterator[LogItem]:
+        """Yield what has come since the last call.
+
+        Args:
+            final: Whether nothing more will come; else bytes whose time is still to be noted are left for
+                the next call.
+        """
+        self._open_times()
+        self._read_records()
+        while self._records:
+            yield from self._of_record(self._records.popleft())
+        if final or self._times is None:
+            yield from self._bytes(None)
+
+    def _of_record(self, record: LogRecord) -> Iterator[LogItem]:
+        self._time = record.time
+        if isinstance(record, Written):
+            yield from self._bytes(record.offset + record.count)
+            return
+        if isinstance(record, Begun):
+            yield from self._bytes(record.offset)
+        yield record
+
+    def _bytes(self, end: int | None) -> Iterator[Output]:
+        """The bytes up to an offset, or all there are."""
+        while end is None or self._at < end:
+            data = os.pread(
+                self._log.fileno(), BLOCK if end is None else min(BLOCK, end - self._at), self._at
+            )
+            if not data:
+                return
+            self._at += len(data)
+            yield Output(self._time, data)
+
+    def _open_times(self) -> None:
+        if self._times is None:
+            try:
+                self._times = times_path(self._path).open("rb")
+            except OSError:
+                return  # an older log has none
+
+    def _read_records(self) -> None:
+        if self._times is None:
+            return
+        lines = (self._half + self._times.read()).split(b"\n")
+        self._half = lines.pop()
+        self._records += self._reader.read(line.decode("ascii", "replace") for line in lines)
+
+
+def read_log(path: Path, newest: int) -> Iterator[LogItem]:
+    """Yield what a log holds, its previous file included.
+
+    Args:
+        path: The present file.
+        newest: How many bytes of the end at most.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    size = path.stat().st_size
+    if newest > size:
+        yield from _read_previous(previous_path(path), newest - size)
+    yield from _read_whole(path, max(0, size - newest))
+
+
+def follow_log(path: Path, newest: int, pause: Callable[[], None]) -> Iterator[LogItem | None]:
+    """Yield what a log holds, then what is added, without end.
+
+    Args:
+        path: The present file.
+        newest: How many bytes of the end at most to begin with.
+        pause: Called when there is nothing new, to wait.
+
+    Yields:
+        The items; None whenever all there was has been yielded.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    size = path.stat().st_size
+    if newest > size:
+        yield from _read_previous(previous_path(path), newest - size)
+    file = LogFile(path, max(0, size - newest))
+    try:
+        while True:
+            yield from file.read(final=False)
+            if file.replaced():
+                yield from file.read(final=True)
+                file.close()
+                file = LogFile(path)
+                continue
+            yield None
+            pause()
+    finally:
+        file.close()
+
+
+def _read_previous(path: Path, newest: int) -> Iterator[LogItem]:
+    try:
+        start = max(0, path.stat().st_size - newest)
+    except FileNotFoundError:
+        return  # none was full so far
+    yield from _read_whole(path, start)
+
+
+def _read_whole(path: Path, start: int) -> Iterator[LogItem]:
+    file = LogFile(path, start)
+    try:
+        yield from file.read(final=True)
+    finally:
+        file.close()

@@ -1,0 +1,215 @@
+"""What an agent said, as lines of text: its output goes through a terminal, what leaves the screen is said.
+
+Taking the escape sequences out would not do: programs that paint their screen move the cursor about, and
+write most lines many times.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from synapse_tui.agents.log_times import DEFAULT_SIZE, Begun
+from synapse_tui.terminal import Line, LineScrolled, ScreenSwitched, Terminal, TerminalEvent
+from synapse_tui.terminal.render import clean
+
+from .log_reader import LogItem, Output
+from .painted import PaintedText
+
+_SCROLLBACK = 100_000
+"""Rows that one piece of output may scroll off; they are taken after each piece."""
+_REMEMBERED = 20_000
+"""Lines that are known again when they are written anew."""
+_FEED = 64 * 1024
+"""Bytes that are fed at once."""
+_LOOK = 2048
+"""Bytes after which the alternate screen is looked at."""
+
+
+class Transcript:
+    """Collects lines; a line that the terminal wrapped is one line."""
+
+    def __init__(self) -> None:
+        self._terminal: Terminal | None = None
+        self._said: list[str] = []
+        self._remembered: deque[str] = deque(maxlen=_REMEMBERED)
+        """Lines of this process that were said, the newest last."""
+        self._again: deque[str] = deque()
+        """Lines that may be written once more: the screen was cleared, or they came back to it."""
+        self._oldest = 0
+        """Number of the oldest row of the scrollback, counted from the first that ever left the screen."""
+        self._next = 0
+        """Number of the first row that was not said."""
+        self._painted: PaintedText | None = None
+        """The alternate screen, while it is shown."""
+
+    def take(self, items: Iterable[LogItem]) -> None:
+        """Take parts of a log, in order."""
+        for item in _gathered(items):
+            if isinstance(item, Output):
+                for piece in self._pieces(item.data):
+                    self._feed(piece)
+            elif isinstance(item, Begun) and item.anew:
+                self._begin(item.columns, item.lines)
+            else:
+                self._resize(item.columns, item.lines)
+
+    def said(self) -> list[str]:
+        """The lines that have left the screen since the last call."""
+        said, self._said = self._said, []
+        return said
+
+    def screen(self) -> list[str]:
+        """The lines that are on the screen, but for those that were said before."""
+        terminal = self._terminal
+        if terminal is None:
+            return []
+        again = self._again.copy()
+        lines = [line for line in _logical(_unfinished(terminal)) if not _is_again(line, again)]
+        if self._painted is not None:
+            lines = _without_blanks(lines) + [clean(row) for row in self._painted.rest()]
+        return _without_blanks(lines)
+
+    def _begin(self, columns: int, lines: int) -> Terminal:
+        """Another process begins: what is on the screen of the last one was said."""
+        self._said += self.screen()
+        self._terminal = terminal = Terminal(columns, lines, _SCROLLBACK, listener=self._heard)
+        self._remembered.clear()
+        self._again.clear()
+        self._oldest = self._next = 0
+        self._painted = None
+        return terminal
+
+    def _pieces(self, data: bytes) -> Iterator[bytes]:
+        """Cut output so that the alternate screen is looked at often enough."""
+        at = 0
+        while at < len(data):
+            end = at + (_FEED if self._painted is None else _LOOK)
+            yield data[at:end]
+            at = end
+
+    def _feed(self, data: bytes) -> None:
+        terminal = self._terminal or self._begin(*DEFAULT_SIZE)
+        terminal.feed(data)
+        terminal.take_replies()
+        kept, total = len(terminal.scrollback), terminal.scrolled_total
+        oldest = total - kept
+        if oldest > self._oldest and kept < _SCROLLBACK // 2:
+            self._again = self._remembered.copy()  # it was cleared (ED 3, RIS): many write all anew then
+        self._oldest = oldest
+        first, end = max(self._next, oldest), total - _rows_open(terminal)
+        self._say(terminal.scrollback[number - oldest] for number in range(first, end))
+        self._next = max(first, end)
+        if self._painted is not None and not terminal.modes.synchronized:
+            self._said += map(clean, self._painted.look())
+
+    def _resize(self, columns: int, lines: int) -> None:
+        """Follow to another size; rows are numbered anew then, so whole lines are counted."""
+        terminal = self._terminal
+        if terminal is None:
+            self._begin(columns, lines)
+            return
+        before = _lines_whole(terminal)
+        terminal.resize(columns, lines)
+        terminal.take_replies()
+        left = _lines_whole(terminal) - before
+        kept, total, opened = len(terminal.scrollback), terminal.scrolled_total, _rows_open(terminal)
+        self._oldest, self._next = total - kept, total - opened
+        if left > 0:
+            rows = list(terminal.scrollback)[: kept - opened]
+            starts = [index for index, row in enumerate(rows) if not row.wrapped]
+            self._say(rows[starts[-left] :])
+        elif left < 0:
+            self._again = deque(list(self._remembered)[left:])
+
+    def _say(self, rows: Iterable[Line]) -> None:
+        for line in _logical(rows):
+            if not _is_again(line, self._again):
+                self._said.append(line)
+                self._remembered.append(line)
+
+    def _heard(self, event: TerminalEvent) -> None:
+        terminal = self._terminal
+        if terminal is None:
+            return
+        if isinstance(event, LineScrolled) and self._painted is not None:
+            self._painted.scrolled(event.line.text)
+        elif isinstance(event, ScreenSwitched):
+            if self._painted is not None:
+                self._said += _without_blanks([clean(row) for row in self._painted.rest()])
+            self._painted = PaintedText(terminal) if event.alternate else None
+            terminal.report_scrolled_lines = event.alternate
+
+
+def _gathered(items: Iterable[LogItem]) -> Iterator[LogItem]:
+    """The items, output that follows on output in larger pieces."""
+    waiting: list[bytes] = []
+    size = 0
+    for item in items:
+        if isinstance(item, Output):
+            waiting.append(item.data)
+            size += len(item.data)
+            if size < _FEED:
+                continue
+        if waiting:
+            yield Output(None, b"".join(waiting))
+            waiting, size = [], 0
+        if not isinstance(item, Output):
+            yield item
+    if waiting:
+        yield Output(None, b"".join(waiting))
+
+
+def _logical(rows: Iterable[Line]) -> list[str]:
+    """The lines of some rows, those that a wrap divides put together."""
+    lines: list[str] = []
+    for row in rows:
+        text = "".join(text for text, _, _ in row.runs())
+        if row.wrapped and lines:
+            # A wide character that had no room left a blank behind.
+            before = lines[-1].removesuffix(" ") if row.cell(0).width == 2 else lines[-1]
+            lines[-1] = before + text
+        else:
+            lines.append(text)
+    return [clean(line).rstrip() for line in lines]
+
+
+def _is_again(line: str, again: deque[str]) -> bool:
+    """Whether a line is the next of those that are written once more; any other ends them."""
+    if again and again[0] == line:
+        again.popleft()
+        return True
+    again.clear()
+    return False
+
+
+def _without_blanks(lines: list[str]) -> list[str]:
+    """The lines without the blank ones at the end."""
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def _unfinished(terminal: Terminal) -> list[Line]:
+    """The rows of the main screen, and those above it that their first line begins in."""
+    kept, opened = len(terminal.scrollback), _rows_open(terminal)
+    above = [terminal.scrollback[index] for index in range(kept - opened, kept)]
+    rows = terminal.screen.main_buffer.rows
+    return above + [Line(row, terminal.screen.table, terminal.columns) for row in rows]
+
+
+def _rows_open(terminal: Terminal) -> int:
+    """How many of the newest rows above the screen belong to a line that goes on there."""
+    if not terminal.screen.main_buffer.rows[0].wrapped:
+        return 0
+    kept = len(terminal.scrollback)
+    for index in range(kept - 1, -1, -1):
+        if not terminal.scrollback[index].wrapped:
+            return kept - index
+    return kept
+
+
+def _lines_whole(terminal: Terminal) -> int:
+    """How many lines are above the screen as a whole."""
+    starts = sum(not row.wrapped for row in terminal.scrollback)
+    return starts - 1 if _rows_open(terminal) else starts
