@@ -2,6 +2,7 @@
 
 from .colors import Colors
 from .damage import Damage, Scroll
+from .dump_text import History, capture_history, newest_lines
 from .events import (
     Bell,
     ClipboardSet,
@@ -36,6 +37,7 @@ __all__ = [
     "ColorsChanged",
     "CursorView",
     "Damage",
+    "History",
     "KeyEvent",
     "Line",
     "LineScrolled",
@@ -54,8 +56,10 @@ __all__ = [
     "TerminalEvent",
     "TitleChanged",
     "WorkingDirectory",
+    "capture_history",
     "encode_focus",
     "encode_key",
     "encode_mouse",
     "encode_paste",
+    "newest_lines",
 ]

@@ -116,6 +116,20 @@ class Stream(pyte.ByteStream):
         """Whether the last piece of input ended in the midst of a sequence or a string."""
         return bool(self._pending or self._string)
 
+    @property
+    def unfinished(self) -> bytes:
+        """What the last piece of input left open, to be fed to another stream.
+
+        It is a sequence, a string, or the first bytes of a character; of a string that is too long only so
+        much as makes it one that does nothing.
+        """
+        text = self._pending
+        if self._string:
+            kept = "?" if self._string_size > MAX_STRING else "".join(self._string_parts)
+            text = f"\x1b{self._string}{kept}{text}"
+        partial: bytes = self.utf8_decoder.getstate()[0]
+        return text.encode() + partial
+
     # Complete tokens
 
     def _text(self, token: Token) -> None:
@@ -332,7 +346,7 @@ def _is_complete(sequence: str) -> bool:
 
 def _ends_in_text(text: str, end: int) -> bool:
     """Whether the character before `end` is a graphic one and not the end of a sequence."""
-    if text[end - 1] < " ":
+    if text[end - 1] < " " or text[end - 1] == "\x7f":
         return False
     escape = text.rfind("\x1b", 0, end)
     token = TOKENS.match(text, escape, end) if escape >= 0 else None

@@ -113,6 +113,9 @@ SEGMENTS = re.compile(
     "|([\\s\\S])"  # 4: an extender without its base
 )
 
+SPECIAL = re.compile(f"[{_X}{_R}{_VIRAMAS}{JOIN}]")
+"""Finds what may stand in a cluster: text without it is drawn one code point a character in any case."""
+
 
 @lru_cache(maxsize=1)
 def legacy_segments() -> re.Pattern[str]:
