@@ -232,6 +232,8 @@ class AgentSpec:
         port: Port to serve on; 0 for the first free one of the profile's range.
         prompt: First prompt, delivered as soon as the agent is ready; empty for none.
         restore: Whether it is opened to go on where it was: messages that still wait for it are not held.
+        resume: Whether the agent takes up its last conversation in that folder (the profile's `resume`).
+        last_port: Port that it was served on before: it is taken when it is free; 0 for none.
     """
 
     profile: str
@@ -241,6 +243,8 @@ class AgentSpec:
     port: int = 0
     prompt: str = ""
     restore: bool = False
+    resume: bool = False
+    last_port: int = 0
 
 
 def check_priority(value: object) -> int:

@@ -48,6 +48,11 @@ class UserPaths:
         return self.synapse / "history.db"
 
     @property
+    def workspaces(self) -> Path:
+        """`~/.synapse/workspaces`."""
+        return self.synapse / "workspaces"
+
+    @property
     def registry(self) -> Path:
         """`~/.a2a/registry`."""
         return self.home / ".a2a" / "registry"

@@ -104,6 +104,20 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
             Setting("tui.sidebar", "boolean", False, "Whether the sidebar is open at the start."),
             Setting("tui.scrollback", "number", 5000, "Lines of scrollback kept for each agent."),
             Setting(
+                "tui.restore",
+                "choice",
+                "ask",
+                "Whether the agents that a crash or a reboot has ended are opened again at the next start.",
+                ("ask", "always", "never"),
+            ),
+            Setting(
+                "tui.save_scrollback",
+                "boolean",
+                True,
+                "Whether what the agents showed is kept in private files for that; it may hold secrets.",
+                project=False,
+            ),
+            Setting(
                 "a2a.message_format",
                 "choice",
                 "tagged",
