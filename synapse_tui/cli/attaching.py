@@ -73,12 +73,12 @@ def _say(place: SessionPlace, ended: Ended, logs: Path) -> None:
         raise host_failed(place, logs)
     if ended.why == "failed":
         raise SessionError(ended.text, f"its log is in {logs}")
-    if ended.text and ended.why != "hangup" and _readable_by_someone():
+    if ended.text and _readable_by_someone():
         note(f"[{ended.text}]")
 
 
 def _readable_by_someone() -> bool:
-    """Whether the terminal takes output: a word to one that nobody reads would block this process for ever."""
+    """Whether the terminal takes output: a word to one that nobody reads would block for ever."""
     with contextlib.suppress(OSError, ValueError):
         return bool(select.select([], [sys.stderr], [], PATIENCE)[1])
     return False

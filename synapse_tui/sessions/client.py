@@ -100,8 +100,8 @@ def attach(
 ) -> Ended:
     """Lend the host a terminal until one of them has enough of it.
 
-    Changes of the size are told. When this process is asked to end (SIGTERM, SIGINT), the host is asked to
-    give the terminal back first; SIGHUP means that it is gone. The end of this process is a detach anyway.
+    Changes of the size are told. When this process is asked to end (SIGTERM, SIGINT, SIGHUP), the host is
+    asked to give the terminal back first. However this process ends, that is a detach.
 
     Args:
         connection: To the host; it is closed.
@@ -129,8 +129,6 @@ def _wait(connection: socket.socket, wakeups: socket.socket, on_line: Callable[[
             return Ended("lost", "the host did not give the terminal back in time")
         if wakeups in ready:
             numbers = wakeups.recv(4096)
-            if signal.SIGHUP in numbers:
-                return Ended("hangup")
             if _tell(connection, numbers):
                 patience = LEAVE_SECONDS
         if connection in ready:
@@ -144,7 +142,7 @@ def _tell(connection: socket.socket, numbers: bytes) -> bool:
     """Tell the host of signals; whether this process is to end."""
     if signal.SIGWINCH in numbers:
         connection.sendall(encode({"do": "resized"}))
-    leave = signal.SIGTERM in numbers or signal.SIGINT in numbers
+    leave = any(number in numbers for number in _LEAVE)
     if leave:
         connection.sendall(encode({"do": "detach"}))
     return leave
@@ -158,7 +156,8 @@ def _take(buffer: LineBuffer, data: bytes, on_line: Callable[[Line], None]) -> E
     return None
 
 
-_HEARD = (signal.SIGWINCH, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_LEAVE = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_HEARD = (signal.SIGWINCH, *_LEAVE)
 
 
 @contextmanager

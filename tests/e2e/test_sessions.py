@@ -41,7 +41,7 @@ def sessions(run: Run) -> list[dict[str, object]]:
 
 def leader(terminal: TmuxTerminal, key: str) -> None:
     terminal.keys("C-]")
-    terminal.wait_for("Detach")
+    terminal.wait_for("detach")
     terminal.keys(key)
 
 
