@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synapse_tui.terminal import CursorView, Terminal
+from synapse_tui.terminal import Terminal
 from synapse_tui.terminal.render import draw_line
 
 START = b"\x1b[?7l"
@@ -10,7 +10,6 @@ START = b"\x1b[?7l"
 END = b"\x1b\\\x1b[?2026l\x1b[0m\x1b[0 q\x1b[?7h\x1b[?25h"
 """What it is sent after the last one: it is then as a shell expects it."""
 _FRAME = ("\x1b[?2026h\x1b[?25l", "\x1b[?2026l")
-_SHAPES = {"block": 2, "underline": 4, "bar": 6}
 
 
 class Mirror:
@@ -95,9 +94,5 @@ class Mirror:
         cursor = self.terminal.cursor
         if not cursor.visible or cursor.x >= columns or cursor.y >= lines:
             return "\x1b[?25l"
-        return f"\x1b[{cursor.y + 1};{cursor.x + 1}H\x1b[{_shape(cursor)} q\x1b[?25h"
-
-
-def _shape(cursor: CursorView) -> int:
-    """The number of a shape (DECSCUSR)."""
-    return _SHAPES[cursor.shape] - cursor.blink
+        shape = self.terminal.screen.cursor_shape  # as DECSCUSR numbers them; 0 is the person's own
+        return f"\x1b[{cursor.y + 1};{cursor.x + 1}H\x1b[{shape} q\x1b[?25h"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from synapse_tui.terminal import Terminal
@@ -52,6 +52,12 @@ class Playback:
         self._idle_limit = idle_limit
         self._characters = 0
         """Output since a picture was kept."""
+        self._events: Iterator[tuple[Event, int]] = iter(())
+        self.time = self._at = self._raw = 0.0
+        self._offset = recording.first
+        self._next: Event | None = None
+        self._next_time = self._next_raw = 0.0
+        self._next_offset = recording.first
         self._keyframes = [_Keyframe(0.0, 0.0, recording.first, header.columns, header.lines, b"")]
         self._go_to(self._keyframes[0])
 
@@ -139,8 +145,6 @@ class Playback:
         self.mirror.replace(terminal)
         self.time = self._at = frame.time
         self._raw, self._offset = frame.raw, frame.offset
-        self._next: Event | None = None
-        self._next_time = self._next_raw = 0.0
         self._events = self._recording.events(frame.offset)
         self._read()
 
