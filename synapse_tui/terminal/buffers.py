@@ -37,6 +37,7 @@ class Buffers(Checksums):
             return
         if self.on_alternate:
             if mode == 1047:
+                self.settle()
                 self._blank_alternate()
             self._show(alternate=False)
         if mode == 1049:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 Translation = dict[int, int]
 
-_GRAPHICS = "\u00a0◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·"
+_GRAPHICS = " ◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·"
 DEC_GRAPHICS: Translation = {0x5F + index: ord(char) for index, char in enumerate(_GRAPHICS)}
 
 
@@ -35,7 +35,6 @@ ASCII = "B"
 CHARSETS: dict[str, Translation | None] = {
     "B": None,
     "0": DEC_GRAPHICS,
-    "2": DEC_GRAPHICS,
     "A": {0x23: 0xA3},
     ">": TECHNICAL,
     "4": _DUTCH,
@@ -57,3 +56,5 @@ CHARSETS: dict[str, Translation | None] = {
     "=": _SWISS,
 }
 """Final of the designating sequence, with its second intermediate, to a translation; None is ASCII."""
+NATIONAL = frozenset(CHARSETS) - {ASCII, "0", "A", ">"}
+"""Replacement sets: they can be chosen in mode 42 (DECNRCM) only; else what is meant is ASCII (xterm)."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from .charsets import ASCII, NATIONAL
 from .draw import Drawing
 from .state import SavedCursor
 
 TAB_WRAPS = 41
 """The private mode for programs that write a full row and then a tab (xterm: more(1) fix)."""
+_NATIONAL_SETS = 42
+"""DECNRCM."""
 
 
 class CursorMoves(Drawing):
@@ -186,7 +189,8 @@ class CursorMoves(Drawing):
         """
         number = {"(": 0, ")": 1, "-": 1, "*": 2, ".": 2, "+": 3, "/": 3}.get(mode)
         if number is not None:
-            self.charsets[number] = code
+            replaced = code in NATIONAL and _NATIONAL_SETS << 5 not in self.mode
+            self.charsets[number] = ASCII if replaced else code
             self.select_charset()
 
     def shift_in(self) -> None:

@@ -8,7 +8,7 @@ from .cursor import CursorMoves
 from .levels import since_level
 from .row import Row
 from .style import ATTRIBUTES, PROTECTED, erased
-from .width import last_cluster
+from .width import cluster_width, last_cluster
 
 ColumnEdit = Callable[[Row, int, int, int, int, int], None]
 
@@ -38,17 +38,19 @@ class Editing(CursorMoves):
     def erase_in_line(self, how: int = 0, private: bool = False) -> None:
         """EL: erase to the end (0), to the start (1), or all of the row (2).
 
+        A pending wrap is canceled by the first one only, as in xterm (`ClearRight` alone calls `ResetWrap`).
+
         Args:
             how: Which part.
             private: Spare what DECSCA protects (DECSEL).
         """
-        self.settle()
         y, spare = self.y, private or self.iso_protection
         if how == 0:
+            self.settle()
             self.erase_cells(y, self.x, self.columns, spare)
             self._break_below(y)
         elif how == 1:
-            self.erase_cells(y, 0, self.x + 1, spare)
+            self.erase_cells(y, 0, self.column + 1, spare)
         elif how == 2:
             self.erase_cells(y, 0, self.columns, spare)
             self.rows[y].wrapped = False
@@ -164,7 +166,16 @@ class Editing(CursorMoves):
     def repeat(self, count: int | None = None) -> None:
         """REP: write the last character again."""
         if self.last_text:
-            self.draw(last_cluster(self.last_text) * min(count or 1, self.columns * self.lines))
+            cluster = last_cluster(self.last_text)
+            self.draw(cluster * self._shortened(count or 1, cluster_width(cluster)))
+
+    def _shortened(self, count: int, width: int) -> int:
+        """Fewer repetitions that leave the same screen: when it is full, all of its rows are alike."""
+        full = self.columns * (self.lines + 2)
+        if count <= full:
+            return count
+        room = self.right + 1 - self.left if self.side_margins else self.columns
+        return full + (count - full) % max(1, room // width)
 
     # Erasing
 

@@ -22,6 +22,10 @@ MOVES = [
     ("CNL, ECMA-48 8.3.12", "\x1b[E", (0, 3)),
     ("CPL, ECMA-48 8.3.13", "\x1b[2F", (0, 0)),
     ("CHA, ECMA-48 8.3.9", "\x1b[7G", (6, 2)),
+    ("HPB, ECMA-48 8.3.58", "\x1b[2j", (2, 2)),
+    ("HPB over the edge", "\x1b[99j", (0, 2)),
+    ("VPB, ECMA-48 8.3.159", "\x1b[2k", (4, 0)),
+    ("VPB over the top", "\x1b[99k", (4, 0)),
     ("CUP, ECMA-48 8.3.21", "\x1b[2;3H", (2, 1)),
     ("CUP without parameters", "\x1b[H", (0, 0)),
     ("CUP with one parameter", "\x1b[2H", (0, 1)),
@@ -131,10 +135,25 @@ def test_moving_takes_the_pending_wrap_away(data: str) -> None:
     assert len(rows(terminal)) == 1
 
 
-def test_erasing_takes_the_pending_wrap_away() -> None:
-    """xterm: EL and ED reset the flag, and erase the character under the cursor."""
+def test_erasing_what_follows_takes_the_pending_wrap_away() -> None:
+    """xterm: EL 0, ED 0, ED 2 and ECH reset the flag, and erase the character under the cursor."""
     assert rows(fed("abcdefghij\x1b[Kk")) == ["abcdefghik"]
     assert rows(fed("abcdefghij\x1b[Jk")) == ["abcdefghik"]
+    assert rows(fed("abcdefghij\x1b[Xk")) == ["abcdefghik"]
+    assert rows(fed("abcdefghij\x1b[2Jk")) == ["         k"]
+
+
+@pytest.mark.parametrize("erase", ["\x1b[1K", "\x1b[2K", "\x1b[1J", "\x1b[3K"])
+def test_erasing_what_precedes_leaves_the_wrap_pending(erase: str) -> None:
+    """xterm: `ClearLeft` and `ClearLine` do not touch the flag."""
+    assert rows(fed(f"abcdefghij{erase}k"))[1] == "k"
+
+
+def test_a_tab_wraps_in_mode_41_only() -> None:
+    """xterm ctlseqs: the more(1) fix."""
+    assert at(fed("abcdefghij\t", columns=10)) == (9, 0)
+    assert at(fed("\x1b[?41habcdefghij\t", columns=10)) == (8, 1)
+    assert at(fed("\x1b[?41h\x1b[?7labcdefghij\t", columns=10)) == (9, 0)
 
 
 def test_without_autowrap_the_last_column_is_overwritten() -> None:

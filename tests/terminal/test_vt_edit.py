@@ -162,6 +162,12 @@ def test_sgr_0_keeps_the_protection() -> None:
         ("a\x1b[1m\x1b[2b", ["a"]),
         ("\x1b[3b", []),
         ("a\x1b[12b", ["aaaaaaaaaa", "aaa"]),
+        ("a\x7f\x1b[2b", ["a"]),
+        ("b\x1b[99b", ["b" * 10] * 4),
+        ("b\x1b[63b", ["b" * 10] * 3 + ["b" * 4]),
+        ("b\x1b[1003b", ["b" * 10] * 3 + ["b" * 4]),
+        ("漢\x1b[1003b", ["漢" * 5] * 3 + ["漢" * 4]),
+        ("\x1b[?69h\x1b[3;5s\x1b[1;3Hb\x1b[1003b", ["  bbb"] * 3 + ["  bb"]),
     ],
 )
 def test_repeat(data: str, shown: list[str]) -> None:
