@@ -7,12 +7,18 @@ import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from synapse_tui.agents.outbox import Outbox
+from synapse_tui.agents.outbox_control import OutboxControl
+from synapse_tui.agents.tasks import TaskBook
 from synapse_tui.errors import AgentExited, TaskNotFound
+from synapse_tui.events import EventBus
 from synapse_tui.model import (
+    USER,
     AgentState,
     Artifact,
     DeliveryState,
     MessageRequest,
+    Sender,
     StateReport,
     Task,
     TaskState,
@@ -33,6 +39,9 @@ class FakeAgent:
         self.screen = "> "
         self.requests: list[MessageRequest] = []
         self.tasks: dict[str, Task] = {}
+        self.book = TaskBook(self.agent_id, self.context_id, EventBus())
+        self.outbox = Outbox(self.book)
+        self.control = OutboxControl(self.book, self.outbox, cancel=self.withdraw, wake=lambda: None)
         self.answer: str | None = None
         self.ids: Iterator[str] = iter(())
 
@@ -86,6 +95,15 @@ class FakeAgent:
 
     def list_tasks(self) -> list[Task]:
         return list(self.tasks.values())
+
+    def wait(self, text: str, sender: Sender = USER, priority: int = 3) -> Task:
+        """Let a message wait in the outbox."""
+        task = self.book.create(MessageRequest(text, sender, priority))
+        self.outbox.put(task)
+        return task
+
+    async def withdraw(self, task_id: str) -> Task:
+        return self.outbox.cancel(task_id)
 
     async def cancel(self, task_id: str) -> Task:
         self.finish(task_id, state=TaskState.CANCELED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from synapse_tui.agents.outbox_control import OutboxControl
 from synapse_tui.model import MessageRequest, StateReport, Task
 
 
@@ -41,6 +42,10 @@ class HostedAgent(Protocol):
     @property
     def report(self) -> StateReport:
         """Its state and why it was decided."""
+
+    @property
+    def control(self) -> OutboxControl:
+        """What waits to be typed into it."""
 
     def recent_text(self) -> str:
         """What its screen shows at present, at most some 4,000 characters, for `GET /status`."""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 from urllib.parse import urlsplit
 
 from synapse_tui.errors import PeerRefused, TaskNotFound
@@ -122,6 +123,30 @@ def task_call(task_id: str, action: str = "") -> Call:
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", task_id):
         raise TaskNotFound(f"'{tidy(task_id)}' is no task id", "use the id, or its first 8 characters")
     return Call("POST", f"/tasks/{task_id}/{action}") if action else Call("GET", f"/tasks/{task_id}")
+
+
+def outbox_call(task_id: str = "", action: str = "", place: int = 0) -> Call:
+    """The call that lists an agent's outbox, or does something with a message in it, or with `all`.
+
+    Raises:
+        TaskNotFound: That can be no task's id.
+    """
+    if not action:
+        return Call("GET", "/outbox")
+    target = task_call(task_id, action).target.replace("/tasks/", "/outbox/", 1)
+    return Call("POST", f"{target}?place={place}" if place else target)
+
+
+def read_list(endpoint: str, value: object, name: str) -> list[dict[str, Any]]:
+    """The list of objects that an answer has under a name.
+
+    Raises:
+        PeerRefused: There is none in it.
+    """
+    found = value.get(name) if isinstance(value, dict) else None
+    if not isinstance(found, list):
+        raise PeerRefused(f"{endpoint} answered without {name}", 502, "is it an agent's endpoint?")
+    return [each for each in found if isinstance(each, dict)]
 
 
 def read_answer(endpoint: str, status: int, body: bytes) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from synapse_tui.errors import PeerRefused, PeerUnreachable
@@ -69,6 +70,38 @@ class LightClient:
         if not isinstance(value, dict):
             raise PeerRefused(f"{endpoint} answered without a status", 502, "is it an agent's endpoint?")
         return value
+
+    def outbox(self, endpoint: str) -> list[dict[str, Any]]:
+        """What waits to be typed into an agent, in order.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: It tells no outbox.
+        """
+        return dialect.read_list(endpoint, self._call(endpoint, dialect.outbox_call()), "messages")
+
+    def act(
+        self, endpoint: str, task_id: str, action: str, *, place: int = 0, sender_id: str = ""
+    ) -> list[PeerTask]:
+        """Do something with a waiting message, or with `all`.
+
+        Args:
+            endpoint: URL of the agent's server.
+            task_id: The message's task.
+            action: `cancel`, `hold`, `release`, `retry`, `now` or `move`.
+            place: Where to move it, from 1.
+            sender_id: Who asks; empty for the person.
+
+        Returns:
+            The tasks of the messages that it was done with.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: It was not done.
+        """
+        answer = self._call(endpoint, dialect.outbox_call(task_id, action, place), sender_id)
+        tasks = dialect.read_list(endpoint, answer, "tasks")
+        return [dialect.read_task(endpoint, task) for task in tasks]
 
     def _call(self, endpoint: str, call: Call, sender_id: str = "") -> object:
         url = urlsplit(endpoint)

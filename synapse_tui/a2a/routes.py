@@ -19,6 +19,7 @@ from synapse_tui.model import DEFAULT_PRIORITY, MAX_MESSAGE_BYTES, MessageReques
 
 from .agent import HostedAgent
 from .card import card_json
+from .outbox_routes import outbox_router
 from .problems import HttpProblem, answer_for
 from .senders import sender_of
 from .wire import PlainBody, SendBody, SentTask, StatusAnswer, check_metadata, task_json, text_of
@@ -59,7 +60,7 @@ async def read_card(agent: Agent) -> dict[str, Any]:
 @router.post("/tasks/send")
 async def send_message(body: SendBody, agent: Agent, verified_id: VerifiedId) -> SentTask:
     """Send a message at the usual priority."""
-    return _send(agent, text_of(body.message.parts), body.metadata, verified_id, DEFAULT_PRIORITY)
+    return await _send(agent, text_of(body.message.parts), body.metadata, verified_id, DEFAULT_PRIORITY)
 
 
 @router.post("/tasks/send-priority")
@@ -67,7 +68,7 @@ async def send_with_priority(
     body: SendBody, agent: Agent, verified_id: VerifiedId, priority: Priority = DEFAULT_PRIORITY
 ) -> SentTask:
     """Send a message at a priority; 5 interrupts the agent."""
-    return _send(agent, text_of(body.message.parts), body.metadata, verified_id, priority)
+    return await _send(agent, text_of(body.message.parts), body.metadata, verified_id, priority)
 
 
 @router.post("/message")
@@ -75,7 +76,7 @@ async def send_plain(body: PlainBody, agent: Agent, verified_id: VerifiedId) -> 
     """Send a message in the early form."""
     priority = check_priority(body.priority)
     text = text_of([{"type": "text", "text": body.content}])
-    sent = _send(agent, text, body.metadata, verified_id, priority)
+    sent = await _send(agent, text, body.metadata, verified_id, priority)
     return {"status": "sent", "priority": priority, "task_id": sent.task["id"], "task": sent.task}
 
 
@@ -97,7 +98,7 @@ async def cancel_task(task_id: str, agent: Agent) -> dict[str, Any]:
     task = _find(agent, task_id)
     if task.state.final:
         raise HttpProblem(409, "task_not_cancelable", f"task {task.short_id} is {task.state} already")
-    return task_json(await agent.cancel(task.id))
+    return task_json(await agent.control.saved(await agent.cancel(task.id)))
 
 
 @router.get("/status")
@@ -107,7 +108,7 @@ async def read_status(agent: Agent) -> StatusAnswer:
     return StatusAnswer(status=agent.report.state.value, context=context)
 
 
-def _send(
+async def _send(
     agent: HostedAgent, text: str, metadata: Mapping[str, Any], verified_id: str, priority: int
 ) -> SentTask:
     size = len(text.encode("utf-8", "replace"))
@@ -127,7 +128,8 @@ def _send(
         response_expected=expected,
         metadata=rest,
     )
-    return SentTask(task=task_json(agent.accept(request)))
+    # Whoever is told that a message was taken need not send it again, whatever happens to this process.
+    return SentTask(task=task_json(await agent.control.saved(agent.accept(request))))
 
 
 def _find(agent: HostedAgent, task_id: str) -> Task:
@@ -148,6 +150,7 @@ def build_app() -> FastAPI:
         title="synapse-tui", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
     )
     app.include_router(router)
+    app.include_router(outbox_router)
     app.add_exception_handler(SynapseError, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)

@@ -16,6 +16,7 @@ _COMMANDS: Mapping[str, str] = MappingProxyType(
     {
         "list": "synapse_tui.cli.list_agents",
         "logs": "synapse_tui.cli.logs",
+        "outbox": "synapse_tui.cli.outbox",
         "send": "synapse_tui.cli.send",
     }
 )

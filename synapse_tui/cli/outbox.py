@@ -1,0 +1,234 @@
+"""`synapse outbox`: what waits to be typed into the agents, and what is to be done with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a.light import LightClient
+from synapse_tui.addresses import Address
+from synapse_tui.errors import InvalidValue, SynapseError, TaskNotFound
+
+from .caller import Caller, address_of
+from .output import (
+    cells,
+    error_json,
+    exit_code_for,
+    fail,
+    note,
+    plain,
+    show,
+    show_json,
+    show_table,
+    want_json,
+)
+
+ACTIONS = ("cancel", "hold", "release", "retry", "now", "move")
+EVERY = "all"
+HEADS = ("AGENT", "#", "TASK", "FROM", "P", "STATUS", "TEXT")
+TEXT_CELLS = 50
+SHORTEST_PREFIX = 4
+HELP = """List what waits to be typed into AGENT, or into all agents of this project, or do something with it.
+
+\b
+synapse outbox [AGENT]                   list
+synapse outbox [AGENT] cancel TASK...    take messages back
+synapse outbox [AGENT] hold TASK...      keep them until they are released
+synapse outbox [AGENT] release TASK...   let them go on
+synapse outbox [AGENT] retry TASK...     the same, also if one may have been sent already
+synapse outbox [AGENT] now TASK...       let them go on before all others
+synapse outbox [AGENT] move TASK PLACE   put one at another place, from 1
+
+TASK is an id or the beginning of one, or `all`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the words of the command line ask for.
+
+    Attributes:
+        agent: An address; empty for every agent of the project.
+        action: One of ACTIONS; empty to list.
+        tasks: Ids, beginnings of ids, or `all`.
+        place: Where to move a message, from 1.
+    """
+
+    agent: str
+    action: str
+    tasks: tuple[str, ...] = ()
+    place: int = 0
+
+
+@click.command(name="outbox", help=HELP)
+@click.argument("words", nargs=-1, metavar="[AGENT] [ACTION] [TASK]...")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def command(context: click.Context, words: tuple[str, ...], as_json: bool) -> None:
+    """List or act, as the words say."""
+    if as_json:
+        want_json(context)
+    request = parse(words)
+    desk = Desk(Caller.of())
+    agents = desk.agents(request.agent)
+    if request.action:
+        desk.act(request, agents)
+    else:
+        desk.list(agents)
+    desk.report(as_json=as_json, listed=not request.action)
+    if desk.errors:
+        context.exit(int(exit_code_for(desk.errors[0])))
+
+
+def parse(words: Sequence[str]) -> Request:
+    """Read the words; one that is an action is no agent.
+
+    Raises:
+        InvalidValue: They make no sense.
+    """
+    rest = list(words)
+    agent = rest.pop(0) if rest and rest[0] not in ("list", *ACTIONS) else ""
+    action = rest.pop(0) if rest else "list"
+    if action not in ("list", *ACTIONS):
+        raise InvalidValue(f"'{action}' is no action", f"use list, {', '.join(ACTIONS)}")
+    if action == "list":
+        if rest:
+            raise InvalidValue(f"list takes no '{rest[0]}'", "say: synapse outbox AGENT list")
+        return Request(agent, "")
+    if action == "move":
+        if len(rest) != 2 or not rest[1].isdecimal() or int(rest[1]) < 1:
+            raise InvalidValue("move needs a task and its place, from 1", "say: synapse outbox move TASK 1")
+        return Request(agent, action, (rest[0],), int(rest[1]))
+    if not rest:
+        raise InvalidValue(f"{action} needs a task", f"say: synapse outbox {action} TASK, or {action} all")
+    return Request(agent, action, tuple(rest))
+
+
+class Desk:
+    """Asks the agents' servers and collects what they answer.
+
+    Args:
+        caller: Who asks.
+    """
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self._client = LightClient(token_of=caller.token_of)
+        self.waiting: list[tuple[Address, dict[str, Any]]] = []
+        """Messages and whose outbox they are in."""
+        self.done: list[tuple[Address, PeerTask]] = []
+        self.errors: list[SynapseError] = []
+
+    def agents(self, address: str) -> list[Address]:
+        """Whom an address means; an empty one all of the project.
+
+        Raises:
+            AddressError: Nobody, or several.
+        """
+        if address:
+            return self._caller.find(address)
+        records = self._caller.registry.list()
+        project = self._caller.project_of(records)
+        return [address_of(record, project) for record in records if record.project == project]
+
+    def list(self, agents: Sequence[Address]) -> None:
+        """Collect what waits for some agents."""
+        for agent in agents:
+            try:
+                self.waiting += [(agent, message) for message in self._client.outbox(agent.endpoint)]
+            except SynapseError as error:
+                self.errors.append(error)
+
+    def act(self, request: Request, agents: Sequence[Address]) -> None:
+        """Do what is asked with each message; one that fails hinders no other."""
+        if EVERY not in request.tasks:
+            self.list(agents)
+        for task in request.tasks:
+            try:
+                targets = [(agent, EVERY) for agent in agents] if task == EVERY else [self._find(task)]
+                for agent, task_id in targets:
+                    self._act(agent, task_id, request)
+            except SynapseError as error:
+                self.errors.append(error)
+
+    def _act(self, agent: Address, task_id: str, request: Request) -> None:
+        who = self._caller.agent_id
+        answer = self._client.act(agent.endpoint, task_id, request.action, place=request.place, sender_id=who)
+        self.done += [(agent, task) for task in answer]
+
+    def _find(self, task: str) -> tuple[Address, str]:
+        found = [
+            (agent, str(message["id"]))
+            for agent, message in self.waiting
+            if len(task) >= SHORTEST_PREFIX and str(message["id"]).startswith(task.lower())
+        ]
+        if len(found) > 1:
+            raise TaskNotFound(
+                f"'{task}' begins {len(found)} messages", "give more characters of the id, or the agent"
+            )
+        if not found:
+            raise TaskNotFound(f"no message '{task}' waits", "`synapse outbox` lists those that do")
+        return found[0]
+
+    def report(self, *, as_json: bool, listed: bool) -> None:
+        """Put what came of it on stdout, and what failed on stderr."""
+        for error in self.errors:
+            fail(error, name="synapse")
+        if as_json:
+            show_json(self._json(listed=listed))
+        elif listed and self.waiting:
+            show_table(HEADS, [_row(agent, message) for agent, message in self.waiting])
+        elif listed and not self.errors:
+            note("no message waits")
+        for agent, task in () if as_json else self.done:
+            show(f"{agent.agent_id}: {task.status} (task {task.task_id[:8]})")
+        if not listed and not self.done and not self.errors:
+            note("there is no message to do that with")
+
+    def _json(self, *, listed: bool) -> object:
+        rows: list[dict[str, Any]] = [
+            {"agent": agent.agent_id, "task_id": message.pop("id"), **message}
+            for agent, message in (self.waiting if listed else ())
+        ]
+        rows += [
+            {
+                "agent": agent.agent_id,
+                "task_id": task.task_id,
+                "status": task.state.value,
+                "delivery": task.delivery,
+                "reason": task.reason,
+            }
+            for agent, task in self.done
+        ]
+        return rows + [{"error": error_json(error)} for error in self.errors]
+
+
+def _row(agent: Address, message: dict[str, Any]) -> tuple[str, ...]:
+    sender = message.get("sender")
+    who = sender.get("sender_id", "") if isinstance(sender, dict) else ""
+    reason = str(message.get("reason", ""))
+    status = f"{message.get('delivery', '')}: {reason}" if reason else str(message.get("delivery", ""))
+    cut = (
+        agent.agent_id,
+        str(message.get("position", "")),
+        str(message.get("id", ""))[:8],
+        str(who),
+        str(message.get("priority", "")),
+        status,
+        _beginning(str(message.get("text", ""))),
+    )
+    return tuple(plain(" ".join(text.split())) for text in cut)
+
+
+def _beginning(text: str) -> str:
+    """As much of a text as fits into its column."""
+    line = " ".join(text.split())
+    if cells(line) <= TEXT_CELLS:
+        return line
+    while cells(line) >= TEXT_CELLS:
+        line = line[:-1] if cells(line) < 2 * TEXT_CELLS else line[: len(line) // 2]
+    return line + "…"

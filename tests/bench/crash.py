@@ -1,0 +1,267 @@
+"""Kills the host at random moments of deliveries and compares what it knows with what the agent was given.
+
+`python -m tests.bench.crash [KILLS] [SEED]` (200 kills by default). Each time a host is started on the same
+database, messages are sent to its dummy over HTTP, and the host is killed by SIGKILL: at any moment after its
+start, or a few milliseconds after the dummy's log tells that a text was pasted or submitted, where it hurts
+most. In the end the dummy's log is held against the database: nothing may have been submitted twice, and what
+was not submitted must be shown as held or uncertain, unless its sender was never told that it was taken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from synapse_tui.a2a.light import LightClient
+from synapse_tui.errors import SynapseError
+
+ROOT = Path(__file__).parents[2]
+MESSAGES = 3
+"""How many are sent before each kill."""
+PATIENCE = 60.0
+_TEXT = re.compile(r"message \d+-\d+$")
+
+
+@dataclass
+class Outcome:
+    """What was sent and what became of it.
+
+    Attributes:
+        sent: Every text that was handed to the client.
+        taken: Those whose sender was told that they were taken.
+        given: How often the dummy was given each text.
+        stored: State, delivery and reason of each text in the database.
+        struck: How many messages were in which state of delivery when the host was killed.
+    """
+
+    sent: list[str] = field(default_factory=list)
+    taken: set[str] = field(default_factory=set)
+    given: Counter[str] = field(default_factory=Counter)
+    stored: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    struck: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def twice(self) -> list[str]:
+        """What the agent was given more than once."""
+        return [text for text, count in self.given.items() if count > 1]
+
+    def shown(self, text: str) -> bool:
+        """Whether a person sees that a message was, or may be, not submitted."""
+        _, delivery, reason = self.stored.get(text, ("", "", ""))
+        return delivery == "held" and bool(reason)
+
+    @property
+    def lost(self) -> list[str]:
+        """What was taken, not given to the agent, and not shown as held."""
+        return [text for text in self.taken if not self.given[text] and not self.shown(text)]
+
+    @property
+    def untrue(self) -> list[str]:
+        """What the database says was submitted, and the agent was never given."""
+        ended = {"submitted", "done", "failed"}
+        return [text for text, row in self.stored.items() if row[1] in ended and not self.given[text]]
+
+    def table(self) -> Mapping[str, int]:
+        """The numbers, by what they count."""
+        uncertain = [text for text, row in self.stored.items() if row[2].startswith("uncertain")]
+        return {
+            "messages handed to the client": len(self.sent),
+            "taken (the sender was told)": len(self.taken),
+            "given to the agent once": sum(count == 1 for count in self.given.values()),
+            "given to the agent twice": len(self.twice),
+            "shown as uncertain, and was given": sum(self.given[text] > 0 for text in uncertain),
+            "shown as uncertain, and was not given": sum(not self.given[text] for text in uncertain),
+            "shown as held": sum(row[1] == "held" for row in self.stored.values()) - len(uncertain),
+            "never taken nor stored (the sender was told that nothing is known)": sum(
+                text not in self.stored and text not in self.taken for text in self.sent
+            ),
+            "lost": len(self.lost),
+            "said to be submitted and was not": len(self.untrue),
+            **{f"under way when killed: {state}": count for state, count in sorted(self.struck.items())},
+        }
+
+
+class Victim:
+    """A host that is started again and again on the same folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log = folder / "dummy.jsonl"
+        self.database = folder / "home" / ".synapse" / "history.db"
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.port = probe.getsockname()[1]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._read = 0
+        self._events: list[dict[str, str]] = []
+
+    @property
+    def endpoint(self) -> str:
+        """URL of the dummy's server."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start the host; its agent is open when this returns, and perhaps not ready yet."""
+        environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+        with (self.folder / "host.log").open("ab") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.bench.crash_host", str(self.folder), str(self.port)],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                cwd=ROOT,
+                env=environ,
+            )
+        assert self._process.stdout is not None
+        if self._process.stdout.readline().strip() != b"open":
+            raise RuntimeError((self.folder / "host.log").read_text())
+
+    def end(self, number: int) -> None:
+        """Send a signal that ends the host, and wait until it has ended."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        self._process.send_signal(number)
+        self._process.wait()
+        self._process.stdout.close()
+
+    def events(self, *names: str) -> list[dict[str, str]]:
+        """Lines of the dummy's log."""
+        if self.log.exists():
+            with self.log.open("rb") as file:
+                file.seek(self._read)
+                data = file.read()
+            # A dummy that is killed leaves whole lines: each is one write.
+            self._read += len(data)
+            self._events += map(json.loads, data.decode().splitlines())
+        return [event for event in self._events if event["event"] in names]
+
+    def rows(self) -> dict[str, tuple[str, str, str]]:
+        """State, delivery and reason of each message in the database."""
+        with contextlib.closing(sqlite3.connect(self.database, timeout=10)) as connection:
+            found = connection.execute("SELECT input, status, delivery, reason FROM tasks").fetchall()
+        return {text: (status, delivery, reason) for text, status, delivery, reason in found}
+
+    def wait_quiet(self) -> None:
+        """Wait until all that can go on by itself has ended."""
+        deadline = time.monotonic() + PATIENCE
+        while not all(_at_rest(row) for row in self.rows().values()):
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"messages still under way: {self.rows()}")
+            time.sleep(0.1)
+
+
+def _at_rest(row: tuple[str, str, str]) -> bool:
+    state, delivery, reason = row
+    return state in ("completed", "failed", "canceled") or (
+        delivery == "held" and reason.startswith(("uncertain", "agent did not take"))
+    )
+
+
+class Killer:
+    """Sends messages and kills.
+
+    Args:
+        victim: What is killed.
+        chance: Decides when.
+    """
+
+    def __init__(self, victim: Victim, chance: random.Random) -> None:
+        self._victim = victim
+        self._chance = chance
+        self.outcome = Outcome()
+
+    def strike(self, number: int) -> None:
+        """Start the host, send messages, and kill it."""
+        seen = len(self._victim.events("paste", "submit"))
+        self._victim.start()
+        texts = [f"message {number}-{index}" for index in range(MESSAGES)]
+        self.outcome.sent += texts
+        senders = [threading.Thread(target=self._send, args=(text,)) for text in texts]
+        for sender in senders:
+            sender.start()
+        self._wait_for_moment(seen)
+        self._victim.end(signal.SIGKILL)
+        for sender in senders:
+            sender.join()
+        with contextlib.suppress(sqlite3.OperationalError):  # it was killed before it made the file
+            states = Counter(row[1] for row in self._victim.rows().values() if not _at_rest(row))
+            self.outcome.struck.update(states)
+
+    def _send(self, text: str) -> None:
+        with contextlib.suppress(SynapseError):
+            LightClient(timeout=PATIENCE).send(self._victim.endpoint, text)
+            self.outcome.taken.add(text)
+
+    def _wait_for_moment(self, seen: int) -> None:
+        if self._chance.random() < 1 / 3:
+            time.sleep(self._chance.uniform(0, 4))
+            return
+        wanted = seen + self._chance.randint(1, 2 * MESSAGES)
+        deadline = time.monotonic() + 8
+        while len(self._victim.events("paste", "submit")) < wanted and time.monotonic() < deadline:
+            time.sleep(0.001)
+        time.sleep(self._chance.uniform(0, 0.06))
+
+    def settle(self) -> Outcome:
+        """Start the host a last time, let it finish, and look at everything."""
+        self._victim.start()
+        time.sleep(1)
+        self._victim.wait_quiet()
+        self._victim.end(signal.SIGTERM)
+        self.outcome.stored = self._victim.rows()
+        texts = (_TEXT.search(event["text"]) for event in self._victim.events("submit"))
+        self.outcome.given.update(match[0] for match in texts if match)
+        return self.outcome
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="synapse-crash-") as name:
+        yield Path(name)
+
+
+def run(folder: Path, kills: int, seed: int) -> Outcome:
+    """Kill so many times.
+
+    Args:
+        folder: Where everything of the host lies.
+        kills: How often.
+        seed: Decides the moments.
+    """
+    killer = Killer(Victim(folder), random.Random(seed))
+    for number in range(kills):
+        killer.strike(number)
+    return killer.settle()
+
+
+def main() -> None:
+    """Print the table; the status is 1 when something was given twice or lost."""
+    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 30)
+    with _folder() as folder:
+        start = time.monotonic()
+        outcome = run(folder, kills, seed)
+        print(f"{kills} kills in {time.monotonic() - start:.0f} s, seed {seed}")
+    for name, count in outcome.table().items():
+        print(f"{count:6}  {name}")
+    for name in ("twice", "lost", "untrue"):
+        for text in getattr(outcome, name):
+            print(name, text, outcome.given[text], outcome.stored.get(text))
+    sys.exit(bool(outcome.twice or outcome.lost or outcome.untrue))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""A host with one dummy and no screen, for those who kill it: `python -m tests.bench.crash_host FOLDER PORT`.
+
+Everything of it lies in FOLDER: the home folder, the project, and `dummy.jsonl`, the dummy's own log of what
+it was given. A message that still waits from before goes on by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from synapse_tui.agents.profiles import load_profiles
+from synapse_tui.host import Host
+from synapse_tui.model import AgentSpec
+from synapse_tui.paths import UserPaths, shipped_profiles
+from synapse_tui.settings import load_settings
+
+
+async def main(folder: Path, port: int) -> None:
+    """Run until SIGTERM."""
+    paths = UserPaths(folder / "home")
+    project = folder / "project"
+    project.mkdir(parents=True, exist_ok=True)
+    host = Host(
+        project,
+        profiles=load_profiles(shipped_profiles()),
+        settings=load_settings(project, paths=paths, environ={}, trusted=lambda *_: False),
+        paths=paths,
+        environ={"PATH": os.environ["PATH"], "HOME": str(paths.home), "LANG": "C.UTF-8"},
+    )
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+    await host.start()
+    host.load_servers()
+    args = ("--log", str(folder / "dummy.jsonl"), "--reply", "taken", "--word-delay", "0")
+    await host.open(AgentSpec("dummy", port=port, args=args, restore=True), columns=100, lines=30)
+    print("open", flush=True)
+    await ended.wait()
+    await host.stop()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
