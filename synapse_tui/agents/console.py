@@ -20,6 +20,7 @@ from .detector import StateDetector
 from .profile import Profile
 from .pulse import Pulse
 from .quiescence import all_sleep, processes_of
+from .seeding import Past
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ class Launch:
         columns: Width in cells.
         lines: Height in cells.
         scrollback: Lines that the terminal keeps.
+        before: What another terminal of the agent showed; None for nothing.
         guardian: Ends the process when this one is killed; None for no guard.
     """
 
@@ -66,6 +68,7 @@ class Launch:
     columns: int
     lines: int
     scrollback: int = 5000
+    before: Past | None = None
     guardian: Guardian | None = None
 
 
@@ -102,6 +105,8 @@ class AgentConsole:
             guardian=launch.guardian,
         )
         self.terminal = Terminal(launch.columns, launch.lines, launch.scrollback, listener=self._event)
+        if launch.before is not None:
+            launch.before.show(self.terminal)
         self.detector = StateDetector(profile, now=self._clock())
         self.process.start(scheduler, on_data=self._data, on_exit=self._exited)
         self._plan()

@@ -36,6 +36,7 @@ from .outbox_control import OutboxControl
 from .profile import Profile
 from .raw_log import RawLog
 from .sanitize import check_size, typed_text
+from .seeding import Past
 from .tasks import Journal, TaskBook
 from .told import bus_event
 from .turns import TurnTracker
@@ -59,6 +60,7 @@ class AgentSession:
         guardian: Ends the process when this one is killed; None for no guard.
         logs: Folder of the log of its output; None for no log.
         scrollback: Lines that the terminal keeps.
+        before: What its terminal showed before the host ended, for the first process; None for nothing.
         plain_messages: Whether messages are typed as `A2A: text` in place of `[A2A:<task8>:<sender>] text`.
         journal: Where tasks and outbox are made durable; None for nowhere.
         make_id: Makes UUIDs.
@@ -78,6 +80,7 @@ class AgentSession:
         guardian: Guardian | None = None,
         logs: Path | None = None,
         scrollback: int = 5000,
+        before: Past | None = None,
         plain_messages: bool = False,
         journal: Journal | None = None,
         make_id: Callable[[], str] = lambda: str(uuid4()),
@@ -98,12 +101,13 @@ class AgentSession:
         self.damage_listener: Callable[[], None] | None = None
         self.taps: list[Callable[[bytes], None]] = []
         """Called with all that the agent puts out, once it stands on the screen."""
-        self._spec = spec
+        self.spec = spec
         self._environ = dict(environ)
         self._events = events
         self._scheduler = scheduler
         self._guardian = guardian
         self._scrollback = scrollback
+        self._before = before
         self._plain = plain_messages
         self._log = RawLog(logs / f"{agent_id}.log") if logs is not None else None
         if self._log is not None:
@@ -155,21 +159,25 @@ class AgentSession:
         """
         self._size = (columns, lines)
         self._launch()
-        if self._spec.prompt:
-            request = MessageRequest(check_size(self._spec.prompt), USER)
+        if self.spec.prompt:
+            request = MessageRequest(check_size(self.spec.prompt), USER)
             self.outbox.put(self.tasks.create(request), prompt=True)
 
     def _launch(self) -> None:
         columns, lines = self._size
+        # A restart begins anew: also when there was no conversation to resume and the agent ended over it.
+        first = self._console is None
+        resume = self.profile.resume if first and self.spec.resume else ()
         self._console = console = AgentConsole(
             self.profile,
             Launch(
-                argv=(self.profile.command, *self.profile.args, *self._spec.args),
+                argv=(self.profile.command, *self.profile.args, *resume, *self.spec.args),
                 cwd=self.cwd,
                 environ=self._environ,
                 columns=columns,
                 lines=lines,
                 scrollback=self._scrollback,
+                before=self._before if first else None,
                 guardian=self._guardian,
             ),
             listener=ConsoleListener(

@@ -85,6 +85,8 @@ class DummyApp:
         columns, lines = self.tty.size
         self.journal.write("start", pid=os.getpid(), name=self.options.name, columns=columns, lines=lines)
         self.set_state("idle")
+        if self.options.resume:
+            self.transcript.add("note", "Resumed the last conversation.")
         if self.options.prompt:
             self.submit(self.options.prompt, "argument")
         self.paint()

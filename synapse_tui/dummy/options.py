@@ -38,6 +38,7 @@ class Options:
             never.
         swallow_enter: So many carriage returns after each paste are ignored.
         stubborn: Whether SIGHUP and SIGTERM are ignored.
+        resume: Whether it says that it goes on with its last conversation.
     """
 
     name: str = "dummy"
@@ -59,6 +60,7 @@ class Options:
     dialog_after_paste: float = -1.0
     swallow_enter: int = 0
     stubborn: bool = False
+    resume: bool = False
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -73,6 +75,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("prompt", nargs="?", default="", help="submitted as soon as it has started")
     add("--name", default="", help="what it calls itself (default: its address, or dummy)")
     add("--reply", default="", metavar="TEXT", help="answer everything with this; {text} is what was asked")
+    add("--resume", action="store_true", help="say that the last conversation goes on")
     add(
         "--log",
         default="",
@@ -148,4 +151,5 @@ def parse_options(arguments: Sequence[str], environ: Mapping[str, str] = os.envi
         dialog_after_paste=given.dialog_after_paste / 1000,
         swallow_enter=given.swallow_enter,
         stubborn=given.stubborn,
+        resume=given.resume,
     )

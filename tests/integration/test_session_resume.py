@@ -1,0 +1,125 @@
+"""An agent that is opened again: its last conversation, and what its terminal showed before."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import UTC, datetime
+
+from synapse_tui.agents.seeding import Past
+from synapse_tui.model import AgentState, TaskState
+from synapse_tui.terminal import Terminal, capture_history
+from tests.integration.session_rig import Rig, open_rig, until
+
+BEFORE = datetime(2026, 11, 21, 18, 3, tzinfo=UTC)
+MARK = f"── above: before the restart, {BEFORE.astimezone():%Y-%m-%d %H:%M} ──"
+
+
+async def opened(rig: Rig, **changes: object) -> None:
+    """Start the rig's session with another specification."""
+    rig.session.spec = dataclasses.replace(rig.session.spec, **changes)  # type: ignore[arg-type]
+    rig.session.start(100, 30)
+
+
+def lines(terminal: Terminal) -> list[str]:
+    return [line.text for line in terminal.scrollback]
+
+
+async def test_a_resumed_agent_says_so_and_a_restart_begins_anew(tmp_path):
+    rig = Rig(tmp_path, "--word-delay", "0")
+    await opened(rig, resume=True)
+    try:
+        await until(lambda: "Resumed the last conversation." in rig.session.recent_text(), "the note")
+        await rig.ready()
+        await rig.session.restart()
+        await rig.ready()
+        assert "Resumed" not in rig.session.recent_text()
+    finally:
+        await rig.session.stop()
+
+
+async def test_an_agent_is_not_resumed_unasked(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        assert "Resumed" not in rig.session.recent_text()
+
+
+async def test_the_lines_of_before_stand_above(tmp_path):
+    async with open_rig(tmp_path) as first:
+        task = await first.done(first.send("hello"))
+        answer = task.artifacts[0].text.splitlines()[0]
+        history = capture_history(first.session.terminal).render()
+    assert answer.encode() in history
+    rig = Rig(tmp_path, before=Past(history, BEFORE))
+    rig.session.start(100, 30)
+    try:
+        assert not rig.session.recent_text(), "nothing of before is on the screen"
+        await rig.ready()
+        back = lines(rig.session.terminal)
+        assert back[-1] == MARK
+        assert any(answer in line for line in back)
+        style = rig.session.terminal.scrollback[len(back) - 1].cell(0).style
+        assert (style.dim, style.fg) == (True, -1)
+        again = await rig.done(rig.send("hello"))
+        assert again.state is TaskState.COMPLETED
+        assert again.artifacts == task.artifacts, "the answer holds nothing of before"
+        assert lines(rig.session.terminal)[: len(back)] == back
+        await rig.session.stop()
+        raw = (rig.logs / f"{rig.session.agent_id}.log").read_bytes()
+        assert MARK.encode() not in raw
+    finally:
+        await rig.session.stop()
+
+
+async def test_a_dialog_of_before_is_none(tmp_path):
+    async with open_rig(tmp_path) as first:
+        first.send("%%perm:rm -r build%%")
+        await first.state(AgentState.WAITING)
+        history = capture_history(first.session.terminal).render()
+    assert any("❯ 1." in line for line in lines(seeded(history, 100)))
+    rig = Rig(tmp_path, before=Past(history, BEFORE))
+    rig.session.start(100, 30)
+    try:
+        await rig.ready()
+        assert not rig.session.reading().dialog
+        assert (await rig.done(rig.send("hello"))).state is TaskState.COMPLETED
+    finally:
+        await rig.session.stop()
+
+
+def seeded(history: bytes, columns: int = 60, height: int = 5, scrollback: int = 100) -> Terminal:
+    terminal = Terminal(columns, height, scrollback)
+    Past(history, BEFORE).show(terminal)
+    return terminal
+
+
+def test_the_terminal_is_as_good_as_new():
+    terminal = seeded("漢字\r\n\x1b[0;31mred".encode())
+    fresh = Terminal(60, 5, 100)
+    assert lines(terminal) == ["漢字", "red", MARK]
+    assert terminal.display == fresh.display
+    assert terminal.cursor == fresh.cursor
+    assert terminal.modes == fresh.modes
+    terminal.feed(b"plain")
+    assert terminal.cell(0, 0).style.fg == -1
+
+
+def test_nothing_but_lines_is_taken_from_the_file():
+    terminal = seeded(b"a\x1b[?1049hb\x1b]2;title\x07\x1b[5nc\x1b[2J\x07\r\nd\x1b[31")
+    assert not terminal.modes.alternate_screen
+    assert terminal.title == ""
+    assert terminal.take_replies() == b""
+    assert len(terminal.scrollback) == 3
+    assert lines(terminal)[-1] == MARK
+
+
+def test_only_as_many_lines_as_are_kept():
+    history = b"\r\n".join(f"line {number}".encode() for number in range(500))
+    terminal = seeded(history, scrollback=50)
+    back = lines(terminal)
+    assert len(back) == 50
+    assert back[-2:] == ["line 499", MARK]
+
+
+def test_a_history_shorter_than_the_screen_and_an_empty_one():
+    assert lines(seeded(b"x", height=30)) == ["x", MARK]
+    assert lines(seeded(b"")) == ["", MARK]
