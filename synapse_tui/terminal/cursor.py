@@ -132,8 +132,10 @@ class CursorMoves(Drawing):
             self.tab()
 
     def tab_back(self, count: int | None = None) -> None:
-        """CBT: back by tab stops."""
-        x = self.column
+        """CBT: back by tab stops; a pending wrap stays, and the cursor with it (xterm, `TabToPrevStop`)."""
+        if self.x >= self.columns:
+            return
+        x = self.x
         limit = self.left if self.modes.origin else 0
         for _ in range(min(count or 1, self.columns)):
             x -= 1

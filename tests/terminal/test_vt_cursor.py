@@ -149,6 +149,12 @@ def test_erasing_what_precedes_leaves_the_wrap_pending(erase: str) -> None:
     assert rows(fed(f"abcdefghij{erase}k"))[1] == "k"
 
 
+def test_a_tab_back_leaves_the_wrap_pending() -> None:
+    """xterm: `TabToPrevStop` does not touch the flag."""
+    assert rows(fed("abcdefghij\x1b[Zk")) == ["abcdefghij", "k"]
+    assert rows(fed("abcdefghij\x1b[C\x1b[Zk")) == ["abcdefghkj"]
+
+
 def test_a_tab_wraps_in_mode_41_only() -> None:
     """xterm ctlseqs: the more(1) fix."""
     assert at(fed("abcdefghij\t", columns=10)) == (9, 0)
