@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -139,7 +139,7 @@ def read_log(path: Path, newest: int) -> Iterator[LogItem]:
     yield from _read_whole(path, max(0, size - newest))
 
 
-def follow_log(path: Path, newest: int, pause: Callable[[], None]) -> Iterator[LogItem | None]:
+def follow_log(path: Path, newest: int, pause: Callable[[], None]) -> Generator[LogItem | None, None, None]:
     """Yield what a log holds, then what is added, without end.
 
     Args:

@@ -41,8 +41,10 @@ class PaintedText:
         return left
 
     def rest(self) -> list[str]:
-        """The rows that were on the screen at the last look."""
-        return self._rows.rows[self._said :]
+        """The rows that are on the screen; where it was cleared before it is left, those of the last look."""
+        return self.look() + self._rows.rows[self._said :]
 
     def _screen(self) -> list[str]:
-        return [row.rstrip() for row in self._terminal.display]
+        # Not what is shown: when the alternate screen is left, it is looked at a last time.
+        screen = self._terminal.screen
+        return [row.content(0).rstrip() for row in screen.alternate_buffer.rows]

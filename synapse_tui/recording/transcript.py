@@ -6,12 +6,16 @@ write most lines many times.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 
 from synapse_tui.agents.log_times import DEFAULT_SIZE, Begun
-from synapse_tui.terminal import Line, LineScrolled, ScreenSwitched, Terminal, TerminalEvent
+from synapse_tui.terminal import LineScrolled, ScreenSwitched, Terminal, TerminalEvent
+from synapse_tui.terminal.cells import readable
+from synapse_tui.terminal.dump_text import join_rows
 from synapse_tui.terminal.render import clean
+from synapse_tui.terminal.row import Row
 
 from .log_reader import LogItem, Output
 from .painted import PaintedText
@@ -22,6 +26,8 @@ _REMEMBERED = 20_000
 """Lines that are known again when they are written anew."""
 _FEED = 64 * 1024
 """Bytes that are fed at once."""
+_CLEARS = re.compile(rb"\x1b(?:\[3J|c)")
+"""ED 3 and RIS."""
 _LOOK = 2048
 """Bytes after which the alternate screen is looked at."""
 
@@ -65,7 +71,9 @@ class Transcript:
         if terminal is None:
             return []
         again = self._again.copy()
-        lines = [line for line in _logical(_unfinished(terminal)) if not _is_again(line, again)]
+        lines = [
+            line for line in _logical(_unfinished(terminal), terminal.columns) if not _is_again(line, again)
+        ]
         if self._painted is not None:
             lines = _without_blanks(lines) + [clean(row) for row in self._painted.rest()]
         return _without_blanks(lines)
@@ -81,10 +89,12 @@ class Transcript:
         return terminal
 
     def _pieces(self, data: bytes) -> Iterator[bytes]:
-        """Cut output so that the alternate screen is looked at often enough."""
+        """Cut output where the scrollback is cleared, and so that the alternate screen is looked at often."""
         at = 0
         while at < len(data):
             end = at + (_FEED if self._painted is None else _LOOK)
+            clears = _CLEARS.search(data, at + 1, end)
+            end = end if clears is None else clears.start()
             yield data[at:end]
             at = end
 
@@ -98,7 +108,9 @@ class Transcript:
             self._again = self._remembered.copy()  # it was cleared (ED 3, RIS): many write all anew then
         self._oldest = oldest
         first, end = max(self._next, oldest), total - _rows_open(terminal)
-        self._say(terminal.scrollback[number - oldest] for number in range(first, end))
+        self._say(
+            (terminal.scrollback.row(number - oldest) for number in range(first, end)), terminal.columns
+        )
         self._next = max(first, end)
         if self._painted is not None and not terminal.modes.synchronized:
             self._said += map(clean, self._painted.look())
@@ -116,14 +128,15 @@ class Transcript:
         kept, total, opened = len(terminal.scrollback), terminal.scrolled_total, _rows_open(terminal)
         self._oldest, self._next = total - kept, total - opened
         if left > 0:
-            rows = list(terminal.scrollback)[: kept - opened]
+            rows = _rows_above(terminal)[: kept - opened]
             starts = [index for index, row in enumerate(rows) if not row.wrapped]
-            self._say(rows[starts[-left] :])
+            self._say(rows[starts[-left] :], columns)
         elif left < 0:
-            self._again = deque(list(self._remembered)[left:])
+            back = len(self._again) - left
+            self._again = deque(list(self._remembered)[-back:])
 
-    def _say(self, rows: Iterable[Line]) -> None:
-        for line in _logical(rows):
+    def _say(self, rows: Iterable[Row], columns: int) -> None:
+        for line in _logical(rows, columns):
             if not _is_again(line, self._again):
                 self._said.append(line)
                 self._remembered.append(line)
@@ -160,18 +173,12 @@ def _gathered(items: Iterable[LogItem]) -> Iterator[LogItem]:
         yield Output(None, b"".join(waiting))
 
 
-def _logical(rows: Iterable[Line]) -> list[str]:
+def _logical(rows: Iterable[Row], columns: int) -> list[str]:
     """The lines of some rows, those that a wrap divides put together."""
-    lines: list[str] = []
-    for row in rows:
-        text = "".join(text for text, _, _ in row.runs())
-        if row.wrapped and lines:
-            # A wide character that had no room left a blank behind.
-            before = lines[-1].removesuffix(" ") if row.cell(0).width == 2 else lines[-1]
-            lines[-1] = before + text
-        else:
-            lines.append(text)
-    return [clean(line).rstrip() for line in lines]
+    kept = list(rows)
+    lines = [clean(readable(line.text)).rstrip() for line in join_rows(kept, columns)]
+    count = bool(kept) + sum(not row.wrapped for row in kept[1:])
+    return lines + [""] * (count - len(lines))
 
 
 def _is_again(line: str, again: deque[str]) -> bool:
@@ -190,12 +197,16 @@ def _without_blanks(lines: list[str]) -> list[str]:
     return lines
 
 
-def _unfinished(terminal: Terminal) -> list[Line]:
+def _rows_above(terminal: Terminal) -> list[Row]:
+    """The rows above the main screen."""
+    return [terminal.scrollback.row(index) for index in range(len(terminal.scrollback))]
+
+
+def _unfinished(terminal: Terminal) -> list[Row]:
     """The rows of the main screen, and those above it that their first line begins in."""
     kept, opened = len(terminal.scrollback), _rows_open(terminal)
-    above = [terminal.scrollback[index] for index in range(kept - opened, kept)]
-    rows = terminal.screen.main_buffer.rows
-    return above + [Line(row, terminal.screen.table, terminal.columns) for row in rows]
+    above = [terminal.scrollback.row(index) for index in range(kept - opened, kept)]
+    return above + terminal.screen.main_buffer.rows
 
 
 def _rows_open(terminal: Terminal) -> int:
@@ -204,12 +215,12 @@ def _rows_open(terminal: Terminal) -> int:
         return 0
     kept = len(terminal.scrollback)
     for index in range(kept - 1, -1, -1):
-        if not terminal.scrollback[index].wrapped:
+        if not terminal.scrollback.row(index).wrapped:
             return kept - index
     return kept
 
 
 def _lines_whole(terminal: Terminal) -> int:
     """How many lines are above the screen as a whole."""
-    starts = sum(not row.wrapped for row in terminal.scrollback)
+    starts = sum(not row.wrapped for row in _rows_above(terminal))
     return starts - 1 if _rows_open(terminal) else starts

@@ -76,11 +76,15 @@ def shown(viewer: Viewer) -> list[list[tuple[str, int, object]]]:
 
 
 sizes = st.tuples(st.integers(1, 30), st.integers(1, 10))
+# Without mode 2027 a cluster has other widths than the viewer, who has it, can show.
+clustered = streams.filter(lambda data: b"2027" not in data)
+own_sizes = st.tuples(st.integers(2, 30), st.integers(1, 10))
+"""A wide character has no picture on a screen of one column."""
 
 
 @settings(max_examples=300, deadline=None)
 @given(
-    steps=st.lists(st.tuples(streams, st.none() | sizes), max_size=6),
+    steps=st.lists(st.tuples(clustered, st.none() | own_sizes), max_size=6),
     view=sizes | st.just((COLUMNS, LINES)),
 )
 def test_a_viewer_sees_the_picture(steps: list[tuple[bytes, tuple[int, int] | None]], view) -> None:
@@ -101,7 +105,7 @@ def test_a_viewer_sees_the_picture(steps: list[tuple[bytes, tuple[int, int] | No
 
 
 @settings(max_examples=100, deadline=None)
-@given(data=streams, before=st.text("#漢 e\u0301", max_size=200), view=sizes)
+@given(data=clustered, before=st.text("#漢 e\u0301", max_size=200), view=sizes)
 def test_a_full_frame_needs_nothing_that_was_there(data: bytes, before: str, view) -> None:
     mirror, viewer = Mirror(COLUMNS, LINES), Viewer(*view)
     mirror.feed(data)

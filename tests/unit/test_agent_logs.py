@@ -1,0 +1,363 @@
+"""Logs of agents: read with their times, also while they are written; as lines of text, as an asciicast."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from synapse_tui.agents.log_times import Begun, Resized, times_path
+from synapse_tui.agents.raw_log import RawLog
+from synapse_tui.recording.asciicast import Recording
+from synapse_tui.recording.log_cast import LogCast
+from synapse_tui.recording.log_reader import LogFile, LogItem, Output, follow_log, read_log
+from synapse_tui.recording.playback import Playback
+from synapse_tui.recording.transcript import Transcript
+from synapse_tui.terminal import Terminal
+
+
+class Clock:
+    """A clock that the test moves."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+ALL = 10**9
+
+
+def begun(columns: int = 20, lines: int = 4) -> Begun:
+    return Begun(1000.0, 0, columns, lines, anew=True)
+
+
+def text(*items: LogItem | str) -> tuple[list[str], list[str]]:
+    """What was said and what is on the screen, of output in a terminal of 20 by 4."""
+    transcript = Transcript()
+    transcript.take(
+        [begun(), *(Output(None, item.encode()) if isinstance(item, str) else item for item in items)]
+    )
+    return transcript.said(), transcript.screen()
+
+
+# -- reading ---
+
+
+async def test_what_was_written_is_read_with_its_times(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "a.log"
+    log = RawLog(path, clock=clock)
+    log.started(80, 24)
+    log.write(b"abc")
+    clock.now += 1
+    log.resized(90, 24)
+    log.write(b"def")
+    await log.close()
+    assert list(read_log(path, ALL)) == [
+        Begun(1000.0, 0, 80, 24, anew=True),
+        Output(1000.0, b"abc"),
+        Resized(1001.0, 90, 24),
+        Output(1001.0, b"def"),
+    ]
+    assert list(read_log(path, 2))[-1] == Output(1001.0, b"ef")
+
+
+async def test_the_previous_file_comes_first(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "a.log"
+    log = RawLog(path, max_bytes=100, clock=clock)
+    log.started(80, 24)
+    log.write(b"x" * 150)
+    await log.close()
+    log.write(b"yyy")
+    await log.close()
+    assert list(read_log(path, ALL)) == [
+        Begun(1000.0, 0, 80, 24, anew=True),
+        Output(1000.0, b"x" * 150),
+        Begun(1000.0, 0, 80, 24, anew=False),
+        Output(1000.0, b"yyy"),
+    ]
+    assert b"".join(data_of(read_log(path, 5))) == b"xxyyy"
+
+
+def data_of(items: Iterable[LogItem | None]) -> list[bytes]:
+    return [item.data for item in items if isinstance(item, Output)]
+
+
+def test_a_log_without_times_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(b"old")
+    assert list(read_log(tmp_path / "a.log", ALL)) == [Output(None, b"old")]
+
+
+async def test_bytes_that_no_record_tells_of_are_read_in_their_place(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(b"old")
+    log = RawLog(path, clock=clock)
+    log.started(80, 24)
+    log.write(b"abc")
+    await log.close()
+    with path.open("ab") as file:
+        file.write(b"rest")
+    assert list(read_log(path, ALL)) == [
+        Output(1000.0, b"old"),
+        Begun(1000.0, 3, 80, 24, anew=True),
+        Output(1000.0, b"abc"),
+        Output(1000.0, b"rest"),
+    ]
+
+
+def test_times_of_more_than_there_is_do_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(b"abc")
+    times_path(path).write_text("@1000 0 80x24\n0 999999999999\n5 3\nrubbish\n@2000 99999999 5x5\n")
+    assert data_of(read_log(path, ALL)) == [b"abc"]
+
+
+async def test_a_log_that_is_followed_gives_what_is_added(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "a.log"
+    log = RawLog(path, max_bytes=1000, clock=clock)
+    log.started(80, 24)
+    log.write(b"one")
+    await log.close()
+    file = follow_log(path, ALL, lambda: None)
+
+    def until_idle() -> bytes:
+        got = b""
+        for item in file:
+            if item is None:
+                return got
+            got += item.data if isinstance(item, Output) else b""
+        raise AssertionError
+
+    assert until_idle() == b"one"
+    assert until_idle() == b""
+    log.write(b"two")
+    await log.close()
+    assert until_idle() == b"two"
+    for number in range(5):  # new files are begun meanwhile
+        log.write(b"%d" % number + b"x" * 600)
+        await log.close()
+        assert until_idle() == b"%d" % number + b"x" * 600
+    log.write(b"end")
+    await log.close()
+    assert until_idle() == b"end"
+    file.close()
+
+
+def test_a_log_that_is_begun_anew_is_followed(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(b"a long one")
+    file = follow_log(path, ALL, lambda: None)
+    assert data_of([next(file), next(file)]) == [b"a long one"]
+    path.write_bytes(b"new")
+    assert data_of([next(file), next(file)]) == [b"new"]
+    path.unlink()
+    assert next(file) is None
+    file.close()
+
+
+def test_bytes_wait_for_their_time(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(b"ab")
+    times_path(path).write_text("@1000 0 80x24\n5 2\n")
+    file = LogFile(path)
+    assert len(list(file.read(final=False))) == 2
+    with path.open("ab") as log:
+        log.write(b"cd")
+    with times_path(path).open("a") as times:
+        times.write("7 ")
+    assert list(file.read(final=False)) == []
+    with times_path(path).open("a") as times:
+        times.write("2\n")
+    assert list(file.read(final=False)) == [Output(1.012, b"cd")]
+    file.close()
+
+
+# -- text ---
+
+
+def test_lines_are_said_when_they_leave_the_screen() -> None:
+    assert text("one\r\ntwo\r\nthree\r\nfour\r\nfive\r\nsix") == (
+        ["one", "two"],
+        ["three", "four", "five", "six"],
+    )
+
+
+def test_programs_that_paint_are_read_as_they_look() -> None:
+    assert text("\x1b[31mworld\x1b[1Ghello\x1b[2;3Hx\x1b[1;7Hw") == ([], ["hello w", "  x"])
+
+
+def test_a_line_that_is_wrapped_is_one() -> None:
+    line = "漢字" * 9 + "a" * 30
+    assert text(line + "\r\n\n\n\n\n") == ([line, ""], [])
+    assert text(line + "\r\n\n") == ([], [line])
+    odd = "a" * 19 + "漢字" + "b"
+    assert text(odd + "\r\n\n\n\n\n")[0][0] == odd
+
+
+def test_a_line_is_not_said_before_it_is_whole() -> None:
+    line = "x" * 70
+    said, screen = text(line, "\r\n", "a\r\nb")
+    assert said == []
+    assert screen == [line, "a", "b"]
+    assert text(line, "yyy" * 10, "\r\n" * 9)[0][0] == line + "yyy" * 10
+
+
+def test_lines_that_are_written_anew_are_said_once() -> None:
+    transcript = "one\r\ntwo\r\nthree\r\nfour\r\nfive\r\n"
+    said, screen = text(transcript, "\x1b[2J\x1b[3J\x1b[H", transcript + "six\r\n")
+    assert said + screen == ["one", "two", "three", "four", "five", "six"]
+
+
+def test_lines_that_differ_after_clearing_are_all_said() -> None:
+    said, screen = text("1\r\n2\r\n3\r\n4\r\n5\r\n", "\x1b[2J\x1b[3J\x1b[H", "a\r\nb\r\nc\r\nd\r\ne\r\n")
+    assert said + screen == ["1", "2", "a", "b", "c", "d", "e"]
+
+
+def test_another_size_loses_nothing_and_says_nothing_twice() -> None:
+    lines = [f"line {number} " + "x" * (1 + 7 * number % 40) for number in range(30)]
+    items: list[LogItem | str] = []
+    for number, line in enumerate(lines):
+        items += [f"{line}\r\n", Resized(0.0, 6 + number * 5 % 31, 2 + number % 5)]
+    said, screen = text(*items)
+    assert said + screen == lines
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.text("ab 漢é", min_size=1, max_size=50).map(str.strip).filter(bool),
+            st.none() | st.tuples(st.integers(2, 40), st.integers(1, 8)),
+        ),
+        max_size=20,
+    )
+)
+def test_every_line_is_said_once(steps: list[tuple[str, tuple[int, int] | None]]) -> None:
+    items: list[LogItem | str] = []
+    for number, (line, size) in enumerate(steps):
+        items.append(f"{number}{line}\r\n")
+        if size is not None:
+            items.append(Resized(0.0, *size))
+    said, screen = text(*items)
+    assert said + screen == [f"{number}{line}" for number, (line, _) in enumerate(steps)]
+
+
+def test_an_alternate_screen_is_said_when_it_is_left() -> None:
+    said, screen = text("before\r\n", "\x1b[?1049h\x1b[Hfull\r\nscreen\x1b[?1049l", "after")
+    assert (said, screen) == (["full", "screen"], ["before", "after"])
+    said, screen = text("before\r\n\x1b[?1049h\x1b[Hfull")
+    assert (said, screen) == ([], ["before", "full"])
+
+
+def test_text_that_is_painted_upwards_is_put_together() -> None:
+    lines = [f"line number {number}" for number in range(40)]
+    items: list[LogItem | str] = ["\x1b[?1049h"]
+    for top in range(len(lines) - 3):
+        shown = lines[top : top + 4]
+        items.append("\x1b[?2026h" + "".join(f"\x1b[{y + 1}H\x1b[K{row}" for y, row in enumerate(shown)))
+        items += ["\x1b[?2026l", Resized(0.0, 20, 4)]
+    said, screen = text(*items)
+    assert said + screen == lines
+
+
+def test_a_process_that_is_started_anew_follows_on_the_last_one() -> None:
+    said, screen = text("one\x1b[1;31m\x1b[?1049h", begun(30, 5), "two")
+    assert (said, screen) == (["one"], ["two"])
+
+
+def test_nothing_in_a_log_acts_on_the_terminal() -> None:
+    said, screen = text(
+        "\x1b]52;c;eA==\x07\x1b]0;t\x07a\x9b31mb\u202e\x07\x08\x00c\x1bP1$q\x1b\\" + "\r\n" * 9
+    )
+    assert not any(
+        char < " " or "\x7f" <= char < "\xa0" or char == "\u202e" for char in "".join(said + screen)
+    )
+
+
+# -- asciicast ---
+
+
+def cast(tmp_path: Path, items: Iterable[LogItem]) -> tuple[dict[str, object], list[list[object]], Terminal]:
+    """Header, events, and the screen once it is played."""
+    log = LogCast("synapse-dummy-8190")
+    out = io.StringIO()
+    out.writelines(log.lines(items))
+    out.writelines(log.end())
+    path = tmp_path / "a.cast"
+    path.write_text(out.getvalue(), encoding="utf-8", newline="\n")
+    header, *events = (json.loads(line) for line in out.getvalue().split("\n")[:-1])
+    recording = Recording(path)
+    playback = Playback(recording)
+    playback.finish()
+    recording.close()
+    return header, events, playback.mirror.terminal
+
+
+def test_a_log_becomes_a_recording(tmp_path: Path) -> None:
+    header, events, terminal = cast(
+        tmp_path,
+        [
+            Begun(1000.0, 0, 30, 5, anew=True),
+            Output(1000.5, "漢".encode()[:2]),
+            Output(1001.0, "漢字".encode()[2:]),
+            Resized(1002.0, 20, 4),
+            Begun(1002.5, 0, 20, 4, anew=False),
+            Output(1003.0, b"x"),
+        ],
+    )
+    assert header == {
+        "version": 2,
+        "width": 30,
+        "height": 5,
+        "timestamp": 1000,
+        "title": "synapse-dummy-8190",
+    }
+    assert events == [[1.0, "o", "漢字"], [2.0, "r", "20x4"], [3.0, "o", "x"]]
+    assert terminal.display[0].rstrip() == "漢字x"
+    assert (terminal.columns, terminal.lines) == (20, 4)
+
+
+def test_the_time_between_two_processes_does_not_count(tmp_path: Path) -> None:
+    _, events, terminal = cast(
+        tmp_path,
+        [
+            Begun(1000.0, 0, 30, 5, anew=True),
+            Output(1001.0, b"\x1b[?1049hold \xe6"),
+            Begun(90_000.0, 5, 40, 5, anew=True),
+            Output(90_000.5, b"new"),
+        ],
+    )
+    assert events == [
+        [1.0, "o", "\x1b[?1049hold "],
+        [1.0, "o", "\ufffd\x1bc"],
+        [1.0, "m", "started anew"],
+        [1.0, "r", "40x5"],
+        [1.5, "o", "new"],
+    ]
+    assert terminal.display[0].rstrip() == "new"
+
+
+def test_logs_without_times_or_content_become_recordings(tmp_path: Path) -> None:
+    header, events, _ = cast(
+        tmp_path, [Output(None, b"old"), Begun(1000.0, 3, 90, 30, anew=True), Output(1002.0, b"x")]
+    )
+    assert (header["width"], header["height"]) == (80, 24)
+    assert events == [
+        [0.0, "o", "old"],
+        [0.0, "o", "\x1bc"],
+        [0.0, "m", "started anew"],
+        [0.0, "r", "90x30"],
+        [2.0, "o", "x"],
+    ]
+    header, events, _ = cast(tmp_path, [])
+    assert (header["width"], events) == (80, [])
