@@ -1,0 +1,128 @@
+"""A host that ends and another one that goes on, on the same database; and the crash itself."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.events import Event, Notice
+from synapse_tui.host import Host
+from synapse_tui.model import AgentSpec, AgentState, DeliveryState, MessageRequest, Sender, TaskState
+from tests.bench import crash
+from tests.integration.session_rig import until
+from tests.integration.test_host import make_host, running
+
+PEER = Sender("synapse-claude-8100", "claude", "", verified=True)
+WAITS = "%%perm:may I?%%"
+"""A prompt over which the dummy opens a dialog, so that nothing more is typed."""
+
+
+def rows(host: Host, query: str) -> list[tuple[object, ...]]:
+    with contextlib.closing(sqlite3.connect(host.paths.history, timeout=10)) as connection:
+        return connection.execute(query).fetchall()
+
+
+@asynccontextmanager
+async def one_agent(
+    tmp_path: Path, port: int = 0, *, restore: bool = False
+) -> AsyncIterator[tuple[Host, AgentSession, list[Event]]]:
+    host = make_host(tmp_path)
+    heard: list[Event] = []
+    host.events.subscribe(heard.append)
+    async with running(host):
+        args = ("--log", str(tmp_path / "dummy.jsonl"))
+        session = await host.open(
+            AgentSpec("dummy", port=port, args=args, restore=restore), columns=80, lines=24
+        )
+        yield host, session, heard
+
+
+def text_of(tmp_path: Path, event: str) -> str:
+    log = tmp_path / "dummy.jsonl"
+    return "".join(line for line in log.read_text().splitlines(True) if f'"{event}"' in line)
+
+
+async def leave_two_waiting(tmp_path: Path) -> int:
+    """One message that opens a dialog, and two that wait behind it when the host ends."""
+    async with one_agent(tmp_path) as (_, session, _):
+        await until(lambda: session.report.state is AgentState.READY)
+        for text in (WAITS, "first of two", "second of two"):
+            session.accept(MessageRequest(text, PEER))
+        await until(lambda: session.report.state is AgentState.WAITING)
+        return session.port
+
+
+async def test_what_still_waited_is_held_until_it_is_released(tmp_path):
+    port = await leave_two_waiting(tmp_path)
+    async with one_agent(tmp_path, port) as (host, session, heard):
+        await until(lambda: len(session.outbox) == 2, "the messages from before")
+        assert [task.text for task in session.outbox] == ["first of two", "second of two"]
+        assert {task.reason for task in session.outbox} == {"from before the restart"}
+        notices = [event.text for event in heard if isinstance(event, Notice)]
+        assert notices == [f"{session.agent_id}: 2 from before the restart held, see its messages"]
+        assert rows(host, "SELECT delivery, reason FROM tasks WHERE input LIKE '%perm%'") == [
+            ("failed", "agent exited")
+        ]
+        new = session.accept(MessageRequest("sent since", PEER))
+        await until(lambda: session.task(new.id).state.final, "the new message, which passes the held ones")
+        assert "of two" not in text_of(tmp_path, "submit")
+        for task in tuple(session.outbox):
+            session.control.release(task.id)
+        await until(lambda: not len(session.outbox), "the released messages")
+        await until(lambda: "second of two" in text_of(tmp_path, "submit"))
+    submitted = text_of(tmp_path, "submit")
+    assert submitted.index("first of two") < submitted.index("second of two")
+
+
+async def test_a_restored_agent_goes_on_by_itself(tmp_path):
+    port = await leave_two_waiting(tmp_path)
+    async with one_agent(tmp_path, port, restore=True) as (host, _, _):
+        ended = "SELECT count(*) FROM tasks WHERE status = 'completed'"
+        await until(lambda: rows(host, ended) == [(2,)], "the messages from before", 30)
+    assert text_of(tmp_path, "submit").count("of two") == 2
+
+
+async def test_another_agent_does_not_get_them(tmp_path):
+    port = await leave_two_waiting(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        other = probe.getsockname()[1]
+    async with one_agent(tmp_path, other) as (host, session, _):
+        await until(lambda: not session.tasks.journal.problem, "the history")
+        assert len(session.outbox) == 0
+        assert rows(host, "SELECT agent_name, count(*) FROM outbox") == [(f"synapse-dummy-{port}", 2)]
+
+
+async def test_a_message_that_cannot_be_noted_is_not_typed(tmp_path):
+    async with one_agent(tmp_path) as (host, session, heard):
+        await until(lambda: session.report.state is AgentState.READY)
+        await until(lambda: not session.tasks.journal.problem, "the history")
+        with contextlib.closing(sqlite3.connect(host.paths.history, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            task = session.accept(MessageRequest("hello", PEER))
+            await until(
+                lambda: session.task(task.id).reason.startswith("history cannot be written"), "the reason", 30
+            )
+            assert session.task(task.id).delivery is DeliveryState.HELD
+            assert text_of(tmp_path, "submit") == ""
+            other.execute("ROLLBACK")
+        await until(lambda: session.task(task.id).state is TaskState.COMPLETED, "the end of the lock", 30)
+        assert text_of(tmp_path, "submit").count("hello") == 1
+        assert any(isinstance(event, Notice) and "written again" in event.text for event in heard)
+
+
+@pytest.mark.timeout(300)
+def test_a_killed_host_types_nothing_twice_and_loses_nothing(tmp_path):
+    kills = int(os.environ.get("SYNAPSE_TEST_KILLS", "4"))
+    outcome = crash.run(tmp_path, kills, seed=7)
+    assert not outcome.twice
+    assert not outcome.lost
+    assert not outcome.untrue
+    assert outcome.given

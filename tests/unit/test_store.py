@@ -1,0 +1,327 @@
+"""The history: what is written, in which order, and what is made of it after the host ended."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from synapse_tui.agents.outbox import Outbox
+from synapse_tui.agents.tasks import TaskBook
+from synapse_tui.model import USER, DeliveryState, MessageRequest, OutboxEntry, Task, TaskState
+from synapse_tui.store import AgentJournal, AgentKey
+from synapse_tui.store.aftermath import Standing, after_end
+from tests.unit.store_kit import KEY, OTHER, SENDER, make_book, opened, rows, send
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "history.db"
+
+
+# -- what is written ---
+
+
+async def test_a_task_with_all_that_is_known_of_it(path):
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        task_id = send(
+            book,
+            outbox,
+            "こんにちは",
+            priority=4,
+            response_expected=True,
+            metadata={"sender_task_id": "t", "n": [1]},
+        )
+        await book.flush()
+        (row,) = rows(
+            path,
+            "SELECT id, agent_name, agent_type, project, context_id, peer_task_id, sender_id,"
+            " sender_verified, input, output, status, delivery, priority, response_expected, metadata,"
+            " finished_at FROM tasks",
+        )
+    assert row[:14] == (
+        task_id, KEY.agent_id, "dummy", "/project", "first", "t", SENDER.sender_id, 1,
+        "こんにちは", "", "submitted", "queued", 4, 1,
+    )  # fmt: skip
+    assert row[14:] == ('{"sender_task_id": "t", "n": [1]}', None)
+
+
+async def test_every_step_has_a_time_and_a_reason(path):
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        task_id = send(book, outbox, "hello")
+        book.change(task_id, delivery=DeliveryState.HELD, reason="working")
+        book.change(task_id, delivery=DeliveryState.TYPING, reason="")
+        book.change(task_id, delivery=DeliveryState.SUBMITTING)
+        book.change(task_id, delivery=DeliveryState.SUBMITTED)
+        book.change(task_id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE)
+        outbox.take(task_id)
+        await book.flush()
+        steps = rows(path, "SELECT delivery, reason, time FROM task_changes ORDER BY id")
+        (task,) = rows(path, "SELECT submitted_at, finished_at, updated_at FROM tasks")
+        assert rows(path, "SELECT * FROM outbox") == []
+    assert [step[:2] for step in steps] == [
+        ("queued", "accepted"),
+        ("held", "working"),
+        ("typing", "the agent can take it"),
+        ("submitting", "its text stands in the composer"),
+        ("submitted", "the agent took it"),
+        ("done", "answered"),
+    ]
+    assert [step[2] for step in steps] == sorted(step[2] for step in steps)
+    assert (task[0], task[1]) == (steps[4][2], steps[5][2])
+
+
+async def test_flush_returns_when_it_is_on_the_disk(path):
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        task_id = send(book, outbox, "hello")
+        book.change(task_id, delivery=DeliveryState.SUBMITTING)
+        await book.flush()
+        assert rows(path, "SELECT delivery FROM tasks") == [("submitting",)]
+
+
+async def test_of_many_reasons_in_a_row_the_last_is_written(path):
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        task_id = send(book, outbox, "hello")
+        for reason in ("typing", "working", "you have a draft"):
+            book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
+        await book.flush()
+        assert rows(path, "SELECT reason FROM task_changes ORDER BY id") == [
+            ("accepted",),
+            ("typing",),
+            ("you have a draft",),
+        ]
+
+
+async def test_text_that_utf8_cannot_carry_stops_nothing(path):
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        send(book, outbox, "half \ud83d")
+        await book.flush()
+        assert rows(path, "SELECT input FROM tasks") == [("half ?",)]
+
+
+async def test_the_files_are_the_owners_own(path):
+    async with opened(path) as (history, _):
+        await history.flush()
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        for file in path.parent.iterdir():
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+        assert rows(path, "PRAGMA journal_mode") == [("wal",)]
+
+
+def test_nothing_is_imported_before_it_is_needed():
+    code = (
+        "import sys, synapse_tui.host\n"
+        "found = {name.partition('.')[0] for name in sys.modules} & {'sqlmodel', 'sqlalchemy', 'sqlite3'}\n"
+        "sys.exit(repr(found) if found else 0)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# -- what comes back ---
+
+
+async def restart(path: Path, key: AgentKey = KEY, context: str = "second") -> list[tuple[Task, OutboxEntry]]:
+    """A new host reads what waits for an agent."""
+    async with opened(path, owner="2:2") as (history, _):
+        found = await AgentJournal(history, key).waiting(context)
+        return [(each.task, each.entry) for each in found]
+
+
+async def test_waiting_messages_come_back_in_order(path):
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        ids = [send(book, outbox, text) for text in "abc"]
+        outbox.send_now(ids[2])
+        outbox.park(ids[0])
+        outbox.hold("working")
+        foreign, box, _ = make_book(history, OTHER)
+        send(foreign, box, "for another")
+    found = await restart(path)
+    assert [task.text for task, _ in found] == ["c", "a", "b"]
+    assert [(task.reason, entry.parked) for task, entry in found] == [
+        ("from before the restart", False),
+        ("held by you", True),
+        ("from before the restart", False),
+    ]
+    assert {task.delivery for task, _ in found} == {DeliveryState.HELD}
+    assert found[0][0].sender == SENDER
+
+
+@pytest.mark.parametrize("reason", ["", "permission dialog open"])
+async def test_what_was_being_submitted_is_uncertain(path, reason):
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        task_id = send(book, outbox, "hello")
+        outbox.note_entered(task_id, entered=True)
+        book.change(task_id, delivery=DeliveryState.SUBMITTING)
+        if reason:  # Enter was pressed, and then a dialog opened: nothing proves that it went
+            book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
+    for _ in range(2):  # and it stays so
+        ((task, entry),) = await restart(path)
+        assert (task.delivery, task.reason) == (
+            DeliveryState.HELD,
+            "uncertain whether it was sent: the host ended",
+        )
+        assert entry.parked
+
+
+async def test_what_was_submitted_has_failed(path):
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        task_id = send(book, outbox, "hello")
+        outbox.take(task_id)
+        book.change(task_id, delivery=DeliveryState.SUBMITTED)
+        book.change(task_id, state=TaskState.WORKING)
+    assert await restart(path) == []
+    assert rows(path, "SELECT status, delivery, reason FROM tasks") == [
+        ("failed", "failed", "the host ended")
+    ]
+    assert rows(path, "SELECT delivery, reason FROM task_changes ORDER BY id DESC LIMIT 1") == [
+        ("failed", "the host ended")
+    ]
+
+
+async def test_a_message_without_its_place_comes_back_at_the_end(path):
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        book.create(MessageRequest("lost its place", USER))
+        send(book, outbox, "first")
+    assert [task.text for task, _ in await restart(path)] == ["first", "lost its place"]
+
+
+async def test_messages_of_a_host_that_lives_are_left_alone(path):
+    async with opened(path, owner="1:1") as (history, _):
+        book, outbox, _ = make_book(history)
+        send(book, outbox, "hello")
+        await book.flush()
+        async with opened(path, owner="2:2", alive=lambda owner: owner == "1:1") as (second, _):
+            await second.flush()
+            assert rows(path, "SELECT delivery FROM tasks") == [("queued",)]
+        async with opened(path, owner="3:3") as (third, _):
+            await third.flush()
+            assert rows(path, "SELECT delivery, reason FROM tasks") == [("held", "from before the restart")]
+
+
+async def test_an_agent_opened_again_in_the_same_host(path):
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        send(book, outbox, "hello")
+        later, box, journal = make_book(history, context="second")
+        send(later, box, "sent since")
+        found = await journal.waiting("second")
+        assert [each.task.text for each in found] == ["hello"]
+
+
+async def test_nothing_is_written_of_an_agent_before_it_was_read(path):
+    async with opened(path) as (history, _):
+        _, _, journal = make_book(history)
+        assert journal.problem == "the history is being read"
+        await journal.waiting("first")
+        assert journal.problem == ""
+
+
+async def test_old_tasks_are_removed(path, monkeypatch):
+    monkeypatch.setattr("synapse_tui.store.history.PRUNE_AFTER", 0.0)
+    now = datetime.now(UTC)
+    async with opened(path) as (history, _):
+        journal = AgentJournal(history, KEY)
+        for days, state in ((31, TaskState.COMPLETED), (29, TaskState.COMPLETED), (31, TaskState.SUBMITTED)):
+            then = now - timedelta(days=days)
+            text = f"{days} {state}"
+            journal.record(Task(text, "c", KEY.agent_id, USER, text, 3, then, then, state), "made")
+        await history.flush()
+        expected = [("29 completed",), ("31 submitted",)]
+        async with asyncio.timeout(20):
+            while rows(path, "SELECT id FROM tasks ORDER BY id") != expected:  # noqa: ASYNC110 - another thread
+                await asyncio.sleep(0.01)
+        assert len(rows(path, "SELECT * FROM task_changes")) == 2
+
+
+STATES = st.sampled_from([TaskState.SUBMITTED, TaskState.WORKING, TaskState.COMPLETED, TaskState.FAILED])
+
+
+@given(STATES, st.sampled_from(DeliveryState), st.booleans(), st.booleans(), st.sampled_from(["", "working"]))
+def test_what_may_have_been_sent_is_never_typed_by_itself(state, delivery, parked, entered, reason):
+    found = Standing(state, delivery, reason, parked, entered)
+    now = after_end(found)
+    assert after_end(now) == now
+    waits = not (state.final or delivery.final)
+    if (
+        waits
+        and (entered or delivery is DeliveryState.SUBMITTING)
+        and delivery is not DeliveryState.SUBMITTED
+    ):
+        assert now.parked
+        assert now.reason.startswith("uncertain")
+    assert now.state.final or now.delivery is DeliveryState.HELD or not waits
+    assert now.state.final or now.reason or not waits
+
+
+# -- the order of the journal ---
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["send", "hold", "type", "enter", "went", "now", "park", "flush", "cancel"]),
+        st.integers(0, 3),
+    ),
+    max_size=30,
+)
+
+
+ACTS: dict[str, Callable[[TaskBook, Outbox, str], object]] = {
+    "hold": lambda _, outbox, task_id: outbox.hold(f"not {task_id[:2]}"),
+    "type": lambda book, _, task_id: book.change(task_id, delivery=DeliveryState.TYPING, reason=""),
+    "enter": lambda book, _, task_id: book.change(task_id, delivery=DeliveryState.SUBMITTING),
+    "went": lambda book, _, task_id: book.change(task_id, delivery=DeliveryState.SUBMITTED),
+    "now": lambda _, outbox, task_id: outbox.send_now(task_id),
+    "park": lambda _, outbox, task_id: outbox.park(task_id),
+    "cancel": lambda _, outbox, task_id: outbox.cancel(task_id),
+}
+
+
+def step(book: TaskBook, outbox: Outbox, ids: list[str], name: str, which: int) -> None:
+    if name == "send" or not ids:
+        ids.append(send(book, outbox, f"message {len(ids)}", priority=which + 1))
+        return
+    task_id = ids[which % len(ids)]
+    if name in ACTS and task_id in outbox:
+        outbox.note_entered(task_id, entered=name in ("enter", "went"))
+        ACTS[name](book, outbox, task_id)
+        if name == "went":
+            outbox.take(task_id)
+
+
+@given(STEPS)
+@settings(max_examples=40, deadline=None)
+def test_the_database_tells_what_the_memory_knew(tmp_path_factory, steps):
+    asyncio.run(compare(tmp_path_factory.mktemp("history") / "history.db", steps))
+
+
+async def compare(path: Path, steps: list[tuple[str, int]]) -> None:
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        ids: list[str] = []
+        for name, which in steps:
+            step(book, outbox, ids, name, which)
+            if name == "flush":
+                await book.flush()
+        await book.flush()
+        stored = rows(path, "SELECT id, status, delivery, reason FROM tasks ORDER BY created_at, rowid")
+        assert stored == [(task.id, task.state, task.delivery, task.reason) for task in book]
+        order = rows(path, "SELECT task_id, parked, urgent, entered FROM outbox ORDER BY rank")
+        entries = [outbox.entry(task.id) for task in outbox]
+        assert order == [(each.task_id, each.parked, each.urgent, each.entered) for each in entries]
+        assert rows(path, "SELECT count(*) FROM task_changes WHERE reason = ''") == [(0,)]
