@@ -130,9 +130,9 @@ class Victim:
             raise RuntimeError((self.folder / "host.log").read_text())
 
     def end(self, number: int) -> None:
-        """Send a signal that ends the host, and wait until it has ended."""
-        assert self._process is not None
-        assert self._process.stdout is not None
+        """Send a signal that ends the host, and wait until it has ended; nothing happens when it has."""
+        if self._process is None or self._process.stdout is None:
+            return
         self._process.send_signal(number)
         self._process.wait()
         self._process.stdout.close()
@@ -143,9 +143,9 @@ class Victim:
             with self.log.open("rb") as file:
                 file.seek(self._read)
                 data = file.read()
-            # A dummy that is killed leaves whole lines: each is one write.
-            self._read += len(data)
-            self._events += map(json.loads, data.decode().splitlines())
+            whole = data[: data.rfind(b"\n") + 1]  # a line may be read while it is being written
+            self._read += len(whole)
+            self._events += map(json.loads, whole.splitlines())
         return [event for event in self._events if event["event"] in names]
 
     def rows(self) -> dict[str, tuple[str, str, str]]:
@@ -241,10 +241,14 @@ def run(folder: Path, kills: int, seed: int) -> Outcome:
         kills: How often.
         seed: Decides the moments.
     """
-    killer = Killer(Victim(folder), random.Random(seed))
-    for number in range(kills):
-        killer.strike(number)
-    return killer.settle()
+    victim = Victim(folder)
+    killer = Killer(victim, random.Random(seed))
+    try:
+        for number in range(kills):
+            killer.strike(number)
+        return killer.settle()
+    finally:
+        victim.end(signal.SIGKILL)
 
 
 def main() -> None:
