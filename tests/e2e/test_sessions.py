@@ -53,7 +53,7 @@ def detach(terminal: TmuxTerminal) -> None:
 
 def test_detach_and_attach_show_the_same_screens(launch: Launch, agents: Ready, run: Run) -> None:
     terminal = launch()
-    first, _second = agents(terminal, 2)
+    first, second = agents(terminal, 2)
     terminal.type("日本語 stays")
     terminal.wait_for("日本語 stays")
     terminal.keys("F5")
@@ -62,7 +62,7 @@ def test_detach_and_attach_show_the_same_screens(launch: Launch, agents: Ready, 
     detach(terminal)
     (session,) = sessions(run)
     assert session["attached"] is False
-    assert run("synapse", "send", first, "hello there", "--response").returncode == 0
+    assert run("synapse", "send", second, "hello there", "--response").returncode == 0
     terminal.keys("clear; synapse-tui", "Enter")
     terminal.wait_for("日本語 stays", f"1 {first}")
     assert terminal.rows[0] == before[0]
