@@ -97,10 +97,16 @@ class Outcome:
 
 
 class Victim:
-    """A host that is started again and again on the same folder."""
+    """A host that is started again and again on the same folder.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: Where everything of it lies.
+        options: Further words of its command line.
+    """
+
+    def __init__(self, folder: Path, *options: str) -> None:
         self.folder = folder
+        self._options = options
         self.log = folder / "dummy.jsonl"
         self.database = folder / "home" / ".synapse" / "history.db"
         with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -119,7 +125,14 @@ class Victim:
         environ = {**os.environ, "PYTHONPATH": str(ROOT)}
         with (self.folder / "host.log").open("ab") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.bench.crash_host", str(self.folder), str(self.port)],
+                [
+                    sys.executable,
+                    "-m",
+                    "tests.bench.crash_host",
+                    str(self.folder),
+                    str(self.port),
+                    *self._options,
+                ],
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 cwd=ROOT,
@@ -185,14 +198,13 @@ class Killer:
 
     def strike(self, number: int) -> None:
         """Start the host, send messages, and kill it."""
-        seen = len(self._victim.events("paste", "submit"))
         self._victim.start()
         texts = [f"message {number}-{index}" for index in range(MESSAGES)]
         self.outcome.sent += texts
         senders = [threading.Thread(target=self._send, args=(text,)) for text in texts]
         for sender in senders:
             sender.start()
-        self._wait_for_moment(seen)
+        self._wait_for_moment(set(texts))
         self._victim.end(signal.SIGKILL)
         for sender in senders:
             sender.join()
@@ -205,12 +217,15 @@ class Killer:
             LightClient(timeout=PATIENCE).send(self._victim.endpoint, text)
             self.outcome.taken.add(text)
 
-    def _wait_for_moment(self, seen: int) -> None:
-        if self._chance.random() < 1 / 3:
+    def _wait_for_moment(self, texts: set[str]) -> None:
+        """Wait for any moment of the start, or for one around a paste or an Enter of what was taken."""
+        deadline = time.monotonic() + 10
+        if self._chance.random() < 1 / 4:
             time.sleep(self._chance.uniform(0, 4))
             return
-        wanted = seen + self._chance.randint(1, 2 * MESSAGES)
-        deadline = time.monotonic() + 8
+        while not texts & self.outcome.taken and time.monotonic() < deadline:
+            time.sleep(0.001)
+        wanted = len(self._victim.events("paste", "submit")) + self._chance.randint(1, 2 * MESSAGES)
         while len(self._victim.events("paste", "submit")) < wanted and time.monotonic() < deadline:
             time.sleep(0.001)
         time.sleep(self._chance.uniform(0, 0.06))

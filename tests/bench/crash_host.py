@@ -1,7 +1,8 @@
 """A host with one dummy and no screen, for those who kill it: `python -m tests.bench.crash_host FOLDER PORT`.
 
 Everything of it lies in FOLDER: the home folder, the project, and `dummy.jsonl`, the dummy's own log of what
-it was given. A message that still waits from before goes on by itself.
+it was given. A message that still waits from before goes on by itself. With a third word, `forgetful`,
+nothing is written down: the cost of writing is measured against that.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 from synapse_tui.agents.profiles import load_profiles
 from synapse_tui.host import Host
@@ -19,7 +21,7 @@ from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.settings import load_settings
 
 
-async def main(folder: Path, port: int) -> None:
+async def main(folder: Path, port: int, *, forgetful: bool = False) -> None:
     """Run until SIGTERM."""
     paths = UserPaths(folder / "home")
     project = folder / "project"
@@ -31,6 +33,9 @@ async def main(folder: Path, port: int) -> None:
         paths=paths,
         environ={"PATH": os.environ["PATH"], "HOME": str(paths.home), "LANG": "C.UTF-8"},
     )
+    if forgetful:
+        keeper: Any = host._history
+        keeper.journal = keeper.load = keeper.restore = lambda *_, **__: None
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     await host.start()
@@ -43,4 +48,4 @@ async def main(folder: Path, port: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
+    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2]), forgetful="forgetful" in sys.argv))
