@@ -25,6 +25,7 @@ its hint says what to do. Exit codes are given in `cli/output.py`, HTTP status c
     ├── SessionError            a session's host cannot be started, reached or used
     │   └── SessionNotFound     no session of that name
     ├── HistoryError            what becomes of messages cannot be written down
+    ├── HandoverError           a running agent cannot be taken over by another version of this program
     └── TerminalUnfit           the terminal cannot show the application
 """
 
@@ -171,6 +172,10 @@ class SessionNotFound(SessionError):
 
 class HistoryError(SynapseError):
     """What becomes of messages cannot be written down, or not be read."""
+
+
+class HandoverError(SynapseError):
+    """A running agent cannot be taken over by another version of this program."""
 
 
 class TerminalUnfit(SynapseError):

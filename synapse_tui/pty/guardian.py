@@ -16,6 +16,7 @@ import threading
 from pathlib import Path
 
 from . import guardian_process
+from .adoption import AdoptedGuardian, GuardianHandle
 from .guardian_process import ProcessKey
 
 log = logging.getLogger(__name__)
@@ -30,9 +31,39 @@ class Guardian:
 
     def __init__(self, python: str = sys.executable) -> None:
         self._python = python
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | AdoptedGuardian | None = None
         self._leaders: dict[int, str] = {}
         self._unsent: list[str] = []
+
+    @classmethod
+    def adopt(cls, handle: GuardianHandle, python: str = sys.executable) -> Guardian:
+        """Go on with a guardian that was handed over.
+
+        Args:
+            handle: What `hand_over` gave; see `PtyProcess.adopt`.
+            python: The interpreter to run another one with, when it has ended.
+
+        Raises:
+            HandoverError: Its pipe is not there any more.
+        """
+        guardian = cls(python)
+        guardian._leaders = dict(handle.leaders)
+        if handle.pid:
+            guardian._process = AdoptedGuardian(handle)
+        return guardian
+
+    def hand_over(self) -> GuardianHandle:
+        """Leave the guardian to whoever adopts it: its pipe outlives execve(2), so it goes on watching."""
+        process, self._process = self._process, None
+        leaders, self._leaders = self._leaders, {}
+        if process is None or process.stdin is None or process.poll() is not None:
+            return GuardianHandle(0, -1, leaders)
+        pipe = os.dup(process.stdin.fileno())
+        os.set_inheritable(pipe, True)
+        process.stdin.close()
+        if isinstance(process, subprocess.Popen):
+            process.returncode = 0  # Somebody else waits for it: this object neither does nor complains.
+        return GuardianHandle(process.pid, pipe, leaders)
 
     @property
     def pid(self) -> int | None:
@@ -118,7 +149,7 @@ def _start(python: str) -> subprocess.Popen[bytes] | None:
     return process
 
 
-def _release(process: subprocess.Popen[bytes]) -> None:
+def _release(process: subprocess.Popen[bytes] | AdoptedGuardian) -> None:
     """Close its input, at which it ends, and collect it without waiting here."""
     if process.stdin is not None:
         process.stdin.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from synapse_tui.model import ExitStatus
 
+from .adoption import Handle, check_handle
 from .ending import LAST_PATIENCE, end_session
 from .guardian import Guardian
 from .guardian_process import ProcessKey, start_time
@@ -94,6 +95,46 @@ class PtyProcess:
         if guardian is not None:
             guardian.watch(process._key)
         return process
+
+    @classmethod
+    def adopt(cls, handle: Handle, *, guardian: Guardian | None = None) -> PtyProcess:
+        """Go on with a program that was handed over; called in a running loop, and `start` comes next.
+
+        Args:
+            handle: What `hand_over` gave, in this process: before it executed another program (execve(2)
+                keeps children and inheritable descriptors), or after that failed.
+            guardian: One that knows the program already.
+
+        Raises:
+            HandoverError: The descriptor or the child is not there any more.
+        """
+        check_handle(handle)
+        os.set_inheritable(handle.fd, False)
+        os.set_blocking(handle.fd, False)
+        process = cls(handle.pid, handle.fd, guardian)
+        process.write(handle.pending)
+        return process
+
+    def hand_over(self) -> Handle | None:
+        """Leave the program to whoever adopts it: nothing is read, written or reaped here from now on.
+
+        Returns:
+            What `adopt` needs, with a descriptor that execve(2) keeps; None when the program has ended.
+        """
+        if self._status is not None and self.exit is None:
+            self._read_rest()
+        if self.exit is not None:
+            return None
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._watch is not None:
+            self._watch.close()
+        if self._scheduler is not None:
+            self._scheduler.remove(self.fd)
+        handle = Handle(self.pid, self._key.start, self.fd, self._queue.take())
+        os.set_inheritable(self.fd, True)
+        self.fd = -1
+        return handle
 
     def start(
         self,

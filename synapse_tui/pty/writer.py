@@ -60,6 +60,12 @@ class WriteQueue:
             self._drained.append(future)
             await future
 
+    def take(self) -> bytes:
+        """End the queue and return what waits: somebody else writes it."""
+        waiting = b"".join(self._queue)
+        self.close()
+        return waiting
+
     def close(self) -> None:
         """Drop what waits; later writes are dropped too."""
         self._closed = True
