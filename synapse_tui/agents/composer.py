@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from .composer_box import Box, find_box
 from .placeholder import is_placeholder
 from .profile import ComposerRules, DialogKind, DialogRule, Profile
+from .screen_text import ScreenText
 
 if TYPE_CHECKING:
     from synapse_tui.terminal import Terminal
@@ -73,39 +74,67 @@ class ComposerReading:
         return any(_stands_for(pattern, self.draft, text) for pattern in self.pastes)
 
 
+class ComposerReader:
+    """Reads the composer of one agent again and again.
+
+    Args:
+        profile: Its rules; without composer rules nothing is ever visible.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._seen: object = None
+        self._reading = ComposerReading(visible=False)
+
+    def read(self, terminal: Terminal, text: ScreenText) -> ComposerReading:
+        """Read the composer.
+
+        Args:
+            terminal: The agent's terminal.
+            text: What its screen shows now.
+        """
+        if terminal.modes.synchronized:
+            return ComposerReading(visible=False)  # half a frame proves nothing
+        rules = self._profile.composer
+        box = find_box(terminal, text.rows, rules) if rules is not None else None
+        asked = _dialog(self._profile.dialogs, text, box)
+        if asked is not None:
+            rule, title = asked
+            return ComposerReading(
+                visible=False, dialog=True, dialog_name=rule.name, dialog_kind=rule.kind, dialog_title=title
+            )
+        if box is None or rules is None:
+            return ComposerReading(visible=False)
+        return self._read(terminal, text, rules, box)
+
+    def _read(self, terminal: Terminal, text: ScreenText, rules: ComposerRules, box: Box) -> ComposerReading:
+        """What stands in it; looked at cell by cell only when something in its rows or the cursor changed."""
+        rows = terminal.screen.rows[box.first : box.last + 1]
+        cursor = terminal.cursor
+        seen = (box, terminal.columns, cursor.x, cursor.y, rows, [row.stamp for row in rows])
+        if seen != self._seen:
+            self._seen = seen
+            self._reading = _read(terminal, text.rows, rules, box)
+        return self._reading
+
+
 def read_composer(terminal: Terminal, profile: Profile) -> ComposerReading:
-    """Read the composer off a terminal's screen.
+    """Read the composer off a terminal's screen, once.
 
     Args:
         terminal: The agent's terminal.
         profile: Its rules; without composer rules nothing is ever visible.
     """
-    if terminal.modes.synchronized:
-        return ComposerReading(visible=False)  # half a frame proves nothing
-    rows = screen_rows(terminal)
-    rules = profile.composer
-    box = find_box(terminal, rows, rules) if rules is not None else None
-    asked = _dialog(profile.dialogs, rows, box)
-    if asked is not None:
-        rule, title = asked
-        return ComposerReading(
-            visible=False, dialog=True, dialog_name=rule.name, dialog_kind=rule.kind, dialog_title=title
-        )
-    if box is None or rules is None:
-        return ComposerReading(visible=False)
-    return _read(terminal, rows, rules, box)
+    return ComposerReader(profile).read(terminal, ScreenText.of(terminal))
 
 
 def screen_rows(terminal: Terminal) -> list[str]:
     """The rows of the screen up to the last one with text, as wide as the screen."""
-    rows = list(terminal.display)
-    while rows and not rows[-1].strip():
-        rows.pop()
-    return rows
+    return list(ScreenText.of(terminal).rows)
 
 
 def _dialog(
-    rules: Sequence[DialogRule], rows: Sequence[str], box: Box | None
+    rules: Sequence[DialogRule], screen: ScreenText, box: Box | None
 ) -> tuple[DialogRule, str] | None:
     """The dialog on the screen and its title.
 
@@ -114,7 +143,7 @@ def _dialog(
     """
     first = box.top if box is not None else 0
     for rule in rules:
-        text = "\n".join(row.rstrip() for row in rows[max(first, len(rows) - rule.tail) :])
+        text = screen.tail(rule.tail, first)
         if all(pattern.search(text) for pattern in rule.screen):
             return rule, _title(rule, text)
     return None

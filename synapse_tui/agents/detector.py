@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from synapse_tui.model import AgentState, StateReport
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent
 
-from .composer import ComposerReading, read_composer, screen_rows
+from .composer import ComposerReader, ComposerReading
 from .profile import READY_DEBOUNCE, Profile
 from .rules import Signals, Verdict, decide, next_change
+from .screen_text import ScreenText
 
 if TYPE_CHECKING:
     from synapse_tui.terminal import Terminal
@@ -41,9 +42,12 @@ class StateDetector:
         self._status = ""
         self._status_fields: Mapping[str, str] = MappingProxyType({})
         self._progress: int | None = None
-        self._rows: Sequence[str] = ()
+        self._text = ScreenText()
         self._title = ""
+        self._composer = ComposerReader(profile)
         self._reading = ComposerReading(visible=False)
+        self._half = False
+        """Whether the reading is one of half a frame."""
         self._changed = now
         self._frame_began: float | None = None
         self._was_ready = False
@@ -102,7 +106,7 @@ class StateDetector:
             return None
         self._look(terminal, now)
         signals = Signals(
-            rows=self._rows,
+            screen=self._text,
             composer=self._reading,
             title=self._title,
             status=self._status,
@@ -137,11 +141,13 @@ class StateDetector:
             self._frame_began = now
         if self._frame_began is not None and now < self._frame_began + _FRAME_PATIENCE:
             return
-        rows = screen_rows(terminal)
-        if rows != self._rows or terminal.title != self._title:
+        change = self._text.take(terminal)
+        if change.text or terminal.title != self._title:
             self._changed = now
-        self._rows, self._title = rows, terminal.title
-        self._reading = read_composer(terminal, self._profile)
+        self._title = terminal.title
+        if change.any or self._half or terminal.modes.synchronized:
+            self._reading = self._composer.read(terminal, self._text)
+            self._half = terminal.modes.synchronized
 
     def _wanted(self, verdict: Verdict | None, now: float) -> tuple[AgentState, float]:
         """The state to go to and how long it must hold before it is reported."""

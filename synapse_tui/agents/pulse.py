@@ -9,13 +9,13 @@ class Pulse:
     """Wakes all who wait, as often as something changes."""
 
     def __init__(self) -> None:
-        self._waiters: set[asyncio.Future[None]] = set()
+        self._waiters: set[asyncio.Future[bool]] = set()
 
     def fire(self) -> None:
         """Wake everyone who waits now."""
         for waiter in tuple(self._waiters):
             if not waiter.done():
-                waiter.set_result(None)
+                waiter.set_result(True)
 
     async def wait(self, seconds: float | None = None) -> bool:
         """Wait for the next change.
@@ -26,11 +26,19 @@ class Pulse:
         Returns:
             False when the time is over first.
         """
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[bool] = loop.create_future()
         self._waiters.add(waiter)
+        # Every output of every agent comes by here: `asyncio.wait` would make three more objects each time.
+        timer = loop.call_later(seconds, _expire, waiter) if seconds is not None else None
         try:
-            done, _ = await asyncio.wait({waiter}, timeout=seconds)
-            return bool(done)
+            return await waiter
         finally:
             self._waiters.discard(waiter)
-            waiter.cancel()
+            if timer is not None:
+                timer.cancel()
+
+
+def _expire(waiter: asyncio.Future[bool]) -> None:
+    if not waiter.done():
+        waiter.set_result(False)

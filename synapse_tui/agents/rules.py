@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from .composer import ComposerReading
 from .profile import StateRule
+from .screen_text import ScreenText
 
 _MATCHED_LENGTH = 200
 
@@ -18,7 +19,7 @@ class Signals:
     """What is known of an agent at one moment.
 
     Attributes:
-        rows: The screen's rows up to the last one with text.
+        screen: What the screen shows.
         composer: What is read of the composer and of dialogs.
         title: The window title.
         status: The last OSC 7501 state; empty for none.
@@ -27,7 +28,7 @@ class Signals:
         quiet: Seconds since something last changed on the screen or in the title.
     """
 
-    rows: Sequence[str]
+    screen: ScreenText
     composer: ComposerReading
     title: str = ""
     status: str = ""
@@ -112,7 +113,7 @@ def _quiet_holds(rule: StateRule, signals: Signals) -> bool:
 
 
 def _screen_holds(rule: StateRule, signals: Signals, parts: list[str]) -> bool:
-    text = "\n".join(row.rstrip() for row in signals.rows[-rule.tail :])
+    text = signals.screen.tail(rule.tail)
     for pattern in rule.screen:
         # A prompt's trailing blank cannot be told from an empty cell.
         found = pattern.search(text) or pattern.search(f"{text} ")
@@ -145,7 +146,7 @@ def _told(rule: StateRule, signals: Signals, parts: list[str]) -> str:
 
 def _detail(rule: StateRule, signals: Signals) -> str:
     if rule.detail is not None:
-        found = rule.detail.search("\n".join(row.rstrip() for row in signals.rows[-rule.tail :]))
+        found = rule.detail.search(signals.screen.tail(rule.tail))
         if found is not None:
             return found.group(found.lastindex or 0).strip()[:_MATCHED_LENGTH]
     if signals.composer.dialog:
