@@ -172,9 +172,15 @@ class _Stage:
         try:
             yield
         finally:
-            lines = min(_terminal_size(self._descriptor)[1], self._mirror.terminal.lines)
+            last = min(_terminal_size(self._descriptor)[1], self._last_row() + 1)
             with suppress(OSError):
-                _write(self._descriptor, END + f"\x1b[{lines}H\r\n".encode())
+                _write(self._descriptor, END + f"\x1b[{last}H\r\n".encode())
+
+    def _last_row(self) -> int:
+        """The last row that shows something, from 0."""
+        terminal = self._mirror.terminal
+        used = [y for y, row in enumerate(terminal.display) if row.strip()]
+        return max([terminal.cursor.y, *used])
 
     def paint(self) -> None:
         """Paint what differs, all after a change of the terminal's size."""

@@ -82,7 +82,7 @@ class Playback:
         self._keep(size)
         return size
 
-    def go_on(self, time: float, most: int = TURN_CHARACTERS) -> bool:
+    def go_on(self, time: float, most: int) -> bool:
         """Go forwards to a time.
 
         Args:
@@ -105,7 +105,7 @@ class Playback:
         time = max(time, 0.0)
         if time < self.time:
             self._go_to(next(frame for frame in reversed(self._keyframes) if frame.time <= time))
-        while not self.go_on(time):
+        while not self.go_on(time, TURN_CHARACTERS):
             pass
 
     def finish(self) -> None:
@@ -180,7 +180,9 @@ class Player:
 
     def advance(self) -> None:
         """Play what is due; when it is too much at once, the clock waits for it."""
-        if not self.paused and not self._playback.go_on(max(self._playback.time, self._now())):
+        if self.paused:
+            return
+        if not self._playback.go_on(max(self._playback.time, self._now()), TURN_CHARACTERS):
             self._settle()
 
     def pause(self) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -18,78 +15,9 @@ import pytest
 from synapse_tui.a2a.sockets import bind_loopback
 from synapse_tui.errors import MessageError
 from synapse_tui.model import AgentState, MessageRequest, Task, TaskState
-from synapse_tui.registry import Record, Registry
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running
-
-SYNAPSE = (sys.executable, "-c", "from synapse_tui.cli import main; main()")
-TOOL = (sys.executable, "-m", "synapse_tui.tools.a2a")
-
-
-@dataclass(frozen=True)
-class Result:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict[str, object]:
-        value: dict[str, object] = json.loads(self.out)
-        return value
-
-
-class Shell:
-    """A person (or an agent) at a prompt."""
-
-    def __init__(self, home: Path, folder: Path) -> None:
-        self.home, self.folder = home, folder
-        self.environ = {key: value for key, value in os.environ.items() if not key.startswith("SYNAPSE_")}
-        self.environ |= {"HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2]), "NO_COLOR": "1"}
-        self.registry = Registry(home / ".a2a" / "registry")
-
-    async def start(
-        self, *words: str | bytes, program: tuple[str, ...] = SYNAPSE
-    ) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            *program,
-            *words,
-            cwd=self.folder,
-            env=self.environ,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-
-    async def run(
-        self, *words: str | bytes, stdin: bytes = b"", program: tuple[str, ...] = SYNAPSE
-    ) -> Result:
-        process = await self.start(*words, program=program)
-        out, err = await process.communicate(stdin)
-        assert b"Traceback" not in err, err.decode()
-        assert process.returncode is not None
-        return Result(process.returncode, out.decode(), err.decode())
-
-    def enter(self, agent: FakeAgent, token: str = "secret") -> None:
-        """From now on be inside an agent."""
-        self.environ |= {
-            "SYNAPSE_AGENT_ID": agent.agent_id,
-            "SYNAPSE_TOKEN": token,
-            "SYNAPSE_ENDPOINT": agent.endpoint,
-        }
-
-    def register(self, agent: FakeAgent, **fields: object) -> Record:
-        record = Record(
-            agent.agent_id,
-            agent.agent_type,
-            agent.port,
-            agent.endpoint,
-            os.getpid(),
-            name=agent.name,
-            status=agent.state.value,
-            working_dir=str(self.folder),
-            project=str(self.folder),
-        )
-        return self.registry.register(replace(record, **fields))  # type: ignore[arg-type]
+from tests.integration.shell_kit import TOOL, Shell
 
 
 @pytest.fixture
@@ -486,98 +414,6 @@ async def test_commands_load_nothing_heavy(shell: Shell, stack: AsyncExitStack, 
     }
     assert "click" in loaded
     assert not loaded & (heavy | {"asyncio", "psutil", "yaml", "pyte"})
-
-
-# -- logs ------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def log(shell: Shell) -> Path:
-    folder = shell.home / ".synapse" / "logs"
-    folder.mkdir(parents=True)
-    path = folder / "synapse-claude-8100.log"
-    path.write_bytes(b"".join(b"\x1b[3%dmline %d\x1b[0m\r\n" % (n % 8, n) for n in range(10_000)))
-    return path
-
-
-async def rewrite(log: Path, content: bytes) -> None:
-    await asyncio.to_thread(log.write_bytes, content)
-
-
-@pytest.mark.parametrize("name", ["synapse-claude-8100", "claude-8100", "claude", "@claude", "CLAUDE"])
-async def test_logs_of_an_agent_that_has_ended(shell: Shell, log: Path, name: str) -> None:
-    result = await shell.run("logs", name, "-n", "2")
-    assert (result.code, result.out) == (0, "line 9998\nline 9999\n")
-
-
-@pytest.mark.parametrize(
-    ("lines", "count"), [("0", 0), ("1", 1), ("50", 50), ("9999", 9999), ("10000", 10_000), ("99999", 10_000)]
-)
-async def test_number_of_lines(shell: Shell, log: Path, lines: str, count: int) -> None:
-    out = (await shell.run("logs", "claude", "-n", lines)).out
-    assert out == "".join(f"line {n}\n" for n in range(10_000 - count, 10_000))
-
-
-async def test_a_log_without_a_last_line_feed(shell: Shell, log: Path) -> None:
-    await rewrite(log, b"a\nb\nc")
-    assert (await shell.run("logs", "claude", "-n", "2")).out == "b\nc"
-    await rewrite(log, b"")
-    assert (await shell.run("logs", "claude")).out == ""
-
-
-async def test_raw_logs(shell: Shell, log: Path) -> None:
-    process = await shell.start("logs", "claude", "-n", "1", "--raw")
-    out, _ = await process.communicate()
-    assert out == b"\x1b[37mline 9999\x1b[0m\r\n"
-
-
-async def test_logs_of_a_named_agent(shell: Shell, log: Path) -> None:
-    shell.register(FakeAgent(8100, "claude", "alice"))
-    assert (await shell.run("logs", "alice", "-n", "1")).out == "line 9999\n"
-
-
-async def test_the_latest_log_of_a_type(shell: Shell, log: Path) -> None:
-    newer = log.with_name("synapse-claude-8101.log")
-    newer.write_text("newer\n")
-    os.utime(log, (1, 1))
-    assert (await shell.run("logs", "claude")).out == "newer\n"
-
-
-async def test_following_a_log(shell: Shell, log: Path) -> None:
-    process = await shell.start("logs", "claude", "-n", "1", "-f")
-    assert process.stdout is not None
-    assert await process.stdout.readline() == b"line 9999\n"
-    with log.open("ab") as file:
-        file.write(b"more \x1b]0;ti")
-    assert await process.stdout.readexactly(5) == b"more "
-    with log.open("ab") as file:
-        file.write(b"tle\x07text\n")
-    assert await process.stdout.readline() == b"text\n"
-    await rewrite(log, b"anew\n")
-    assert await process.stdout.readline() == b"anew\n"
-    process.send_signal(signal.SIGINT)
-    _, err = await process.communicate()
-    assert process.returncode == 130
-    assert b"Traceback" not in err
-
-
-async def test_a_reader_that_closes_the_pipe(shell: Shell, log: Path) -> None:
-    process = await shell.start("logs", "claude", "-n", "10000")
-    assert process.stdout is not None
-    await process.stdout.readline()
-    process.stdout._transport.close()  # type: ignore[attr-defined]
-    assert process.stderr is not None
-    assert await process.stderr.read() == b""
-    await process.wait()
-
-
-async def test_no_log(shell: Shell, log: Path) -> None:
-    result = await shell.run("logs", "codex")
-    assert result.code == 3
-    assert "there is no log of 'codex'" in result.err
-    assert "synapse-claude-8100" in result.err
-    for name in ("../../../etc/passwd", "all"):
-        assert (await shell.run("logs", name)).code == 3
 
 
 # -- the rest --------------------------------------------------------------------------------------------

@@ -1,0 +1,82 @@
+"""A person, or an agent, at a prompt: the commands as processes on a home folder of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from synapse_tui.registry import Record, Registry
+from tests.fake_agent import FakeAgent
+
+SYNAPSE = (sys.executable, "-c", "from synapse_tui.cli import main; main()")
+TOOL = (sys.executable, "-m", "synapse_tui.tools.a2a")
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, object]:
+        value: dict[str, object] = json.loads(self.out)
+        return value
+
+
+class Shell:
+    """A person (or an agent) at a prompt."""
+
+    def __init__(self, home: Path, folder: Path) -> None:
+        self.home, self.folder = home, folder
+        self.environ = {key: value for key, value in os.environ.items() if not key.startswith("SYNAPSE_")}
+        self.environ |= {"HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2]), "NO_COLOR": "1"}
+        self.registry = Registry(home / ".a2a" / "registry")
+
+    async def start(
+        self, *words: str | bytes, program: tuple[str, ...] = SYNAPSE
+    ) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *program,
+            *words,
+            cwd=self.folder,
+            env=self.environ,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+
+    async def run(
+        self, *words: str | bytes, stdin: bytes = b"", program: tuple[str, ...] = SYNAPSE
+    ) -> Result:
+        process = await self.start(*words, program=program)
+        out, err = await process.communicate(stdin)
+        assert b"Traceback" not in err, err.decode()
+        assert process.returncode is not None
+        return Result(process.returncode, out.decode(), err.decode())
+
+    def enter(self, agent: FakeAgent, token: str = "secret") -> None:
+        """From now on be inside an agent."""
+        self.environ |= {
+            "SYNAPSE_AGENT_ID": agent.agent_id,
+            "SYNAPSE_TOKEN": token,
+            "SYNAPSE_ENDPOINT": agent.endpoint,
+        }
+
+    def register(self, agent: FakeAgent, **fields: object) -> Record:
+        record = Record(
+            agent.agent_id,
+            agent.agent_type,
+            agent.port,
+            agent.endpoint,
+            os.getpid(),
+            name=agent.name,
+            status=agent.state.value,
+            working_dir=str(self.folder),
+            project=str(self.folder),
+        )
+        return self.registry.register(replace(record, **fields))  # type: ignore[arg-type]
