@@ -29,6 +29,7 @@ def attach_terminal(
     *,
     folder: Path | None = None,
     start: bool = True,
+    mirror: bool = False,
     **fields: object,
 ) -> None:
     """Show a session on this terminal until it is detached; then say how it ended.
@@ -38,6 +39,7 @@ def attach_terminal(
         specs: Agents to open in it.
         folder: Working folder of a host that has to be started; None for the project's.
         start: Whether a host is started when there is none.
+        mirror: Whether the screen is only watched.
         fields: Further fields of the request.
 
     Raises:
@@ -55,7 +57,7 @@ def attach_terminal(
             raise SessionError(f"session '{place.name}' does not run", "'synapse-tui ls' shows those that do")
         connection = found
     message = request(
-        "attach",
+        "mirror" if mirror else "attach",
         env=environ,
         cwd=str(base),
         specs=[spec_to_json(spec) for spec in specs],

@@ -18,6 +18,8 @@ _COMMANDS: Mapping[str, str] = MappingProxyType(
         "logs": "synapse_tui.cli.logs",
         "outbox": "synapse_tui.cli.outbox",
         "send": "synapse_tui.cli.send",
+        "start": "synapse_tui.cli.start",
+        "stop": "synapse_tui.cli.stop",
     }
 )
 """Each module has its command as `command`."""

@@ -146,16 +146,17 @@ def _as_json(session: RunningSession) -> dict[str, object]:
 
 @click.command(name="attach")
 @click.argument("name", default="")
-def attach(name: str) -> None:
+@click.option("--mirror", is_flag=True, help="Only watch: the other terminal keeps the keys; q leaves.")
+def attach(name: str, mirror: bool) -> None:
     """Show the session NAME on this terminal; without a name that of the current folder's project.
 
-    Another terminal that shows it is detached.
+    Another terminal that shows it is detached, unless this one only watches.
     """
     from .attaching import attach_terminal
     from .tui import check_terminal
 
     check_terminal()
-    attach_terminal(find_session(name).place, start=False)
+    attach_terminal(find_session(name).place, start=False, mirror=mirror)
 
 
 @click.command(name="kill")

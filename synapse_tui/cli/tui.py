@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import click
 
@@ -23,6 +24,7 @@ SUBCOMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "attach": ("synapse_tui.cli.sessions", "attach"),
         "kill": ("synapse_tui.cli.sessions", "kill"),
         "ls": ("synapse_tui.cli.sessions", "ls"),
+        "play": ("synapse_tui.cli.play", "command"),
     }
 )
 """Words that are no profiles when they come first: module and name of the command."""
@@ -51,18 +53,26 @@ Examples:
     "--prompt", metavar="TEXT", default="", help="First prompt, delivered to each agent when it is ready."
 )
 @click.option("--new", "session", metavar="NAME", default="", help="Begin a further session of that name.")
+@click.option(
+    "--record",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Record the whole screen as asciicast v2 until you detach; 'synapse-tui play FILE' shows it.",
+)
+@click.option("--overwrite", is_flag=True, help="With --record: replace a file that is there.")
 @click.option("--foreground", is_flag=True, help="No session: agents end with this process and its terminal.")
 @click.version_option(__version__, prog_name="synapse-tui", message="%(prog)s %(version)s")
 @click.pass_context
 def command(
     context: click.Context,
+    /,
     agents: tuple[str, ...],
+    *,
     cwd: str,
-    layout: str | None,
     port: int | None,
     prompt: str,
-    session: str,
     foreground: bool,
+    **showing: Any,
 ) -> None:
     """Open coding agents side by side in one terminal.
 
@@ -71,28 +81,51 @@ def command(
 
     Agents outlive the terminal: they belong to a session of the project, which goes on when you detach
     (Ctrl+] d), close the window or lose the connection. synapse-tui in the same project shows it again,
-    and opens further agents in it. Further commands: ls, attach, kill; see `synapse-tui ls --help`.
+    and opens further agents in it. Further commands: ls, attach, kill, play; see `synapse-tui ls --help`.
     """
     base = Path(cwd).expanduser()
     extra: tuple[str, ...] | None = context.obj
     specs = build_specs(agents, base=base, extra=extra, port=port, prompt=prompt)
     check_terminal()
-    if foreground:
-        from .foreground import run
+    (_run_here if foreground else _attach)(base, specs, **showing)
 
-        run(base, specs, layout=layout)
-        return
+
+def _run_here(base: Path, specs: list[AgentSpec], *, layout: str | None, **sessions_own: Any) -> None:
+    for option, value in sessions_own.items():
+        if value:
+            name = {"session": "new"}.get(option, option)
+            raise ConfigError(f"--{name} needs a session", "leave --foreground out")
+    from .foreground import run
+
+    run(base, specs, layout=layout)
+
+
+def _attach(
+    base: Path,
+    specs: list[AgentSpec],
+    *,
+    layout: str | None,
+    session: str,
+    record: Path | None,
+    overwrite: bool,
+) -> None:
     from synapse_tui.paths import find_project
     from synapse_tui.sessions.places import place_of
 
     from .attaching import attach_terminal
 
     base = Path(os.path.realpath(base))
-    place = place_of(find_project(base), session, environ=os.environ)
-    attach_terminal(place, [_settled(spec, base) for spec in specs], folder=base, layout=layout)
+    attach_terminal(
+        place_of(find_project(base), session, environ=os.environ),
+        [settled(spec, base) for spec in specs],
+        folder=base,
+        layout=layout,
+        record=os.path.realpath(record) if record is not None else "",
+        overwrite=overwrite,
+    )
 
 
-def _settled(spec: AgentSpec, base: Path) -> AgentSpec:
+def settled(spec: AgentSpec, base: Path) -> AgentSpec:
     """The agent with a folder that means the same in another process."""
     return dataclasses.replace(spec, cwd=Path(os.path.realpath(spec.cwd or base)))
 

@@ -1,4 +1,4 @@
-"""The application of a host, and the terminals that it is shown on, one after the other."""
+"""The application of a host, and the terminals that it is shown on."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.driver import LinkOptions, TerminalLink, detached_driver_class
+from synapse_tui.driver.synapse_driver import DETACHED_SIZE, Tap
 from synapse_tui.errors import SessionError
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
@@ -22,7 +25,9 @@ from synapse_tui.widgets.text import plural
 from synapse_tui.widgets.tiles import as_layout
 
 from .connection import Connection
+from .mirrors import MirrorViewer
 from .project import ProjectFiles
+from .records import ScreenTap
 
 log = logging.getLogger(__name__)
 
@@ -33,17 +38,32 @@ FAILURE_SECONDS = 60.0
 
 @dataclass(slots=True)
 class Viewer:
-    """A client that has lent its terminal.
+    """The client that has lent its terminal.
 
     Attributes:
         connection: To the client.
         link: Its terminal.
-        environ: Its environment.
+        record: The recording that ends with it; None for none.
     """
 
     connection: Connection
     link: TerminalLink
-    environ: Mapping[str, str] = field(default_factory=dict)
+    record: ScreenTap | None = None
+
+
+@dataclass(slots=True)
+class Opening:
+    """How the application begins.
+
+    Attributes:
+        specs: Agents to open.
+        layout: How the panes are arranged.
+        view: What the person had arranged; None for nothing.
+    """
+
+    specs: list[AgentSpec] = field(default_factory=list)
+    layout: str = ""
+    view: Mapping[str, object] | None = None
 
 
 class Display:
@@ -53,36 +73,33 @@ class Display:
         host: Whose agents are shown.
         project: Profiles and settings.
         name: Name of the session.
-        specs: Agents to open at the start.
-        layout: How the panes are arranged at the start.
+        opening: How the application begins; changed until it does.
     """
 
-    def __init__(
-        self,
-        host: Host,
-        project: ProjectFiles,
-        name: str,
-        *,
-        specs: Sequence[AgentSpec] = (),
-        layout: str = "",
-    ) -> None:
+    def __init__(self, host: Host, project: ProjectFiles, name: str, opening: Opening | None = None) -> None:
         self._host = host
         self._project = project
         self._name = name
-        self._specs = list(specs)
-        self._layout = layout or project.settings.text("tui.layout")
-        self._view: Mapping[str, object] | None = None
+        self._opening = opening or Opening()
         self._app: SynapseApp | None = None
         self._viewer: Viewer | None = None
-        self._size = (120, 40)
+        self._mirrors: list[MirrorViewer] = []
+        self._taps: list[Tap] = []
+        self._size = DETACHED_SIZE
         self._failures: deque[float] = deque(maxlen=MAX_FAILURES)
         self._leaving: set[asyncio.Task[None]] = set()
         self._stopped = False
 
     @property
     def attached(self) -> bool:
-        """Whether a client's terminal is drawn on."""
-        return self._viewer is not None
+        """Whether any client's terminal is drawn on."""
+        return self._viewer is not None or bool(self._mirrors)
+
+    def view(self) -> Mapping[str, object]:
+        """What the person has arranged, as JSON."""
+        if self._app is not None and self._app.begun:
+            return view_state(self._app.main)
+        return self._opening.view or {}
 
     # -- the application's life ------------------------------------------------------------------------------
 
@@ -91,11 +108,11 @@ class Display:
         try:
             while not self._stopped:
                 failed = await self._run_once()
-                if not failed:
+                if failed is None:
                     return
                 self._fail(failed)
         finally:
-            self._leave("stopped", "all agents are stopped")
+            self._end_all("stopped", "all agents are stopped")
             await self.settle()
 
     async def _run_once(self) -> BaseException | None:
@@ -111,33 +128,40 @@ class Display:
             log.exception("the application failed")
             return error
         finally:
+            self._opening = Opening(layout=self._opening.layout, view=self.view())
             self._app = None
         return app._exception
 
     def _make_app(self) -> SynapseApp:
-        viewer = self._viewer
-        size = (viewer.link.size.columns, viewer.link.size.lines) if viewer is not None else self._size
+        link = self._viewer.link if self._viewer is not None else None
+        opening = self._opening
         app = SynapseApp(
             self._host,
-            specs=self._specs,
-            layout=self._layout,
+            specs=opening.specs,
+            layout=opening.layout or self._project.settings.text("tui.layout"),
             driver_class=detached_driver_class(
-                size, link=viewer.link if viewer is not None else None, on_hangup=self._hung_up
+                self._present_size(), link=link, taps=self._taps, on_hangup=self._hung_up
             ),
             trust=lambda: self._project.trust(self._host),
             session=SessionControls(self._name, self.detach),
-            view=self._view,
+            view=opening.view,
         )
-        self._specs = []
+        opening.specs = []
         return app
 
+    def _present_size(self) -> tuple[int, int]:
+        if self._viewer is not None:
+            size = self._viewer.link.size
+            self._size = (size.columns, size.lines)
+        return self._size
+
     def _fail(self, error: BaseException) -> None:
-        log.error("the application is made anew after %s", error)
+        log.error("the application is made anew after: %s", error, exc_info=error)
         now = time.monotonic()
         often = len(self._failures) == MAX_FAILURES and now - self._failures[0] < FAILURE_SECONDS
         self._failures.append(now)
         if often:
-            self._leave("failed", f"the application failed again and again: {error}; the agents go on")
+            self._end_all("failed", f"the application failed again and again: {error}; the agents go on")
 
     def stop(self) -> None:
         """End the application."""
@@ -145,29 +169,44 @@ class Display:
         if self._app is not None:
             self._app.exit()
 
+    def _repaint(self) -> None:
+        if self._app is not None and self._app.is_running:
+            self._app.refresh()
+
     # -- terminals -------------------------------------------------------------------------------------------
 
-    def attach(self, connection: Connection, environ: Mapping[str, str]) -> None:
+    async def attach(
+        self,
+        connection: Connection,
+        environ: Mapping[str, str],
+        *,
+        record: str = "",
+        overwrite: bool = False,
+    ) -> None:
         """Show the application on the terminal that a client handed over; the client before is told.
 
         Args:
             connection: With the descriptors of the terminal.
             environ: The client's environment; agents that are opened from now on inherit it.
+            record: File that the screen is recorded in until the client leaves; empty for none.
+            overwrite: Whether that file may be replaced.
 
         Raises:
             SessionError: The client handed over no terminal.
             TerminalUnfit: It cannot be drawn on.
+            SynapseError: The recording cannot be made.
         """
-        descriptors = connection.take_descriptors()
+        link = _link(connection, environ)
+        size = (link.size.columns, link.size.lines)
         try:
-            if len(descriptors) != 2:
-                raise SessionError("no terminal was handed over", "attach from a terminal")
-            options = LinkOptions(descriptors[0], descriptors[1], environ)
-            link = TerminalLink(options, asyncio.get_running_loop())
-        finally:
-            close_all(descriptors)
-        self._leave("taken", f"session '{self._name}' was taken over by another terminal")
-        self._viewer = Viewer(connection, link, environ)
+            tap = await self._record(record, size, environ, overwrite=overwrite) if record else None
+        except BaseException:
+            link.close()
+            raise
+        self._end("taken", f"session '{self._name}' was taken over by another terminal")
+        self._viewer = Viewer(connection, link, tap)
+        if tap is not None:
+            self._taps.append(tap)
         self._host.inherit(environ)
         if self._app is not None:
             self._app.attach(link)
@@ -175,62 +214,143 @@ class Display:
             adopt_environment(environ)
         connection.send(**{"is": "attached", "session": self._name})
 
+    async def _record(
+        self, path: str, size: tuple[int, int], environ: Mapping[str, str], *, overwrite: bool
+    ) -> ScreenTap:
+        return await ScreenTap.start(
+            Path(path),
+            size,
+            environ=environ,
+            title=self._name,
+            overwrite=overwrite,
+            repaint=self._repaint,
+            tell=self._told,
+        )
+
+    def _told(self, error: Exception) -> None:
+        if self._app is not None:
+            self._app.notice_error(error)
+
+    def mirror(self, connection: Connection, environ: Mapping[str, str]) -> None:
+        """Show the same screen on a further terminal, whose keys do nothing.
+
+        Raises:
+            SessionError: The client handed over no terminal.
+            TerminalUnfit: It cannot be drawn on.
+        """
+        viewer = MirrorViewer(connection, _link(connection, environ), self._present_size(), self._end_mirror)
+        self._mirrors.append(viewer)
+        self._taps.append(viewer)
+        self._repaint()
+        connection.send(**{"is": "attached", "session": self._name})
+
     def open(self, specs: Sequence[AgentSpec]) -> None:
         """Open agents, beside those that are there."""
         if self._app is None:
-            self._specs += specs
+            self._opening.specs += specs
         elif specs:
             self._app.open_agents(specs)
 
     def arrange(self, layout: str) -> None:
         """Arrange the panes; an empty name leaves them as they are."""
         if layout and self._app is None:
-            self._layout = layout
-            self._view = None
+            self._opening.layout = layout
         elif layout and self._app is not None:
             self._app.commands.set_layout(as_layout(layout))
 
     def resized(self, connection: Connection) -> None:
         """A client's terminal has another size."""
-        if self._viewer is not None and self._viewer.connection is connection and self._app is not None:
-            self._app.terminal_resized()
+        if self._viewer is not None and self._viewer.connection is connection:
+            self._present_size()
+            if self._app is not None:
+                self._app.terminal_resized()
+        for mirror in self._mirrors:
+            if mirror.connection is connection:
+                mirror.view_resized()
+
+    # -- leaving ---------------------------------------------------------------------------------------------
 
     def gone(self, connection: Connection) -> None:
         """A client is gone: its terminal is drawn on no more, and given back as far as it is still ours."""
         if self._viewer is not None and self._viewer.connection is connection:
-            self._leave("", "", abandoned=True)
+            self._end("", "", abandoned=True)
+        for mirror in tuple(self._mirrors):
+            if mirror.connection is connection:
+                self._end_mirror(mirror, abandoned=True)
 
-    def detach(self) -> None:
-        """Give the terminal back; everything goes on."""
-        live = sum(session.exit is None for session in self._host.agents.values())
-        agents = f"{plural(live, 'agent')} go{'es' if live == 1 else ''} on" if live else "no agents run"
-        self._leave("detached", f"detached from session '{self._name}': {agents}")
+    def detach(self, connection: Connection | None = None) -> None:
+        """Give a client's terminal back; everything goes on.
+
+        Args:
+            connection: Whose; None for the one that has the keys.
+        """
+        for mirror in tuple(self._mirrors):
+            if mirror.connection is connection:
+                self._end_mirror(mirror)
+        if self._viewer is not None and connection in (None, self._viewer.connection):
+            live = sum(session.exit is None for session in self._host.agents.values())
+            agents = f"{plural(live, 'agent')} go{'es' if live == 1 else ''} on" if live else "no agents run"
+            self._end("detached", f"detached from session '{self._name}': {agents}")
 
     def _hung_up(self) -> None:
-        self._leave("detached", "the terminal went away", abandoned=True)
+        self._end("detached", "the terminal went away", abandoned=True)
 
-    def _leave(self, why: str, text: str, *, abandoned: bool = False) -> None:
+    def _end_all(self, why: str, text: str) -> None:
+        self._end(why, text)
+        for mirror in tuple(self._mirrors):
+            self._end_mirror(mirror, why=why, text=text)
+
+    def _end(self, why: str, text: str, *, abandoned: bool = False) -> None:
         viewer, self._viewer = self._viewer, None
         if viewer is None:
             return
-        size = viewer.link.size
-        self._size = (size.columns, size.lines)
         if self._app is not None:
-            self._view = view_state(self._app.main)
             self._app.release()
         viewer.link.listener = None
-        task = asyncio.get_running_loop().create_task(_give_back(viewer, why, text, abandoned=abandoned))
+        if viewer.record is not None:
+            self._taps.remove(viewer.record)
+            self._later(viewer.record.close())
+        self._later(_give_back(viewer.connection, viewer.link, why, text, abandoned=abandoned))
+
+    def _end_mirror(
+        self, mirror: MirrorViewer, abandoned: bool = False, *, why: str = "detached", text: str = ""
+    ) -> None:
+        if mirror not in self._mirrors:
+            return
+        self._mirrors.remove(mirror)
+        self._taps.remove(mirror)
+        mirror.close()
+        text = text or f"no longer watching session '{self._name}'"
+        self._later(_give_back(mirror.connection, mirror.link, why, text, abandoned=abandoned))
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
 
     async def settle(self) -> None:
-        """Return when every terminal that was left is given back."""
-        await asyncio.gather(*self._leaving, return_exceptions=True)
+        """Return when every terminal that was left is given back, and every recording is whole."""
+        while self._leaving:
+            await asyncio.gather(*self._leaving, return_exceptions=True)
 
 
-async def _give_back(viewer: Viewer, why: str, text: str, *, abandoned: bool) -> None:
+def _link(connection: Connection, environ: Mapping[str, str]) -> TerminalLink:
+    """The terminal that a client handed over."""
+    descriptors = connection.take_descriptors()
+    try:
+        if len(descriptors) != 2:
+            raise SessionError("no terminal was handed over", "attach from a terminal")
+        options = LinkOptions(descriptors[0], descriptors[1], environ)
+        return TerminalLink(options, asyncio.get_running_loop())
+    finally:
+        close_all(descriptors)
+
+
+async def _give_back(
+    connection: Connection, link: TerminalLink, why: str, text: str, *, abandoned: bool
+) -> None:
     """Leave a terminal clean, then tell its client."""
     try:
-        await viewer.link.close_soon(abandoned=abandoned)
+        await link.close_soon(abandoned=abandoned)
     finally:
-        viewer.connection.answer({"is": "end", "why": why, "text": text})
+        connection.answer({"is": "end", "why": why, "text": text})

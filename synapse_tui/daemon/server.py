@@ -86,11 +86,12 @@ class SessionServer:
         elif line.get("do") == "resized":
             self._display.resized(connection)
         elif line.get("do") == "detach":
-            self._display.detach()
+            self._display.detach(connection)
 
     def _begin(self, connection: Connection, line: Line) -> None:
         requests: dict[str, Callable[[Connection, Line], Coroutine[Any, Any, None]]] = {
             "attach": self._attach,
+            "mirror": self._mirror,
             "open": self._open,
             "stop": self._stop_agent,
             "info": self._info,
@@ -131,9 +132,14 @@ class SessionServer:
         check_any(self._host, specs, environ)
         if connection.ended:
             return
-        self._display.attach(connection, environ)
+        await self._display.attach(
+            connection, environ, record=str(line.get("record") or ""), overwrite=bool(line.get("overwrite"))
+        )
         self._display.arrange(str(line.get("layout") or ""))
         self._display.open(specs)
+
+    async def _mirror(self, connection: Connection, line: Line) -> None:
+        self._display.mirror(connection, _environ(line))
 
     async def _open(self, connection: Connection, line: Line) -> None:
         """Open agents without a terminal."""

@@ -1,6 +1,6 @@
 """Textual driver on given descriptors: input tokenizer, non-blocking output, size."""
 
-from .events import OuterTerminalChanged, TerminalKey, TerminalKeyRelease
+from .events import OuterTerminalChanged, TerminalKey, TerminalKeyRelease, TerminalText
 from .link import LinkOptions, TerminalLink
 from .modes import restore_terminal
 from .outer import OuterTerminal
@@ -15,6 +15,7 @@ __all__ = [
     "TerminalKey",
     "TerminalKeyRelease",
     "TerminalLink",
+    "TerminalText",
     "detached_driver_class",
     "driver_class",
     "restore_terminal",

@@ -9,6 +9,7 @@ from synapse_tui.terminal.keys import KeyEvent
 
 from .names import textual_character, textual_name
 from .outer import OuterTerminal
+from .tokens import TextToken
 
 RELEASE = "<release>"
 """Name of the key of every release: no binding can have it."""
@@ -52,6 +53,27 @@ class TerminalKeyRelease(TerminalKey):
 
 # Message names the handler of every subclass after the class; ordinary widgets only have `on_key`.
 TerminalKey.handler_name = "on_key"
+
+
+class TerminalText(events.Event, bubble=False):
+    """Many keys that came at once, each of which types one character.
+
+    Posted only to applications that say `takes_runs`; others get the keys.
+
+    Attributes:
+        text: What they type.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def __rich_repr__(self) -> rich.repr.Result:
+        yield "text", self.text
+
+    def singly(self) -> list[TerminalKey]:
+        """The keys one by one."""
+        return [TerminalKey(key.event, key.raw) for key in TextToken(self.text).singly()]
 
 
 class OuterTerminalChanged(events.Event, bubble=False):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from textual import events, messages
 from textual.app import App
@@ -18,17 +18,27 @@ from textual.driver import Driver
 from textual.geometry import Size
 from textual.message import Message
 
-from .events import OuterTerminalChanged, TerminalKey, TerminalKeyRelease
+from .events import OuterTerminalChanged, TerminalKey, TerminalKeyRelease, TerminalText
 from .handshake import Reaction
 from .link import LinkListener, LinkOptions, TerminalLink
 from .mouse import textual_mouse
 from .outer import OuterTerminal
 from .tokenizer import ESCAPE_DELAY
-from .tokens import FocusToken, KeyToken, MouseToken, PasteToken, Token
+from .tokens import FocusToken, KeyToken, MouseToken, PasteToken, TextToken, Token
 from .tty import TerminalSize, find_terminal, read_size
 
 DETACHED_SIZE = (120, 40)
 """Columns and lines of the application before the first terminal."""
+
+
+class Tap(Protocol):
+    """Sees what is drawn: a recording, a mirror."""
+
+    def drawn(self, data: str) -> None:
+        """Take a string that was drawn."""
+
+    def resized(self, columns: int, lines: int) -> None:
+        """The screen has another size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +55,7 @@ class DriverOptions:
         detached: Whether the driver begins without a terminal; descriptors are not looked at then.
         size: Columns and lines of a detached driver.
         link: What a detached driver is attached to when it begins; None for nothing.
+        taps: Shown all that is drawn; whoever owns the list changes it, and has all drawn anew.
     """
 
     input_fd: int | None = None
@@ -56,6 +67,7 @@ class DriverOptions:
     detached: bool = False
     size: tuple[int, int] = DETACHED_SIZE
     link: TerminalLink | None = None
+    taps: list[Tap] = field(default_factory=list)
 
 
 class SynapseDriver(Driver):
@@ -63,7 +75,7 @@ class SynapseDriver(Driver):
 
     Attributes:
         link: The terminal; None while nobody is attached.
-        taps: Called with each string that is drawn on the terminal; for recordings and mirrors.
+        taps: Shown all that is drawn, also while no terminal is attached.
     """
 
     options: ClassVar[DriverOptions] = DriverOptions()
@@ -79,7 +91,7 @@ class SynapseDriver(Driver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         options = self.options
         self.link: TerminalLink | None = None
-        self.taps: list[Callable[[str], object]] = []
+        self.taps = options.taps
         self._own: LinkOptions | None = None
         if not options.detached:
             input_fd = find_terminal() if options.input_fd is None else options.input_fd
@@ -101,6 +113,7 @@ class SynapseDriver(Driver):
         """
         self.release()
         self.link = link
+        self._app._sync_available = False  # what the terminal before could do
         link.listener = LinkListener(self._post, self._replied, self._repaint, self._lost)
         link.open()
         self.resized()
@@ -128,7 +141,7 @@ class SynapseDriver(Driver):
     @property
     def is_headless(self) -> bool:
         """Whether nobody sees what is drawn: Textual then draws nothing."""
-        return self.link is None
+        return self.link is None and not self.taps
 
     @property
     def outer(self) -> OuterTerminal:
@@ -137,8 +150,8 @@ class SynapseDriver(Driver):
 
     @property
     def dropping(self) -> bool:
-        """Whether the terminal does not read, or nobody is attached: all is painted anew afterwards."""
-        return self.link is None or self.link.dropping
+        """Whether nobody gets what is drawn now: all is painted anew afterwards."""
+        return self.is_headless or (self.link is not None and self.link.dropping)
 
     def terminal_size(self) -> TerminalSize:
         """The terminal's size as it is now; the last one while nobody is attached."""
@@ -149,6 +162,9 @@ class SynapseDriver(Driver):
         size = self.terminal_size()
         cells = Size(size.columns, size.lines)
         pixels = Size(size.width, size.height) if size.width and size.height else None
+        if self._size != (size.columns, size.lines):
+            for tap in self.taps:
+                tap.resized(size.columns, size.lines)
         self._size = (size.columns, size.lines)
         self.send_message(events.Resize(cells, cells, cells, pixels))
 
@@ -181,7 +197,7 @@ class SynapseDriver(Driver):
         if self.link is not None:
             self.link.write(data)
         for tap in self.taps:
-            tap(data)
+            tap.drawn(data)
 
     def flush(self) -> None:
         """Write as far as the terminal takes it."""
@@ -224,6 +240,10 @@ class SynapseDriver(Driver):
                 case KeyToken(key, raw):
                     released = key.kind == "release"
                     self.process_message((TerminalKeyRelease if released else TerminalKey)(key, raw))
+                case TextToken(text) if getattr(self._app, "takes_runs", False):
+                    self.process_message(TerminalText(text))
+                case TextToken():
+                    self._post([*token.singly()])
                 case PasteToken(text):
                     self.process_message(events.Paste(text))
                 case MouseToken(report):
@@ -277,6 +297,7 @@ def detached_driver_class(
     size: tuple[int, int] = DETACHED_SIZE,
     *,
     link: TerminalLink | None = None,
+    taps: list[Tap] | None = None,
     on_hangup: Callable[[], object] | None = None,
 ) -> type[SynapseDriver]:
     """A driver class without a terminal of its own; `attach` gives it one.
@@ -284,9 +305,14 @@ def detached_driver_class(
     Args:
         size: Columns and lines until then.
         link: What it is attached to when it begins; None for nothing.
+        taps: Shown all that is drawn; the list may change.
         on_hangup: Called in the loop when a terminal that was attached went away.
     """
-    return _driver_with(DriverOptions(detached=True, size=size, link=link, on_hangup=on_hangup))
+    return _driver_with(
+        DriverOptions(
+            detached=True, size=size, link=link, taps=[] if taps is None else taps, on_hangup=on_hangup
+        )
+    )
 
 
 def _driver_with(given: DriverOptions) -> type[SynapseDriver]:

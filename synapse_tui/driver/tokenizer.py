@@ -17,7 +17,7 @@ from synapse_tui.terminal.paste import PASTE_END
 from .decode import decode_key
 from .mouse import decode_mouse
 from .scan import MAX_SEQUENCE, Piece, first_piece
-from .tokens import FocusToken, KeyToken, MouseToken, PasteToken, ReplyToken, Token
+from .tokens import FocusToken, KeyToken, MouseToken, PasteToken, ReplyToken, TextToken, Token
 
 ESCAPE_DELAY: Final = 0.03
 """Seconds after which a lone ESC is the Escape key."""
@@ -31,6 +31,13 @@ MAX_STRING: Final = 16 * 1024 * 1024
 """Longest reply that is kept, in bytes; a longer one is skipped up to its end."""
 
 _NEAR = 64
+# Characters in UTF-8 (RFC 3629 section 4) but for the controls C0, DEL and C1; so few that a keyboard cannot
+# have typed them between two reads, and so many at most that other events still get their turn.
+_RUN = re.compile(
+    rb"(?:[\x20-\x7e]|\xc2[\xa0-\xbf]|[\xc3-\xdf][\x80-\xbf]"
+    rb"|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xed[\x80-\x9f][\x80-\xbf]"
+    rb"|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}){16,4096}"
+)
 _STRING_END = re.compile(rb"[\x07\x18\x1a\x1b]")
 
 
@@ -86,6 +93,10 @@ class Tokenizer:
                     return
                 if token:
                     yield token
+                continue
+            if run := _RUN.match(self._data, start):
+                yield TextToken(bytes(self._data[start : run.end()]).decode())
+                start = run.end()
                 continue
             piece = self._piece(start, final=final)
             if piece is None:

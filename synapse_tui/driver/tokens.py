@@ -22,6 +22,17 @@ class KeyToken:
 
 
 @dataclass(frozen=True, slots=True)
+class TextToken:
+    """Many keys that came at once; each types one character and was that character in UTF-8."""
+
+    text: str
+
+    def singly(self) -> list[KeyToken]:
+        """The keys one by one."""
+        return [KeyToken(KeyEvent.of_text(character), character.encode()) for character in self.text]
+
+
+@dataclass(frozen=True, slots=True)
 class PasteToken:
     """A bracketed paste, whole; line ends are LF."""
 
@@ -49,4 +60,4 @@ class ReplyToken:
     raw: bytes
 
 
-Token = KeyToken | PasteToken | MouseToken | FocusToken | ReplyToken
+Token = KeyToken | TextToken | PasteToken | MouseToken | FocusToken | ReplyToken

@@ -65,7 +65,9 @@ def test_detach_and_attach_show_the_same_screens(launch: Launch, agents: Ready, 
     assert run("synapse", "send", second, "hello there", "--response").returncode == 0
     terminal.keys("clear; synapse-tui", "Enter")
     terminal.wait_for("日本語 stays", f"1 {first}")
-    assert terminal.rows[0] == before[0]
+    half = len(before[1]) // 2
+    assert [row[:half] for row in terminal.rows[1:12]] == [row[:half] for row in before[1:12]]
+    assert second in terminal.rows[1][half:], "two columns"
     assert sessions(run)[0]["attached"] is True
 
 
@@ -210,3 +212,113 @@ def test_errors_of_the_command_line_are_told_before_the_screen_is_taken(launch: 
     terminal.wait_for("there is no profile 'no-such-agent'")
     assert_clean(terminal)
     assert not re.search(r"Traceback", terminal.screen)
+
+
+def test_a_mirror_watches_and_its_keys_do_nothing(launch: Launch, agents: Ready) -> None:
+    terminal = launch()
+    agents(terminal, 2)
+    watcher = launch("attach", "--mirror", columns=100, lines=20)
+    watcher.wait_for("scripted agent")
+    terminal.type("日本語 seen by both")
+    watcher.wait_for("日本語 seen by both")
+    watcher.type("x")
+    terminal.type("!")
+    watcher.wait_for("日本語 seen by both!")
+    assert "bothx" not in terminal.screen
+    watcher.resize(60, 15)
+    watcher.wait(lambda: len(watcher.rows) == 15 and "seen by both!" in watcher.screen, "the smaller picture")
+    detach(terminal)
+    watcher.wait_for("scripted agent")
+    watcher.type("q")
+    watcher.wait_for("no longer watching")
+    assert_clean(watcher)
+
+
+def test_a_recording_of_the_screen_is_whole_at_detach(
+    launch: Launch, agents: Ready, run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "screen.cast"
+    terminal = launch("--record", str(path))
+    agents(terminal, 2)
+    terminal.type("日本語 recorded")
+    terminal.wait_for("日本語 recorded")
+    detach(terminal)
+    lines = path.read_text().splitlines()
+    assert json.loads(lines[0])["version"] == 2
+    assert path.stat().st_mode & 0o777 == 0o600
+    shown = run("synapse-tui", "play", str(path), "--text")
+    assert "日本語 recorded" in shown.stdout, shown.stderr
+    terminal.keys(f"clear; synapse-tui --record {path}", "Enter")
+    terminal.wait_for("screen.cast")
+    terminal.wait_for("--overwrite")
+
+
+def test_start_and_stop_without_a_screen(launch: Launch, run: Run, agents: Ready) -> None:
+    started = run("synapse", "start", "dummy", "--json", "--", "--word-delay", "0")
+    assert started.returncode == 0, started.stderr
+    agent_id = json.loads(started.stdout)["agent_id"]
+    second = run("synapse", "start", "dummy:two")
+    assert second.returncode == 0, second.stderr
+    answered = run("synapse", "send", agent_id, "hello unseen", "--response")
+    assert "hello unseen" in answered.stdout, answered.stderr
+    terminal = launch()
+    agents(terminal, 2)
+    terminal.wait_for("hello unseen", "2 two")
+    ambiguous = run("synapse", "stop", "dummy")
+    assert ambiguous.returncode == 3
+    assert run("synapse", "stop", "two").returncode == 0
+    terminal.wait(lambda: "2 two" not in terminal.screen, "its end")
+    detach(terminal)
+    assert run("synapse", "stop", agent_id).returncode == 0
+    terminal.wait(lambda: sessions(run) == [], "the end of a host that has nothing to do")
+
+
+def test_the_application_is_made_anew_when_it_fails(
+    launch: Launch, agents: Ready, run: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(FAILING)
+    terminal = launch(PYTHONPATH=str(folder), SYNAPSE_TEST_FAIL=str(tmp_path / "fail"))
+    agents(terminal, 2)
+    terminal.keys("F5")
+    terminal.wait_for("layout: columns")
+    pids = [process.pid for process in host_of(run).children()]
+    (tmp_path / "fail").touch()
+    terminal.wait(lambda: not (tmp_path / "fail").exists(), "the failure")
+    terminal.wait_for("❯", "2 dummy")
+    terminal.wait(lambda: "│" in terminal.rows[1], "the two columns of before")
+    assert [process.pid for process in host_of(run).children()] == pids, "the agents live"
+    terminal.type("typed after")
+    terminal.wait_for("typed after")
+
+
+FAILING = """
+import os, sys
+path = os.environ.get("SYNAPSE_TEST_FAIL", "")
+if path and "synapse_tui.daemon" in " ".join(sys.orig_argv):
+    import importlib.abc, importlib.machinery
+    class Hook(importlib.abc.MetaPathFinder):
+        def find_spec(self, name, where, target=None):
+            if name != "synapse_tui.app":
+                return None
+            sys.meta_path.remove(self)
+            import synapse_tui.app as app
+            mount = app.SynapseApp.on_mount
+            def on_mount(self):
+                mount(self)
+                def fail():
+                    if os.path.exists(path):
+                        os.unlink(path)
+                        self.exit()
+                        self._exception = RuntimeError("the application broke")
+                self.set_interval(0.1, fail)
+            app.SynapseApp.on_mount = on_mount
+            return sys.modules["synapse_tui.app"].__spec__
+    sys.meta_path.insert(0, Hook())
+"""
+
+
+def host_of(run: Run) -> psutil.Process:
+    (session,) = sessions(run)
+    return psutil.Process(int(str(session["pid"])))

@@ -117,7 +117,7 @@ def load_servers(self):
     asyncio.get_running_loop().call_later(3.0, broken)
 host.Host.load_servers = load_servers
 from synapse_tui.cli.tui import main
-main(["dummy", "dummy"])
+main(["--foreground", "dummy", "dummy"])
 """
 
 

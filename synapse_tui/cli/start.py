@@ -1,0 +1,59 @@
+"""`synapse start`: an agent in the project's session, without a screen."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from synapse_tui.paths import UserPaths, find_project
+from synapse_tui.sessions.client import ask, request
+from synapse_tui.sessions.places import place_of
+from synapse_tui.sessions.start import connect_or_start
+from synapse_tui.sessions.wire import spec_to_json
+
+from .output import note, show, show_json, want_json
+from .tui import build_specs, settled
+
+
+@click.command(name="start")
+@click.argument("agent", metavar="PROFILE[:NAME][@DIR]")
+@click.argument("arguments", metavar="[-- ARGUMENTS]...", nargs=-1)
+@click.option("--port", type=click.IntRange(1, 65535), help="Port to serve it on.")
+@click.option("--prompt", metavar="TEXT", default="", help="First prompt, delivered when it is ready.")
+@click.option("--session", metavar="NAME", default="", help="Another session of the project.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    agent: str,
+    arguments: tuple[str, ...],
+    *,
+    as_json: bool,
+    session: str,
+    **given: Any,
+) -> None:
+    """Start an agent without a screen.
+
+    It runs in the project's session, which is started when there is none; `synapse-tui` shows it later,
+    `synapse stop` ends it.
+    """
+    if as_json:
+        want_json(context)
+    base = Path(os.path.realpath("."))
+    specs = build_specs((agent,), base=base, extra=arguments, **given)
+    environ = dict(os.environ)
+    place = place_of(find_project(base), session, environ=environ)
+    logs = UserPaths.of_environment().logs
+    connection, _started = connect_or_start(place, folder=base, logs=logs, environ=environ)
+    opened = [spec_to_json(settled(spec, base)) for spec in specs]
+    answer = ask(connection, request("open", env=environ, cwd=str(base), specs=opened))
+    for started in answer["agents"]:
+        if as_json:
+            show_json({**started, "session": answer["session"]})
+        else:
+            show(f"{started['agent_id']}  {started['endpoint']}")
+            note(f"it runs in session '{answer['session']}': 'synapse-tui' shows it, 'synapse stop' ends it")

@@ -1,0 +1,67 @@
+"""`synapse stop`: ends agents of a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from synapse_tui.addresses import fold
+from synapse_tui.errors import AgentNotFound, AmbiguousAddress
+from synapse_tui.paths import find_project
+from synapse_tui.sessions.client import ask, request
+from synapse_tui.sessions.start import connect
+
+from .output import show
+from .sessions import RunningSession, running_sessions
+
+STOP_SECONDS = 20.0
+"""How long an agent may take to end."""
+
+
+@click.command(name="stop")
+@click.argument("agent", metavar="ID|NAME|PROFILE")
+@click.option("--all", "every", is_flag=True, help="All agents that PROFILE means, not just one.")
+def command(agent: str, every: bool) -> None:
+    """End an agent: by id, by name, or by profile when there is one of it in this project.
+
+    Agents of other projects are ended by their id.
+    """
+    found = find_agents(agent)
+    if len(found) > 1 and not every:
+        raise AmbiguousAddress(agent, [agent_id for _, agent_id in found])
+    for session, agent_id in found:
+        connection = connect(session.place)
+        if connection is not None:
+            ask(connection, request("stop", agents=[agent_id]), timeout=STOP_SECONDS)
+        show(f"stopped {agent_id}")
+
+
+def find_agents(word: str) -> list[tuple[RunningSession, str]]:
+    """The agents of running sessions that a word means, each with its session.
+
+    Raises:
+        AgentNotFound: There is none.
+    """
+    wanted = fold(word.removeprefix("@"))
+    project = find_project(Path.cwd())
+    every = [(session, agent) for session in running_sessions() for agent in session.info.get("agents", [])]
+    own = [(session, agent) for session, agent in every if session.place.project == project]
+    for found in (
+        [each for each in every if fold(str(each[1]["agent_id"])) == wanted],
+        [each for each in own if f"synapse-{wanted}" == fold(str(each[1]["agent_id"]))],
+        [each for each in own if wanted and fold(str(each[1]["name"])) == wanted],
+        [each for each in own if _type(each[1]) == wanted],
+    ):
+        if found:
+            return [(session, str(agent["agent_id"])) for session, agent in found]
+    running = ", ".join(str(agent["agent_id"]) for _, agent in own)
+    raise AgentNotFound(
+        f"no session of this project runs '{word}'",
+        f"running: {running}" if running else "one in the foreground ends in its terminal",
+    )
+
+
+def _type(agent: dict[str, Any]) -> str:
+    return fold(str(agent["agent_id"]).removeprefix("synapse-").rpartition("-")[0])
