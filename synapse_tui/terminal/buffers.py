@@ -135,6 +135,9 @@ class Buffers(Checksums):
     def resize(self, lines: int | None = None, columns: int | None = None) -> None:
         """Change the size; the main screen is wrapped anew, the alternate one cut or filled up.
 
+        Where a wrap is pending the cursor stays behind the last character: what is written next joins it, on
+        the same row where there is room.
+
         Args:
             lines: Rows, at least 1; None keeps them.
             columns: Columns, at least 1; None keeps them.
@@ -142,6 +145,7 @@ class Buffers(Checksums):
         lines, columns = max(1, lines or self.lines), max(1, columns or self.columns)
         if (lines, columns) == (self.lines, self.columns):
             return
+        pending, was = self.x >= self.columns, self.columns
         self.settle()
         if self.on_alternate:
             self._fit_alternate(self.y, lines, columns)
@@ -155,6 +159,8 @@ class Buffers(Checksums):
         self.rows = self.buffer_shown.rows
         self.columns, self.lines = columns, lines
         self.x, self.y = min(self.x, columns - 1), min(max(self.y, 0), lines - 1)
+        if pending and (columns >= was or not self.on_alternate):
+            self.x += 1
         self.reset_margins()
         self.update_simple()
         self.touch_all()

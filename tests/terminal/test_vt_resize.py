@@ -79,10 +79,31 @@ def test_wide_characters_are_not_torn() -> None:
     assert rows(terminal)[0] == "漢"
 
 
-def test_a_pending_wrap_survives_as_the_last_column() -> None:
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        (12, ["abcdefghijK"]),
+        (10, ["abcdefghij", "K"]),
+        (7, ["abcdefg", "hijK"]),
+        (5, ["abcde", "fghij", "K"]),
+    ],
+)
+def test_what_is_written_after_a_pending_wrap_joins_it(columns: int, shown: list[str]) -> None:
+    """Alacritty, libvterm and xterm.js agree: a wider screen has room behind the last character."""
     terminal = fed("abcdefghij")
+    terminal.resize(columns, 5)
+    terminal.feed(b"K")
+    assert rows(terminal) == shown
+
+
+def test_a_pending_wrap_of_the_alternate_screen_ends_where_it_is_cut() -> None:
+    terminal = fed("\x1b[?1049habcdefghij")
     terminal.resize(12, 4)
-    assert at(terminal) == (9, 0)
+    assert at(terminal) == (10, 0)
+    cut = fed("\x1b[?1049habcdefghij")
+    cut.resize(5, 4)
+    cut.feed(b"K")
+    assert rows(cut) == ["abcdK"]
 
 
 def test_the_alternate_screen_is_cut_and_filled_up() -> None:
