@@ -57,16 +57,18 @@ class Spool(Generic[Item]):
         Returns:
             Whether it will be written; False when it is left out.
         """
-        if self._broken or self._leaving_out or self._size + size > self._limit:
-            self._leaving_out = True
+        if self._broken:
             return False
-        self._waiting.append(item)
-        self._size += size
+        if self._size + size > self._limit:
+            self._leaving_out = True
+        if not self._leaving_out:
+            self._waiting.append(item)
+            self._size += size
         if self._size >= BLOCK:
             self._enough.set()
         if self._writer is None or self._writer.done():
             self._writer = asyncio.get_running_loop().create_task(self._write_waiting(), name="spool")
-        return True
+        return not self._leaving_out
 
     async def close(self) -> None:
         """Return when all is written; more may be put all the same."""
@@ -77,13 +79,8 @@ class Spool(Generic[Item]):
         self._closing = False
 
     async def _write_waiting(self) -> None:
-        while self._waiting:
-            if not self._closing:
-                # A thread for every few bytes of a spinner would cost more than drawing it.
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(GATHER):
-                        await self._enough.wait()
-            self._enough.clear()
+        while self._waiting or self._leaving_out:
+            await self._gathered()
             items, self._waiting, self._size = self._waiting, [], 0
             try:
                 await asyncio.to_thread(self._write, items)
@@ -95,3 +92,11 @@ class Spool(Generic[Item]):
             if self._leaving_out and not self._waiting:
                 self._leaving_out = False
                 self._on_room()
+
+    async def _gathered(self) -> None:
+        """Wait a moment: a thread for every few bytes of a spinner would cost more than drawing it."""
+        if not self._closing:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(GATHER):
+                    await self._enough.wait()
+        self._enough.clear()

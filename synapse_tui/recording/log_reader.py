@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +54,6 @@ class LogFile:
         self._times: BinaryIO | None = None
         self._reader = TimesReader()
         self._half = b""
-        self._records: deque[LogRecord] = deque()
         self._at = start
         self._time: float | None = None
         self._open_times()
@@ -82,9 +80,8 @@ class LogFile:
                 the next call.
         """
         self._open_times()
-        self._read_records()
-        while self._records:
-            yield from self._of_record(self._records.popleft())
+        for record in self._new_records():
+            yield from self._of_record(record)
         if final or self._times is None:
             yield from self._bytes(None)
 
@@ -115,12 +112,13 @@ class LogFile:
             except OSError:
                 return  # an older log has none
 
-    def _read_records(self) -> None:
-        if self._times is None:
-            return
-        lines = (self._half + self._times.read()).split(b"\n")
-        self._half = lines.pop()
-        self._records += self._reader.read(line.decode("ascii", "replace") for line in lines)
+    def _new_records(self) -> Iterator[LogRecord]:
+        while self._times is not None and (line := self._times.readline()):
+            self._half += line
+            if not self._half.endswith(b"\n"):
+                return
+            whole, self._half = self._half.decode("ascii", "replace"), b""
+            yield from self._reader.read([whole])
 
 
 def read_log(path: Path, newest: int) -> Iterator[LogItem]:
