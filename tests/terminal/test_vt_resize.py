@@ -76,7 +76,7 @@ def test_wide_characters_are_not_torn() -> None:
     terminal.resize(10, 4)
     assert rows(terminal) == ["ab漢字漢字"]
     terminal.resize(1, 8)
-    assert rows(terminal)[0] == "漢"
+    assert [row.strip() for row in rows(terminal) if row.strip()] == ["字", "漢", "字"]
 
 
 @pytest.mark.parametrize(
