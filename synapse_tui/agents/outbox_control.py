@@ -102,6 +102,11 @@ class OutboxControl:
             )
         return self._go_on(found)
 
+    def release_all(self) -> list[Task]:
+        """Let every message go on that was kept back, but those that may have been sent already."""
+        found = [each for each in self.waiting() if each.entry.parked and not each.uncertain]
+        return [self._go_on(each) for each in found]
+
     def retry(self, task_id: str) -> Task:
         """Let a message go on whatever held it, also one that may have been sent already.
 

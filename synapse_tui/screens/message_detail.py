@@ -12,14 +12,16 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
+from synapse_tui.agents.outbox import HELD_BY_USER
 from synapse_tui.model import DeliveryState, Task
+from synapse_tui.store.aftermath import BEFORE_RESTART, UNCERTAIN
 from synapse_tui.widgets.marks import delivery_mark
 from synapse_tui.widgets.rows import party
 from synapse_tui.widgets.text import printable
 
 from .dialog import Dialog
 
-Choice = Literal["cancel", "send_now", "again"]
+Choice = Literal["cancel", "hold", "send_now", "again"]
 
 _WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
 
@@ -37,6 +39,7 @@ class MessageDetail(Dialog[Choice]):
     AUTO_FOCUS = ".body"
     BINDINGS: ClassVar = [
         Binding("c", "choose('cancel')", show=False),
+        Binding("h", "choose('hold')", show=False),
         Binding("s", "choose('send_now')", show=False),
         Binding("a", "choose('again')", show=False),
     ]
@@ -66,7 +69,11 @@ class MessageDetail(Dialog[Choice]):
         task = self.message
         choices = {}
         if task.delivery in _WAITING and not task.state.final:
-            choices["send_now"] = "Send now (s)"
+            uncertain = task.reason.startswith(UNCERTAIN)
+            choices["send_now"] = "Send again now (s)" if uncertain else "Send now (s)"
+            if not uncertain:
+                held = task.reason in (HELD_BY_USER, BEFORE_RESTART)
+                choices["hold"] = "Release (h)" if held else "Hold (h)"
         if not task.state.final:
             choices["cancel"] = "Cancel message (c)"
         else:

@@ -1,4 +1,4 @@
-"""What can be done with messages: write, look at, cancel, send now, send again."""
+"""What can be done with messages: write, look at, cancel, hold, release, send now, send again."""
 
 from __future__ import annotations
 
@@ -141,7 +141,12 @@ class MessageCommands:
         self._ask(MessageDetail(task, self.labels()), lambda choice: self._chosen(choice, task_id))
 
     def _chosen(self, choice: str, task_id: str) -> None:
-        {"cancel": self.do_cancel, "send_now": self.do_send_now, "again": self.do_again}[choice]("", task_id)
+        {
+            "cancel": self.do_cancel,
+            "hold": self.do_hold,
+            "send_now": self.do_send_now,
+            "again": self.do_again,
+        }[choice]("", task_id)
 
     def do_cancel(self, _agent_id: str, task_id: str) -> None:
         """Take a message back."""
@@ -160,6 +165,27 @@ class MessageCommands:
             return
         session.outbox.send_now(task.id)
         self.app.notice(f"to {self.label(task.target)} as soon as it is safe")
+
+    def do_hold(self, _agent_id: str, task_id: str) -> None:
+        """Keep a waiting message back until a person lets it go on, or let one go on that was kept back."""
+        task = self.find_task(task_id)
+        session = self.host.agents.get(task.target) if task is not None else None
+        if task is None or session is None or task.id not in session.outbox:
+            self.app.notice("that message does not wait any more", "warning")
+            return
+        act = session.control.release if session.outbox.is_parked(task.id) else session.control.hold
+        try:
+            changed = act(task.id)
+        except SynapseError as error:
+            self.app.notice_error(error)
+        else:
+            self.app.notice(f"to {self.label(task.target)}: {changed.reason or 'goes on'}")
+
+    def do_release_held(self, agent_id: str, _task_id: str) -> None:
+        """Let all messages to an agent go on that are held, but those that may have been sent already."""
+        session = self.host.agents.get(agent_id)
+        released = session.control.release_all() if session is not None else []
+        self.app.notice(f"{plural(len(released), 'message')} to {self.label(agent_id)} released")
 
     def do_again(self, _agent_id: str, task_id: str) -> None:
         """Send the same text once more."""

@@ -16,7 +16,8 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from synapse_tui.actions import ACTIONS, key_label, leader_label
-from synapse_tui.widgets.text import shorten
+from synapse_tui.model import DeliveryState
+from synapse_tui.widgets.text import printable, shorten
 from synapse_tui.widgets.tiles import LAYOUTS
 
 from .dialog import Dialog
@@ -30,6 +31,11 @@ _LAYOUT_NAMES = {
     "grid": "in rows and columns",
     "main": "one large pane and a stack beside it",
 }
+WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
+MAX_WAITING = 20
+"""How many waiting messages are offered."""
+MESSAGE_CELLS = 40
+"""How much of a message's text is shown."""
 WORD_WEIGHT = 0.5
 """What a match in the further words counts against one in the title."""
 
@@ -69,9 +75,27 @@ def offers(commands: Commands) -> Iterator[Offer]:
     for recipient in commands.recipients():
         write = partial(commands.perform, "compose", recipient.address)
         yield Offer(f"Message to {recipient.address}", "", recipient.note, "send tell write", write)
+    yield from _waiting(commands)
     for layout in LAYOUTS:
         take = partial(commands.set_layout, layout)
         yield Offer(f"Layout: {layout}", "", _LAYOUT_NAMES[layout], "arrange tile split panes", take)
+
+
+def _waiting(commands: Commands) -> Iterator[Offer]:
+    """What can be done with messages that wait."""
+    tasks = [task for task in commands.host.tasks if task.delivery in WAITING and not task.state.final]
+    for agent in commands.main.agents:
+        if any(task.target == agent.agent_id and task.delivery is DeliveryState.HELD for task in tasks):
+            release = partial(commands.perform, "release_held", agent.agent_id)
+            help_text = (
+                "Those you held, and those from before a restart; not what may have been sent already."
+            )
+            yield Offer(f"Release messages to {agent.label}", "", help_text, "outbox held hold", release)
+    for task in tasks[:MAX_WAITING]:
+        show = partial(commands.perform, "show", "", task.id)
+        text = shorten(" ".join(printable(task.text).split()), MESSAGE_CELLS)
+        title = f"Waiting for {commands.label(task.target)}: {text}"
+        yield Offer(title, "", "Cancel, hold, release, send now.", "outbox cancel hold release retry", show)
 
 
 def search(every: Sequence[Offer], query: str) -> list[tuple[Offer, Content]]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 REFRESH = 10.0
 """Seconds between two looks at the ages."""
 MAX_MESSAGES = 200
-MessageCommand = Literal["show", "cancel", "send_now"]
+MessageCommand = Literal["show", "cancel", "hold", "send_now"]
 
 
 class MessageList(Sturdy, OptionList):
@@ -38,6 +38,7 @@ class MessageList(Sturdy, OptionList):
 
     BINDINGS: ClassVar = [
         ("c,delete", "command('cancel')", "Cancel"),
+        ("h", "command('hold')", "Hold or release"),
         ("s", "command('send_now')", "Send now"),
     ]
 

@@ -72,12 +72,35 @@ def find_command(command: str) -> str | None:
     return None if command in ("copilot", "opencode") else f"/usr/bin/{command}"
 
 
+class FakeControl:
+    """Holds and releases, and remembers it."""
+
+    def __init__(self, host: FakeHost, outbox: FakeOutbox) -> None:
+        self._host = host
+        self._outbox = outbox
+
+    def hold(self, task_id: str) -> Task:
+        self._outbox.parked.add(task_id)
+        return self._host.change(task_id, delivery=DeliveryState.HELD, reason="held by you")
+
+    def release(self, task_id: str) -> Task:
+        self._outbox.parked.discard(task_id)
+        return self._host.change(task_id, delivery=DeliveryState.QUEUED, reason="")
+
+    def release_all(self) -> list[Task]:
+        return [self.release(task_id) for task_id in sorted(self._outbox.parked)]
+
+
 class FakeOutbox:
     """Remembers what was asked of it."""
 
     def __init__(self) -> None:
         self.waiting: list[str] = []
+        self.parked: set[str] = set()
         self.sent_now: list[str] = []
+
+    def is_parked(self, task_id: str) -> bool:
+        return task_id in self.parked
 
     def __contains__(self, task_id: str) -> bool:
         return task_id in self.waiting
@@ -103,6 +126,7 @@ class FakeSession:
         self.spec = spec
         self.terminal = Terminal(columns, lines)
         self.outbox = FakeOutbox()
+        self.control = FakeControl(host, self.outbox)
         self.exit: ExitStatus | None = None
         self.unseen = False
         self.pid = 4242

@@ -10,9 +10,10 @@ from synapse_tui.driver.outer import OuterTerminal
 from synapse_tui.errors import ProfileError, SynapseError
 from synapse_tui.events import AgentBell, AgentTitleChanged, ClipboardRequested, Notice
 from synapse_tui.host.routing import Receipt
-from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
+from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, Task, TaskState
 from synapse_tui.screens.launcher import Launcher
 from synapse_tui.screens.message_detail import MessageDetail
+from synapse_tui.screens.palette import offers
 from tests.ui.app_kit import at_main, make_app, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 
@@ -309,6 +310,38 @@ async def test_an_open_message_follows_its_delivery():
         host.change(task.id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED, reason="")
         await until(lambda: "Send again" in text_of(app))
         assert "Send now" not in text_of(app)
+
+
+def newest(host: FakeHost, task: Task) -> Task:
+    return next(each for each in host.tasks if each.id == task.id)
+
+
+async def test_a_waiting_message_is_held_and_released():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        task = host.message(CODEX, "look", delivery=DeliveryState.QUEUED)
+        app.perform("show", task_id=task.id)
+        await until(lambda: "Hold (h)" in text_of(app))
+        await pilot.press("h")
+        await until(lambda: newest(host, task).reason == "held by you")
+        offered = {offer.title: offer for offer in offers(app.commands)}
+        assert "Waiting for codex: look" in offered
+        app.perform("show", task_id=task.id)
+        await until(lambda: "Release (h)" in text_of(app))
+        await pilot.press("escape")
+        offered["Release messages to codex"].command()
+        await until(lambda: newest(host, task).delivery is DeliveryState.QUEUED)
+
+
+async def test_what_may_have_been_sent_can_be_sent_again_only_knowingly():
+    host = three_agents()
+    async with running(host) as (app, _):
+        reason = "uncertain whether it was sent: the host ended"
+        task = host.message(CODEX, "look", delivery=DeliveryState.HELD, reason=reason)
+        app.perform("show", task_id=task.id)
+        await until(lambda: "Send again now (s)" in text_of(app))
+        assert "Release" not in text_of(app)
+        assert "Hold" not in text_of(app)
 
 
 async def test_an_event_that_cannot_be_shown_does_not_end_the_application(caplog, monkeypatch):
