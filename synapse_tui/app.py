@@ -16,7 +16,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from .actions import with_function_keys
-from .driver.events import OuterTerminalChanged, TerminalKeyRelease
+from .driver.events import OuterTerminalChanged, TerminalKeyRelease, TerminalText
 from .driver.link import TerminalLink
 from .driver.synapse_driver import SynapseDriver
 from .events import Event
@@ -70,6 +70,7 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
 
     CSS_PATH = "themes/app.tcss"
     TITLE = "synapse"
+    takes_runs = True
     ENABLE_COMMAND_PALETTE = False
     ALLOW_SELECT: ClassVar[bool] = False
     ESCAPE_TO_MINIMIZE: ClassVar[bool] = False
@@ -218,6 +219,9 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
 
     async def on_event(self, event: events.Event) -> None:
         """Look at keys for the leader before anyone else does; keep keys for a dialog that opens."""
+        if isinstance(event, TerminalText):
+            await self._take_run(event)
+            return
         looked_at = isinstance(event, events.Key | events.Paste | events.MouseDown) and not event.is_forwarded
         if not (looked_at and self.screen_stack):
             await super().on_event(event)
@@ -226,6 +230,16 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
             await super().on_event(event)
             if isinstance(screen, Dialog) and not isinstance(event, events.MouseDown):
                 screen.pace()
+
+    async def _take_run(self, run: TerminalText) -> None:
+        """Hand many keys at once to the pane in focus; one by one where each of them may mean something."""
+        if self.screen_stack and self.screen is self.main and not (self._leader.pending or self._waits(run)):
+            self.main.settle()
+            view = self.main.focused
+            if isinstance(view, TerminalView) and view.hand_over(run.text, but=self._leader.key):
+                return
+        for key in run.singly():
+            await self.on_event(key)
 
     def _takes(self, event: events.Event) -> bool:
         """Whether input goes no further for now."""

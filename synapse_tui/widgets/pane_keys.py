@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from textual.timer import Timer
 
 from synapse_tui.mention import MentionInterceptor, Outcome, Pasted
+from synapse_tui.mention.overlay import MARKS
 from synapse_tui.terminal.keys import KeyEvent, encode_input
 from synapse_tui.terminal.paste import encode_paste
 
@@ -51,6 +52,29 @@ class PaneKeys:
             return
         else:
             self._follow(self._interceptor.key(key, (key, raw), self._view.session.reading()))
+
+    def run(self, text: str) -> bool:
+        """Send many keys that type as one piece, each of them encoded for the child.
+
+        Args:
+            text: What they type.
+
+        Returns:
+            Whether that was done; else each key must be looked at: for the scroll mode, or for a mention.
+        """
+        mention = self._interceptor
+        if self._view.scroll_mode is not None:
+            return False
+        if mention is not None:
+            if mention.active or not MARKS.isdisjoint(text):
+                return False
+            # For the interception they are one key that types something, and nothing is held of it.
+            typed = KeyEvent("", text)
+            mention.key(typed, (typed, b""), self._view.session.reading())
+        modes = self._view.session.terminal.modes
+        codes = {each: encode_input(KeyEvent.of_text(each), each.encode(), modes) for each in set(text)}
+        self._send(b"".join([codes[each] for each in text]))
+        return True
 
     def paste(self, text: str) -> None:
         """Act on pasted text; the scroll mode has no use for it."""

@@ -9,8 +9,10 @@ from typing import ClassVar
 from textual import events
 from textual.message import Message
 
-from synapse_tui.driver.events import TerminalKey, TerminalKeyRelease
+from synapse_tui.driver.events import TerminalKey, TerminalKeyRelease, TerminalText
+from synapse_tui.driver.names import textual_name
 from synapse_tui.mention import Mention
+from synapse_tui.terminal.keys import KeyEvent
 from synapse_tui.terminal.render import clean_link
 
 from .line_text import Point
@@ -113,6 +115,29 @@ class TerminalView(PaneDisplay, can_focus=True):
             self._keys.press(event.event, event.raw)
         else:
             self._keys.press(key_event(event), b"")
+
+    def on_terminal_text(self, event: TerminalText) -> None:
+        """Hand many keys to the agent as one piece, or one by one where each of them may mean something."""
+        event.stop()
+        if not self._keys.run(event.text):
+            for key in event.singly():
+                self._keys.press(key.event, key.raw)
+
+    def hand_over(self, text: str, *, but: str) -> bool:
+        """Take many keys that were typed at once, after all that is on its way here already.
+
+        Args:
+            text: What they type.
+            but: Textual's name of a key that is not for the agent.
+
+        Returns:
+            Whether they are taken; else they must come one by one.
+        """
+        names = {textual_name(KeyEvent.of_text(each)) for each in set(text)}
+        if but in names or any(map(self.reserved, names)):
+            return False
+        self.post_message(TerminalText(text))
+        return True
 
     def on_terminal_key_release(self, event: TerminalKeyRelease) -> None:
         """Hand the release of a key to an agent that asked for it."""

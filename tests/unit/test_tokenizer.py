@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from synapse_tui.driver.decode import UNKNOWN
 from synapse_tui.driver.tokenizer import ESCAPE_DELAY, MAX_STRING, PASTE_DELAY, STRING_DELAY, Tokenizer
-from synapse_tui.driver.tokens import FocusToken, KeyToken, MouseToken, PasteToken, ReplyToken, Token
+from synapse_tui.driver.tokens import (
+    FocusToken,
+    KeyToken,
+    MouseToken,
+    PasteToken,
+    ReplyToken,
+    TextToken,
+    Token,
+)
 from synapse_tui.terminal.keys import KeyEvent, encode_input, encode_key
 from synapse_tui.terminal.modes import Modes
 from synapse_tui.terminal.mouse import MouseEvent, encode_mouse
@@ -36,7 +44,7 @@ def tokens_of(*chunks: bytes) -> list[Token]:
     found = [token for chunk in chunks for token in tokenizer.feed(chunk)]
     found += tokenizer.timeout()
     assert tokenizer.delay is None
-    return found
+    return [key for token in found for key in (token.singly() if isinstance(token, TextToken) else [token])]
 
 
 KEYS = [
@@ -445,10 +453,33 @@ def test_text_arrives_as_it_was_typed(text):
     assert b"".join(encode_input(token.event, token.raw, Modes()) for token in tokens) == text.encode()
 
 
+def test_many_keys_at_once_are_one_token():
+    tokenizer = Tokenizer()
+    run = "0123456789 漢字é😀~"
+    few = run[:15]
+    assert [*tokenizer.feed(few.encode())] == TextToken(few).singly()
+    assert tokenizer.feed(run.encode() + b"\r" + run.encode()) == [
+        TextToken(run),
+        KeyToken(K("enter"), b"\r"),
+        TextToken(run),
+    ]
+    assert tokenizer.feed(b"\x1b[200~" + run.encode() + b"\x1b[201~") == [PasteToken(run)]
+    assert tokenizer.feed(b"x" * 5000) == [TextToken("x" * 4096), TextToken("x" * 904)]
+
+
+@given(st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=16, max_size=60))
+def test_the_keys_of_a_token_are_those_of_its_bytes(text):
+    (token,) = Tokenizer().feed(text.encode())
+    assert isinstance(token, TextToken)
+    tokenizer = Tokenizer()
+    assert token.singly() == [key for each in text for key in tokenizer.feed(each.encode())]
+
+
 @pytest.mark.parametrize(
     "chunk",
     [
         b"a" * 512,
+        b"a" * 15 + b"\r",
         b"\x1b[1;5A" * 80,
         b"\x1b" * 512,
         b"\x1b[" + b"1;" * 2040,
@@ -456,7 +487,7 @@ def test_text_arrives_as_it_was_typed(text):
         b"\x1b[200~" + b"a" * 4000,
         "漢".encode() * 170,
     ],
-    ids=["text", "keys", "escapes", "csi", "string", "paste", "wide"],
+    ids=["text", "lines", "keys", "escapes", "csi", "string", "paste", "wide"],
 )
 def test_linear_time(chunk):
     def seconds(count: int) -> float:

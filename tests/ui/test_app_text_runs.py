@@ -1,0 +1,105 @@
+"""Many keys in one read do what the same keys do one by one, in their order and byte by byte."""
+
+from __future__ import annotations
+
+import pytest
+from textual.pilot import Pilot
+
+from synapse_tui.app import SynapseApp
+from synapse_tui.driver.events import TerminalKey, TerminalText
+from synapse_tui.driver.tokenizer import Tokenizer
+from synapse_tui.driver.tokens import KeyToken, TextToken
+from tests.ui.app_kit import at_main, running, three_agents, until
+from tests.ui.fakes import FakeHost, FakeSession
+
+RUN = "the quick brown 漢字 fox"
+CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
+
+
+def feed(app: SynapseApp, text: str, *, whole: bool) -> None:
+    """What the driver posts for one read of the terminal; with whole false as if the keys had come singly."""
+    for token in Tokenizer().feed(text.encode()):
+        if isinstance(token, TextToken) and whole:
+            app.post_message(TerminalText(token.text))
+        else:
+            assert isinstance(token, TextToken | KeyToken)
+            for key in token.singly() if isinstance(token, TextToken) else [token]:
+                app.post_message(TerminalKey(key.event, key.raw))
+
+
+def pieces_of(session: FakeSession, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What a session is given, piece by piece."""
+    pieces: list[bytes] = []
+    monkeypatch.setattr(session, "user_input", pieces.append)
+    return pieces
+
+
+async def test_plain_keys_reach_the_agent_as_one_piece(monkeypatch):
+    host = three_agents()
+    async with running(host) as (app, _pilot):
+        pieces = pieces_of(host.agents[CLAUDE], monkeypatch)
+        feed(app, f"a\r{RUN}\r{RUN}b", whole=True)
+        await until(lambda: len(pieces) == 5)
+        assert pieces == [b"a", b"\r", RUN.encode(), b"\r", f"{RUN}b".encode()]
+
+
+async def test_each_key_is_encoded_for_the_child(monkeypatch):
+    host = three_agents()
+    async with running(host) as (app, _pilot):
+        session = host.agents[CLAUDE]
+        session.feed("\x1b[>9u")
+        feed(app, RUN, whole=False)
+        await until(lambda: session.typed.count(b"\x1b[") == len(RUN))
+        singly = bytes(session.typed)
+        pieces = pieces_of(session, monkeypatch)
+        feed(app, RUN, whole=True)
+        await until(lambda: pieces)
+        assert pieces == [singly]
+
+
+SCRIPTS = {
+    "runs and keys": f"x{RUN}\r{RUN}\x7f\t{RUN}é",
+    "a mention in a run": f"@codex {RUN}\r{RUN}",
+    "an @ within a run": f"{RUN}@codex {RUN}\r",
+    "a mention that is given up": f"@codex {RUN}\x1b[A{RUN}\r",
+    "a leader before a run": f"{RUN}\x1d2{RUN}\r",
+    "a leader alone before a run": f"\x1dzzz{RUN}{RUN}\r",
+    "a dialog in between": f"{RUN}\x1dr\x15bob the very long name\r{RUN}\r",
+    "scrolling in between": f"{RUN}\x1dc{RUN}q{RUN}\r",
+    "the palette in between": f"\x1dpgo to an agent that is not here\x03{RUN}{RUN}\r",
+}
+
+
+async def outcome(script: str, *, whole: bool) -> object:
+    """What agents and host were told by a script that comes in one read."""
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        feed(app, script, whole=whole)
+        await rest(app, pilot, host)
+        typed = {agent: bytes(session.typed) for agent, session in host.agents.items()}
+        return typed, [call for call in host.calls if call[0] != "resize"], at_main(app), app.main.active
+
+
+async def rest(app: SynapseApp, pilot: Pilot[None], host: FakeHost) -> None:
+    """Wait until nothing more comes of what was typed."""
+    before: object = None
+    for _ in range(100):
+        await pilot.pause(0.02)
+        now = ([bytes(session.typed) for session in host.agents.values()], len(host.calls), app.screen)
+        if now == before and not app._early:
+            return
+        before = now
+    raise AssertionError("it does not come to rest")
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+async def test_a_script_in_one_read_does_what_its_keys_do(name):
+    assert await outcome(SCRIPTS[name], whole=True) == await outcome(SCRIPTS[name], whole=False)
+
+
+async def test_a_run_for_the_agent_that_a_key_before_it_chose():
+    host = three_agents()
+    async with running(host) as (app, _pilot):
+        feed(app, f"{RUN}\x1d2{RUN}!", whole=True)
+        await until(lambda: bytes(host.agents[CODEX].typed) == f"{RUN}!".encode())
+        assert bytes(host.agents[CLAUDE].typed) == RUN.encode()
