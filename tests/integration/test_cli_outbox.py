@@ -11,7 +11,7 @@ import pytest
 from synapse_tui.model import Sender
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running
-from tests.integration.test_cli_commands import Shell
+from tests.integration.shell_kit import Shell
 
 CODEX = Sender("synapse-codex-8120", "codex", "", verified=True)
 
