@@ -105,7 +105,11 @@ class SessionServer:
             return
         task = asyncio.get_running_loop().create_task(self._answer(work, connection, line))
         self._working.add(task)
-        task.add_done_callback(self._working.discard)
+        task.add_done_callback(self._answered)
+
+    def _answered(self, task: asyncio.Task[None]) -> None:
+        self._working.discard(task)
+        self._end_when_idle()
 
     async def _answer(
         self,
@@ -120,7 +124,6 @@ class SessionServer:
         except Exception as error:
             log.exception("a request failed")
             connection.send_error(SynapseError(f"the host failed: {type(error).__name__}: {error}"))
-        self._end_when_idle()
 
     # -- requests --------------------------------------------------------------------------------------------
 
