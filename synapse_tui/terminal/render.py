@@ -72,6 +72,21 @@ def cells(line: Line) -> list[str]:
     return out
 
 
+def sure_unit(text: str, count: int) -> int:
+    """Return the cells of each character of a run where that is beyond doubt for all of them, else 0.
+
+    Args:
+        text: The text of the run.
+        count: Its cells.
+    """
+    if text.isprintable():
+        if len(text) == count:
+            return 1 if text.isascii() or _SURELY_NARROW.fullmatch(text) else 0
+        if len(text) * 2 == count and _SURELY_WIDE.fullmatch(text):
+            return 2
+    return 0
+
+
 def units(line: Line, start: int, text: str, count: int) -> Iterator[Unit]:
     """Cut a run of a line where the width of its characters changes or is in doubt.
 
@@ -81,13 +96,9 @@ def units(line: Line, start: int, text: str, count: int) -> Iterator[Unit]:
         text: Its text.
         count: Its cells.
     """
-    if text.isprintable():
-        if len(text) == count and (text.isascii() or _SURELY_NARROW.fullmatch(text)):
-            yield text, count, 1
-            return
-        if len(text) * 2 == count and _SURELY_WIDE.fullmatch(text):
-            yield text, count, 2
-            return
+    if sure := sure_unit(text, count):
+        yield text, count, sure
+        return
     for unit, group in groupby(clusters(line, start, count), key=_unit):
         if unit:
             joined = "".join(cluster for cluster, _ in group)

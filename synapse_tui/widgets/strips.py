@@ -19,7 +19,7 @@ from rich.style import Style as RichStyle
 from textual.strip import Strip
 
 from synapse_tui.terminal import DEFAULT_STYLE, Line
-from synapse_tui.terminal.render import cut_unit, placed, units
+from synapse_tui.terminal.render import cut_unit, placed, sure_unit, units
 
 from .colors import Highlight, Pen, Pens
 
@@ -155,7 +155,12 @@ def build_pieces(line: Line | None, width: int, pens: Pens, spans: Sequence[Span
     if line is not None:
         for text, style, cells in line.runs():
             pen = pens.pen(style)
-            pieces += [Piece(part, size, pen, unit) for part, size, unit in units(line, used, text, cells)]
+            if unit := sure_unit(text, cells):
+                pieces.append(Piece(text, cells, pen, unit))
+            else:
+                pieces += [
+                    Piece(part, size, pen, each) for part, size, each in units(line, used, text, cells)
+                ]
             used += cells
     if used < width:
         pieces.append(Piece(" " * (width - used), width - used, pens.pen(DEFAULT_STYLE), 1))
