@@ -19,6 +19,7 @@ from .tokenizer import (
     STRING_END,
     TOKENS,
 )
+from .utf8 import Utf8Decoder
 
 Token = re.Match[str]
 _INTRODUCERS = frozenset("]PX^_")
@@ -50,6 +51,7 @@ class Stream(pyte.ByteStream):
         self._string_parts: list[str] = []
         self._string_size = 0
         super().__init__(screen, strict)
+        self.utf8_decoder = Utf8Decoder()
 
     def attach(self, screen: pyte.Screen) -> None:
         """Feed a screen from now on.
