@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, UpdateBase
 from sqlalchemy.exc import DBAPIError
-from sqlmodel import Session, col, delete, select
+from sqlalchemy.orm.exc import StaleDataError
+from sqlmodel import Session, col, delete, insert, select, update
 
 from .aftermath import after_end
 from .batch import AgentKey, Batch, Restored
 from .engine import BUSY, Alive, is_broken, move_aside, open_engine
 from .rows import (
-    change_row,
+    change_values,
     entry_of,
-    outbox_fields,
-    outbox_row,
+    new_task,
+    place_values,
     put_standing,
     standing_of,
     task_fields,
     task_of,
-    task_row,
 )
 from .tables import ChangeRow, OutboxRow, TaskRow
 
@@ -51,6 +52,8 @@ class Database:
         self._busy = busy
         self._engine: Engine | None = None
         self._file: tuple[int, int] | None = None
+        self._known: set[str] = set()
+        """Tasks that are in the file for certain."""
         self._lost = ""
         """What happened to the file that was there; empty as a rule, and once it was told."""
 
@@ -79,6 +82,8 @@ class Database:
         """
         self.open()
         try:
+            self._write(batch)
+        except StaleDataError:  # someone has removed rows: they are written anew
             self._write(batch)
         except DBAPIError as error:
             if not is_broken(error):
@@ -141,6 +146,7 @@ class Database:
         if self._engine is not None:
             self._engine.dispose()
             self._engine = None
+            self._known.clear()
 
     def _identity(self) -> tuple[int, int] | None:
         """Which file has the path: one that was removed would be written to and found by nobody."""
@@ -153,23 +159,19 @@ class Database:
     def _write(self, batch: Batch) -> None:
         if not batch:
             return
+        known, self._known = self._known, set()  # forgotten should this fail
         with Session(self._engine) as session:
-            for task_id, snapshot in batch.tasks.items():
-                row = session.get(TaskRow, task_id)
-                if row is None:
-                    session.add(task_row(snapshot, self._owner))
-                else:
-                    row.sqlmodel_update(task_fields(snapshot, self._owner))
-            for task_id, place in batch.places.items():
-                waiting = session.get(OutboxRow, task_id)
-                if place is None and waiting is not None:
-                    session.delete(waiting)
-                elif place is not None and waiting is not None:
-                    waiting.sqlmodel_update(outbox_fields(place.entry))
-                elif place is not None:
-                    session.add(outbox_row(place))
-            session.add_all([change_row(change) for change in batch.steps()])
+            unknown = [task_id for task_id in batch.tasks if task_id not in known]
+            if unknown:
+                known.update(session.exec(select(TaskRow.id).where(col(TaskRow.id).in_(unknown))).all())
+            if batch.places:
+                session.exec(delete(OutboxRow).where(col(OutboxRow.task_id).in_(batch.places)))
+            for statement, values in _statements(batch, known, self._owner):
+                if values:
+                    session.exec(statement, params=values)
             session.commit()
+        ended = {task_id for task_id, each in batch.tasks.items() if each.task.state.final}
+        self._known = (known | batch.tasks.keys()) - ended
 
     def _sweep(self, engine: Engine) -> None:
         with Session(engine) as session:
@@ -205,6 +207,28 @@ class Database:
             place.parked, place.entered = now.parked, now.entered
             session.add(place)
         return places
+
+
+def _statements(
+    batch: Batch, known: Collection[str], owner: str
+) -> Sequence[tuple[UpdateBase, Sequence[dict[str, Any]]]]:
+    """What writes a batch, in bulk and past the models: a thread that makes many objects slows the loop.
+
+    Args:
+        batch: What is written; its places are not in the file.
+        known: Tasks that are in the file.
+        owner: Whose tasks they are from then on.
+    """
+    old = [task_fields(each, owner) for task_id, each in batch.tasks.items() if task_id in known]
+    new = [new_task(each, owner) for task_id, each in batch.tasks.items() if task_id not in known]
+    places = [place_values(place) for place in batch.places.values() if place is not None]
+    steps = [change_values(change) for change in batch.steps()]
+    return (
+        (update(TaskRow), old),
+        (insert(TaskRow), new),
+        (insert(OutboxRow), places),
+        (insert(ChangeRow), steps),
+    )
 
 
 def _places(session: Session, rows: Sequence[TaskRow]) -> dict[str, OutboxRow]:

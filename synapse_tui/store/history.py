@@ -30,7 +30,7 @@ OPENING = 8.0
 """The same while the file is still being opened."""
 RETRY = 1.0
 """Seconds after which what could not be written is tried again."""
-LINGER = 0.5
+LINGER = 2.0
 """Seconds that a change of nothing but a reason may wait for others."""
 KEPT = timedelta(days=30)
 """How long ended tasks are kept."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,33 +16,34 @@ from .batch import Change, Place, Snapshot
 from .tables import ChangeRow, OutboxRow, TaskRow
 
 
-def task_row(snapshot: Snapshot, owner: str) -> TaskRow:
-    """A new row."""
+def new_task(snapshot: Snapshot, owner: str) -> dict[str, Any]:
+    """The values of a new row of a task."""
     task, key = snapshot.task, snapshot.key
-    return TaskRow(
-        id=task.id,
-        agent_name=key.agent_id,
-        agent_type=key.agent_type,
-        project=sound(key.project),
-        context_id=task.context_id,
-        peer_task_id=_peer_task(task.metadata),
-        sender_id=sound(task.sender.sender_id),
-        sender_type=sound(task.sender.sender_type),
-        sender_endpoint=sound(task.sender.sender_endpoint),
-        sender_verified=task.sender.verified,
-        input=sound(task.text),
-        priority=task.priority,
-        response_expected=task.response_expected,
-        meta=_json(task.metadata),
-        created_at=task.created_at,
+    return {
+        "agent_name": key.agent_id,
+        "agent_type": key.agent_type,
+        "project": sound(key.project),
+        "context_id": task.context_id,
+        "peer_task_id": _peer_task(task.metadata),
+        "sender_id": sound(task.sender.sender_id),
+        "sender_type": sound(task.sender.sender_type),
+        "sender_endpoint": sound(task.sender.sender_endpoint),
+        "sender_verified": task.sender.verified,
+        "input": sound(task.text),
+        "priority": task.priority,
+        "response_expected": task.response_expected,
+        "meta": _json(task.metadata),
+        "created_at": task.created_at,
+        "submitted_at": None,
         **task_fields(snapshot, owner),
-    )
+    }
 
 
 def task_fields(snapshot: Snapshot, owner: str) -> dict[str, Any]:
-    """The columns that change in a task's life."""
+    """The key of a task's row, and the values that change in a task's life."""
     task = snapshot.task
     fields: dict[str, Any] = {
+        "id": task.id,
         "output": sound("\n".join(artifact.text for artifact in task.artifacts)),
         "truncated": any(artifact.truncated for artifact in task.artifacts),
         "status": task.state.value,
@@ -56,37 +58,18 @@ def task_fields(snapshot: Snapshot, owner: str) -> dict[str, Any]:
     return fields
 
 
-def outbox_row(place: Place) -> OutboxRow:
-    """A new row."""
-    key = place.key
-    return OutboxRow(
-        task_id=place.entry.task_id,
-        project=sound(key.project),
-        agent_name=key.agent_id,
-        prompt=place.entry.prompt,
-        **outbox_fields(place.entry),
-    )
-
-
-def outbox_fields(entry: OutboxEntry) -> dict[str, Any]:
-    """The columns that change while a message waits."""
+def place_values(place: Place) -> dict[str, Any]:
+    """The values of a row of the outbox."""
     return {
-        "rank": entry.rank,
-        "parked": entry.parked,
-        "urgent": entry.urgent,
-        "entered": entry.entered,
+        "project": sound(place.key.project),
+        "agent_name": place.key.agent_id,
+        **dataclasses.asdict(place.entry),
     }
 
 
-def change_row(change: Change) -> ChangeRow:
-    """A new row."""
-    return ChangeRow(
-        task_id=change.task_id,
-        time=change.time,
-        state=change.state,
-        delivery=change.delivery,
-        reason=sound(change.reason),
-    )
+def change_values(change: Change) -> dict[str, Any]:
+    """The values of the row of a step."""
+    return {**dataclasses.asdict(change), "reason": sound(change.reason)}
 
 
 def standing_of(row: TaskRow, place: OutboxRow | None) -> Standing:

@@ -127,6 +127,20 @@ async def test_a_file_that_was_removed_is_made_anew(path):
     assert told.replaced == 1
 
 
+async def test_rows_that_were_removed_are_written_anew(path):
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        task_id = send(book, outbox, "hello")
+        await book.flush()
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("DELETE FROM tasks")
+            connection.execute("DELETE FROM outbox")
+        outbox.park(task_id)
+        await book.flush()
+        assert rows(path, "SELECT input, reason FROM tasks") == [("hello", "held by you")]
+        assert rows(path, "SELECT parked FROM outbox") == [(1,)]
+
+
 async def test_a_history_of_a_newer_version_is_left_alone(path):
     async with opened(path) as (history, _):
         await history.flush()
