@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from synapse_tui.model import Artifact
 
@@ -41,6 +42,16 @@ class AnswerCollector:
         # Rows that stay the same are frame, but an answer like the one before stays the same too.
         self._frame = self._idle if framed else []
         self._seen = StitchedRows(self._idle)
+
+    def state(self) -> dict[str, object]:
+        """What was collected so far, as JSON."""
+        return {"idle": self._idle, "framed": bool(self._frame), "seen": self._seen.state()}
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on where another collector, of which `state` was given, has come to."""
+        self._idle = list(state["idle"])
+        self._frame = self._idle if state["framed"] else []
+        self._seen = StitchedRows.resumed(state["seen"])
 
     def begin(self) -> None:
         """Enter is about to be pressed: what was on the screen up to now is no answer."""

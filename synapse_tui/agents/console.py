@@ -10,10 +10,21 @@ from pathlib import Path
 
 from synapse_tui.errors import MessageError
 from synapse_tui.model import ExitStatus, StateReport
-from synapse_tui.pty import Guardian, PtyProcess, ReadScheduler
+from synapse_tui.pty import Guardian, Handle, PtyProcess, ReadScheduler
 from synapse_tui.pty.scheduler import read_available
-from synapse_tui.terminal import LineScrolled, Modes, Terminal, TerminalEvent, encode_focus
+from synapse_tui.terminal import (
+    LineScrolled,
+    Modes,
+    ProgramStatus,
+    ProgressChanged,
+    Terminal,
+    TerminalEvent,
+    encode_focus,
+)
+from synapse_tui.terminal.events import ignore
 
+from .adoption import Adopted
+from .answer import AnswerCollector
 from .composer import ComposerReading, screen_rows
 from .composer_box import find_box
 from .detector import StateDetector
@@ -59,6 +70,7 @@ class Launch:
         lines: Height in cells.
         scrollback: Lines that the terminal keeps.
         before: What another terminal of the agent showed; None for nothing.
+        adopted: A process that runs already, in place of one that is started; None for a new one.
         guardian: Ends the process when this one is killed; None for no guard.
     """
 
@@ -69,6 +81,7 @@ class Launch:
     lines: int
     scrollback: int = 5000
     before: Past | None = None
+    adopted: Adopted | None = None
     guardian: Guardian | None = None
 
 
@@ -96,20 +109,34 @@ class AgentConsole:
         self._timer: asyncio.TimerHandle | None = None
         self._empty_since: float | None = None
         self._gone = False
-        self.process = PtyProcess.spawn(
-            launch.argv,
-            cwd=launch.cwd,
-            env=launch.environ,
-            columns=launch.columns,
-            lines=launch.lines,
-            guardian=launch.guardian,
-        )
+        self._signals: dict[str, TerminalEvent] = {}
+        self.process = _process(launch)
         self.terminal = Terminal(launch.columns, launch.lines, launch.scrollback, listener=self._event)
         if launch.before is not None:
             launch.before.show(self.terminal)
         self.detector = StateDetector(profile, now=self._clock())
+        if launch.adopted is not None:
+            self._go_on(launch.adopted)
         self.process.start(scheduler, on_data=self._data, on_exit=self._exited)
         self._plan()
+
+    def _go_on(self, adopted: Adopted) -> None:
+        """Show and know what the terminal of another host showed and told."""
+        emit, self.terminal.screen.emit = self.terminal.screen.emit, ignore
+        self.terminal.feed(adopted.terminal)
+        self.terminal.take_replies()
+        self.terminal.screen.emit = emit
+        # It was started long ago: its first READY is believed at once.
+        startup = self._profile.startup
+        self.detector = StateDetector(self._profile, now=self._clock() - max(startup.delay, startup.timeout))
+        for signal in adopted.signals:
+            self._signal(signal)
+        self._update()
+
+    @property
+    def signals(self) -> Mapping[str, TerminalEvent]:
+        """What the terminal told of the agent's state, each the last of its kind."""
+        return self._signals
 
     # -- what delivery sees (view.AgentView) ---
 
@@ -203,6 +230,13 @@ class AgentConsole:
 
     # -- what the session does ---
 
+    def collector(self, text: str) -> AnswerCollector:
+        """Make what collects the answer to a text, which is not in the composer yet."""
+        self.report_scrolled(True)
+        pastes = self._profile.composer.pastes if self._profile.composer is not None else ()
+        body = self.body()
+        return AnswerCollector(text, self.body, pastes, framed=len(body) == self.terminal.lines)
+
     def resize(self, columns: int, lines: int) -> None:
         """Give the terminal another size, in cells."""
         self.terminal.resize(columns, lines)
@@ -222,6 +256,12 @@ class AgentConsole:
     def report_scrolled(self, wanted: bool) -> None:
         """Whether rows that leave the screen are told."""
         self.terminal.screen.report_scrolled_lines = wanted
+
+    def hand_over(self) -> Handle | None:
+        """Leave the process to a newer version of the host; None when it has ended."""
+        handle = self.process.hand_over()
+        self._cancel_timer()
+        return handle
 
     async def stop(self) -> ExitStatus:
         """End the process."""
@@ -248,8 +288,15 @@ class AgentConsole:
         if isinstance(event, LineScrolled):
             self._listener.scrolled(event.line.text)
             return
-        self.detector.event(event, self._clock())
+        self._signal(event)
         self._listener.event(event)
+
+    def _signal(self, event: TerminalEvent) -> None:
+        if isinstance(event, ProgramStatus):
+            self._signals["status"] = event
+        elif isinstance(event, ProgressChanged):
+            self._signals["progress"] = event
+        self.detector.event(event, self._clock())
 
     def _update(self) -> None:
         before = self.detector.report
@@ -287,3 +334,19 @@ class AgentConsole:
         self._listener.state(report, before)
         self._listener.exited(status)
         self._pulse.fire()
+
+
+def _process(launch: Launch) -> PtyProcess:
+    """The process that was handed over, or a new one."""
+    if launch.adopted is not None:
+        if launch.adopted.exit is not None:
+            return PtyProcess.ended(launch.adopted.handle.pid, launch.adopted.exit)
+        return PtyProcess.adopt(launch.adopted.handle, guardian=launch.guardian)
+    return PtyProcess.spawn(
+        launch.argv,
+        cwd=launch.cwd,
+        env=launch.environ,
+        columns=launch.columns,
+        lines=launch.lines,
+        guardian=launch.guardian,
+    )

@@ -91,6 +91,11 @@ class Delivery:
         """Begin to deliver."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name="delivery")
 
+    async def rest(self) -> None:
+        """Deliver no more, once the message that is being typed has been submitted."""
+        async with self._busy:
+            await self.stop()
+
     async def stop(self) -> None:
         """Deliver no more; what is being typed is left as it is."""
         typing = self._typing

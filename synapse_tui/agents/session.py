@@ -22,8 +22,9 @@ from synapse_tui.model import (
 )
 from synapse_tui.pty import Guardian, ReadScheduler
 from synapse_tui.terminal import Terminal, TerminalEvent
+from synapse_tui.workspace import AgentHandover
 
-from .answer import AnswerCollector
+from .adoption import AdoptedSession, describe
 from .composer import ComposerReading
 from .console import AgentConsole, ConsoleListener, Launch
 from .delivery import Delivery
@@ -61,6 +62,7 @@ class AgentSession:
         logs: Folder of the log of its output; None for no log.
         scrollback: Lines that the terminal keeps.
         before: What its terminal showed before the host ended, for the first process; None for nothing.
+        adopted: What it goes on with in place of a first process of its own; None for nothing.
         plain_messages: Whether messages are typed as `A2A: text` in place of `[A2A:<task8>:<sender>] text`.
         journal: Where tasks and outbox are made durable; None for nowhere.
         make_id: Makes UUIDs.
@@ -81,6 +83,7 @@ class AgentSession:
         logs: Path | None = None,
         scrollback: int = 5000,
         before: Past | None = None,
+        adopted: AdoptedSession | None = None,
         plain_messages: bool = False,
         journal: Journal | None = None,
         make_id: Callable[[], str] = lambda: str(uuid4()),
@@ -92,7 +95,7 @@ class AgentSession:
         self.port = port
         self.endpoint = f"http://127.0.0.1:{port}"
         self.cwd = cwd
-        self.context_id = make_id()
+        self.context_id = adopted.context_id if adopted is not None else make_id()
         self.tasks = TaskBook(agent_id, self.context_id, events, journal=journal, new_id=make_id)
         self.outbox = Outbox(self.tasks)
         self.control = OutboxControl(self.tasks, self.outbox, cancel=self.cancel, wake=self._wake)
@@ -108,6 +111,7 @@ class AgentSession:
         self._guardian = guardian
         self._scrollback = scrollback
         self._before = before
+        self._adopted = adopted
         self._plain = plain_messages
         self._log = RawLog(logs / f"{agent_id}.log") if logs is not None else None
         if self._log is not None:
@@ -148,7 +152,7 @@ class AgentSession:
     # -- life ---
 
     def start(self, columns: int, lines: int) -> None:
-        """Start the process.
+        """Start the process, or go on with the one that was handed over.
 
         Args:
             columns: Width of its terminal in cells.
@@ -156,12 +160,23 @@ class AgentSession:
 
         Raises:
             SpawnError: It cannot be started.
+            HandoverError: It is not there any more.
         """
         self._size = (columns, lines)
         self._launch()
-        if self.spec.prompt:
+        if self._adopted is not None:
+            self._adopted.give(self, self._turns)
+        elif self.spec.prompt:
             request = MessageRequest(check_size(self.spec.prompt), USER)
             self.outbox.put(self.tasks.create(request), prompt=True)
+
+    async def hand_over(self) -> AgentHandover:
+        """Leave the process to a newer version of the host; the message that is being typed goes first."""
+        if self._delivery is not None:
+            await self._delivery.rest()
+        if self._log is not None:
+            await self._log.close()
+        return describe(self, self.console, self._turns)
 
     def _launch(self) -> None:
         columns, lines = self._size
@@ -178,14 +193,11 @@ class AgentSession:
                 lines=lines,
                 scrollback=self._scrollback,
                 before=self._before if first else None,
+                adopted=self._adopted.process if first and self._adopted is not None else None,
                 guardian=self._guardian,
             ),
             listener=ConsoleListener(
-                output=self._on_output,
-                event=self._on_event,
-                state=self._on_state,
-                scrolled=self._on_scrolled,
-                exited=self._on_exited,
+                self._on_output, self._on_event, self._on_state, self._on_scrolled, self._on_exited
             ),
             scheduler=self._scheduler,
         )
@@ -202,7 +214,7 @@ class AgentSession:
             outbox=self.outbox,
             turns=self._turns,
             compose=self._compose,
-            collector=self._collector,
+            collector=console.collector,
         )
         self._delivery.start()
         if self._focused:
@@ -239,21 +251,17 @@ class AgentSession:
 
     def user_input(self, data: bytes) -> None:
         """Take the human's keys, pastes and mouse events, already encoded for the agent."""
-        if self._keyboard is None or self._turns is None or not self.console.alive:
+        if self._keyboard is None or self._turns is None or self._delivery is None or not self.console.alive:
             return
         asked = dialog_open(self.console)
-        if not asked and presses_enter(data):
-            self._note_prompt(self.console.reading().draft)
+        if not asked and presses_enter(data) and (draft := self.console.reading().draft):
+            # The user's own prompt may be put back by an interrupt, and ends a message's answer.
+            self._delivery.note_submitted(draft)
+            self._turns.on_prompt(draft)
         if presses_stop(data):
             self._turns.on_user_stop()
         self._keyboard.press(data, past=asked)
         self.console.wake()
-
-    def _note_prompt(self, draft: str) -> None:
-        """The user submits a prompt: it may be put back by an interrupt, and ends a message's answer."""
-        if draft and self._delivery is not None and self._turns is not None:
-            self._delivery.note_submitted(draft)
-            self._turns.on_prompt(draft)
 
     def resize(self, columns: int, lines: int) -> None:
         """Give the terminal another size, in cells."""
@@ -290,18 +298,15 @@ class AgentSession:
             InvalidValue: Its priority is none.
             AgentExited: The agent has ended.
         """
-        if self.exit is not None or self._delivery is None:
-            raise AgentExited(f"{self.agent_id} has ended", "restart it in its pane, then send again")
+        delivery = self._live()
         if not self.profile.receives:
-            raise MessageError(
-                f"{self.agent_id} takes no messages: they would be run as commands", "send it to an agent"
-            )
+            raise MessageError(f"{self.agent_id} takes no messages: it would run them", "send it to an agent")
         check_priority(request.priority)
         check_size(request.text)
         self.outbox.check_room(request.text)
         task = self.tasks.create(request)
         self.outbox.put(task)
-        self._delivery.explain()
+        delivery.explain()
         self.console.wake()
         return self.tasks.get(task.id)
 
@@ -334,15 +339,19 @@ class AgentSession:
             MessageError: The text cannot be taken.
             AgentExited: The agent has ended.
         """
-        if self.exit is not None or self._delivery is None:
-            raise AgentExited(f"{self.agent_id} has ended", "restart it in its pane")
+        delivery = self._live()
         if text:
             check_size(text)
-        outcome = await self._delivery.interrupt(f"interrupted by {sender.sender_id}")
+        outcome = await delivery.interrupt(f"interrupted by {sender.sender_id}")
         if text and outcome.alive:
             task = self.accept(MessageRequest(text, sender, INTERRUPT_PRIORITY))
-            self._delivery.already_interrupted(task.id)
+            delivery.already_interrupted(task.id)
         return outcome
+
+    def _live(self) -> Delivery:
+        if self.exit is not None or self._delivery is None:
+            raise AgentExited(f"{self.agent_id} has ended", "restart it in its pane, then try again")
+        return self._delivery
 
     def _wake(self) -> None:
         if self._console is not None:
@@ -350,14 +359,6 @@ class AgentSession:
 
     def _compose(self, task: Task) -> str:
         return typed_text(task, self.profile, plain=self._plain, prompt=self.outbox.entry(task.id).prompt)
-
-    def _collector(self, text: str) -> AnswerCollector:
-        console = self.console
-        console.report_scrolled(True)
-        pastes = self.profile.composer.pastes if self.profile.composer is not None else ()
-        return AnswerCollector(
-            text, console.body, pastes, framed=len(console.body()) == console.terminal.lines
-        )
 
     # -- what comes from the agent ---
 
@@ -395,6 +396,5 @@ class AgentSession:
     def _on_event(self, event: TerminalEvent) -> None:
         if self._turns is not None:
             self._turns.on_signal(event)
-        published = bus_event(self.agent_id, event)
-        if published is not None:
+        if (published := bus_event(self.agent_id, event)) is not None:
             self._events.publish(published)

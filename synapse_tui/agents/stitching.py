@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 MAX_ROWS = 5_000
 """Rows that are kept; the oldest go first."""
@@ -34,6 +35,25 @@ class StitchedRows:
         self._screen: list[str] = list(screen)
         self._top = 0
         self._scrolled = 0
+
+    def state(self) -> dict[str, object]:
+        """All of it as JSON."""
+        return {
+            "rows": self.rows,
+            "truncated": self.truncated,
+            "screen": self._screen,
+            "top": self._top,
+            "scrolled": self._scrolled,
+        }
+
+    @classmethod
+    def resumed(cls, state: Mapping[str, Any]) -> StitchedRows:
+        """The rows of which `state` was given."""
+        stitched = cls(state["screen"])
+        stitched.rows = list(state["rows"])
+        stitched.truncated = bool(state["truncated"])
+        stitched._top, stitched._scrolled = int(state["top"]), int(state["scrolled"])
+        return stitched
 
     def scrolled(self, row: str) -> None:
         """The terminal moved a row over its upper edge."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from synapse_tui.model import AgentState, DeliveryState, StateReport, Task, TaskState
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent
@@ -69,6 +70,41 @@ class TurnTracker:
     @property
     def _collector(self) -> AnswerCollector | None:
         return self.current.answer if self.current is not None else self._answer
+
+    def state(self) -> dict[str, object]:
+        """The running turn as JSON; empty for none. Its times are those of the system's monotonic clock."""
+        turn = self.current
+        if turn is None:
+            return {}
+        return {
+            "task_id": turn.task_id,
+            "text": turn.text,
+            "begun": turn.begun,
+            "worked": turn.worked,
+            "changed": turn.changed,
+            "stop_reason": turn.stop_reason,
+            "prompts": turn.prompts,
+            "answer": turn.answer.state(),
+        }
+
+    def resume(self, state: Mapping[str, Any], answer: AnswerCollector) -> None:
+        """Go on with a turn of which `state` was given.
+
+        Args:
+            state: The turn.
+            answer: A collector for its text; it goes on with what was collected.
+        """
+        answer.resume(state["answer"])
+        self.current = Turn(
+            state["task_id"],
+            state["text"],
+            state["begun"],
+            answer,
+            worked=bool(state["worked"]),
+            changed=state["changed"],
+            stop_reason=state["stop_reason"],
+            prompts=list(state["prompts"]),
+        )
 
     def prepare(self, answer: AnswerCollector) -> None:
         """A message is about to be typed."""

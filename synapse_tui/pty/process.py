@@ -55,6 +55,7 @@ class PtyProcess:
         self._watch: ExitWatch | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._hung_up = False
+        self._handed_over = False
         self._exited: asyncio.Event = asyncio.Event()
         self._on_data: Callable[[bytes], None] = lambda _data: None
         self._on_exit: Callable[[ExitStatus], None] = lambda _status: None
@@ -115,6 +116,19 @@ class PtyProcess:
         process.write(handle.pending)
         return process
 
+    @classmethod
+    def ended(cls, pid: int, status: ExitStatus) -> PtyProcess:
+        """Stand for a program that has ended; `start` tells so.
+
+        Args:
+            pid: The pid that it had.
+            status: How it ended.
+        """
+        process = cls(pid, -1)
+        process._queue.close()
+        process.exit = status
+        return process
+
     def hand_over(self) -> Handle | None:
         """Leave the program to whoever adopts it: nothing is read, written or reaped here from now on.
 
@@ -134,6 +148,7 @@ class PtyProcess:
         handle = Handle(self.pid, self._key.start, self.fd, self._queue.take())
         os.set_inheritable(self.fd, True)
         self.fd = -1
+        self._handed_over = True
         return handle
 
     def start(
@@ -153,6 +168,9 @@ class PtyProcess:
         self._scheduler = loop_reader
         self._on_data = on_data
         self._on_exit = on_exit
+        if self.exit is not None:
+            asyncio.get_running_loop().call_soon(on_exit, self.exit)
+            return
         self._listen()
         self._watch = ExitWatch(self.pid, self._ended)
 
@@ -181,7 +199,7 @@ class PtyProcess:
 
     def signal(self, number: int) -> None:
         """Send a signal to the foreground process group of its terminal, as the terminal's own keys would."""
-        if self._status is not None or self.exit is not None:
+        if self._status is not None or self.exit is not None or self._handed_over:
             return
         group = self.pid
         with contextlib.suppress(OSError):
@@ -197,7 +215,7 @@ class PtyProcess:
             )
 
     async def terminate(self, grace: float = 2.0) -> ExitStatus:
-        """End the program and all of its session, and reap it.
+        """End the program and all of its session, and reap it; one that was handed over goes on.
 
         SIGHUP comes at once, SIGTERM after half of the grace, SIGKILL after all of it.
 
@@ -207,8 +225,8 @@ class PtyProcess:
         Returns:
             How it ended; its output up to then has been handed on.
         """
-        if self.exit is not None:
-            return self.exit
+        if self.exit is not None or self._handed_over:
+            return self._result()
         if self._watch is None:
             self.start(ReadScheduler(), on_data=self._on_data, on_exit=self._on_exit)
         await end_session(self._key, grace)

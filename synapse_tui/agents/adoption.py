@@ -1,0 +1,212 @@
+"""A running agent as JSON, for the newer version of the host that goes on with it, and back again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from synapse_tui.errors import HandoverError
+from synapse_tui.model import (
+    AgentSpec,
+    Artifact,
+    DeliveryState,
+    ExitStatus,
+    OutboxEntry,
+    Sender,
+    Task,
+    TaskState,
+)
+from synapse_tui.pty import Handle
+from synapse_tui.terminal import ProgramStatus, ProgressChanged, TerminalEvent
+from synapse_tui.terminal.dump import dump
+from synapse_tui.workspace import AgentHandover
+
+if TYPE_CHECKING:
+    from .console import AgentConsole
+    from .session import AgentSession
+    from .turns import TurnTracker
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """A running process that a console goes on with.
+
+    Attributes:
+        handle: The process.
+        terminal: `dump` of its terminal.
+        signals: What the terminal told of its state, each the last of its kind.
+        exit: How it ended; None while it runs.
+    """
+
+    handle: Handle
+    terminal: bytes
+    signals: tuple[TerminalEvent, ...] = ()
+    exit: ExitStatus | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptedSession:
+    """What a session goes on with.
+
+    Attributes:
+        process: Its process and terminal.
+        context_id: UUID of the session.
+        tasks: Its tasks, oldest first.
+        outbox: Its waiting messages, in order.
+        turn: The turn that was running, as `TurnTracker.state` gave it; empty for none.
+        unseen: Whether something happened that nobody has looked at.
+    """
+
+    process: Adopted
+    context_id: str
+    tasks: tuple[Task, ...] = ()
+    outbox: tuple[OutboxEntry, ...] = ()
+    turn: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    unseen: bool = False
+
+    def give(self, session: AgentSession, turns: TurnTracker | None) -> None:
+        """Let a session that goes on with the process go on with the messages too."""
+        for task in self.tasks:
+            session.tasks.adopt(task)
+        session.outbox.adopt(self.outbox)
+        session.unseen = self.unseen
+        if self.turn and turns is not None:
+            turns.resume(self.turn, session.console.collector(str(self.turn["text"])))
+
+
+def read_handover(handover: AgentHandover) -> AdoptedSession:
+    """What a session needs of a handover.
+
+    Raises:
+        HandoverError: It holds what this version does not understand.
+    """
+    try:
+        handle = Handle(handover.pid, handover.start, handover.fd, handover.pending)
+        signals = signals_from_json(handover.signals)
+        process = Adopted(handle, handover.terminal, signals, _known(ExitStatus, handover.exit))
+        return AdoptedSession(
+            process,
+            handover.context_id,
+            tuple(task_from_json(dict(task)) for task in handover.tasks),
+            tuple(entry for found in handover.outbox if (entry := _known(OutboxEntry, found))),
+            dict(handover.extra.get("turn") or {}),  # type: ignore[call-overload]  # a table or an error
+            bool(handover.extra.get("unseen")),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise HandoverError(
+            f"the handover of {handover.agent_id} cannot be understood: {error!r}",
+            "restart the agent in its pane",
+        ) from error
+
+
+def describe(session: AgentSession, console: AgentConsole, turns: TurnTracker | None) -> AgentHandover:
+    """Hand the process of a session over, and say all that is needed to go on with it."""
+    handle = console.hand_over()
+    terminal, process = console.terminal, handle or Handle(session.pid, "", -1)
+    return AgentHandover(
+        agent_id=session.agent_id,
+        profile=session.agent_type,
+        name=session.name,
+        cwd=str(session.cwd),
+        spec={"args": list(session.spec.args)},
+        pid=process.pid,
+        start=process.start,
+        fd=process.fd,
+        pending=process.pending,
+        columns=terminal.columns,
+        lines=terminal.lines,
+        terminal=dump(terminal),
+        signals=signals_to_json(console.signals),
+        tasks=tuple(task_to_json(task) for task in session.tasks),
+        outbox=tuple(dataclasses.asdict(session.outbox.entry(task.id)) for task in session.outbox),
+        context_id=session.context_id,
+        port=session.port,
+        exit=dataclasses.asdict(session.exit) if session.exit is not None else {},
+        extra={"unseen": session.unseen, "turn": turns.state() if turns is not None else {}},
+    )
+
+
+def spec_of(handover: AgentHandover) -> AgentSpec:
+    """What was asked for when the agent was opened."""
+    content = handover.spec
+    args = content.get("args")
+    return AgentSpec(
+        handover.profile, name=handover.name, args=tuple(map(str, args)) if isinstance(args, list) else ()
+    )
+
+
+def signals_to_json(signals: Mapping[str, TerminalEvent]) -> Json:
+    """The last signals of an agent's state, by kind."""
+    status, progress = signals.get("status"), signals.get("progress")
+    found: Json = {}
+    if isinstance(status, ProgramStatus):
+        found["status"] = {"state": status.state, "fields": dict(status.fields)}
+    if isinstance(progress, ProgressChanged):
+        found["progress"] = {"state": progress.state, "value": progress.value}
+    return found
+
+
+def signals_from_json(content: Mapping[str, Any]) -> tuple[TerminalEvent, ...]:
+    """Those signals again."""
+    found: list[TerminalEvent] = []
+    if "status" in content:
+        found.append(ProgramStatus(str(content["status"]["state"]), dict(content["status"]["fields"])))
+    if "progress" in content:
+        found.append(ProgressChanged(int(content["progress"]["state"]), int(content["progress"]["value"])))
+    return tuple(found)
+
+
+def task_to_json(task: Task) -> Json:
+    """A task as JSON; metadata that is none is left out."""
+    content = {
+        field.name: getattr(task, field.name)
+        for field in dataclasses.fields(task)
+        if field.name != "metadata"
+    }
+    return content | {
+        "sender": dataclasses.asdict(task.sender),
+        "artifacts": [dataclasses.asdict(artifact) for artifact in task.artifacts],
+        "created_at": task.created_at.isoformat(),
+        "updated_at": task.updated_at.isoformat(),
+        "metadata": {key: value for key, value in task.metadata.items() if _is_plain(value)},
+    }
+
+
+def task_from_json(content: Json) -> Task:
+    """A task again.
+
+    Raises:
+        KeyError: Something is missing.
+        TypeError: Something is of another kind.
+        ValueError: A state or a time is none.
+    """
+    known = {entry.name for entry in dataclasses.fields(Task)}
+    return Task(
+        **{name: value for name, value in content.items() if name in known}
+        | {
+            "sender": Sender(**content["sender"]),
+            "artifacts": tuple(Artifact(**artifact) for artifact in content["artifacts"]),
+            "state": TaskState(content["state"]),
+            "delivery": DeliveryState(content["delivery"]),
+            "created_at": datetime.fromisoformat(content["created_at"]),
+            "updated_at": datetime.fromisoformat(content["updated_at"]),
+            "metadata": MappingProxyType(dict(content["metadata"])),
+        }
+    )
+
+
+def _known(kind: type[T], content: Mapping[str, object]) -> T | None:
+    """A flat record of its JSON, without what another version added; None for an empty one."""
+    names = {entry.name for entry in dataclasses.fields(kind)}  # type: ignore[arg-type]  # all are records
+    return kind(**{name: value for name, value in content.items() if name in names}) if content else None
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float | bool)
