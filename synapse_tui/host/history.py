@@ -51,13 +51,16 @@ class HistoryKeeper:
         self._journals[agent_id] = journal
         return journal
 
-    def restore(self, session: AgentSession, *, release: bool) -> None:
+    def restore(self, session: AgentSession, *, release: bool, adopted: bool = False) -> None:
         """Give a new session the messages that still wait for its agent, as soon as they are read.
 
         Args:
             session: The session; it types nothing until then.
             release: Whether they go on by themselves, but those that may have been sent already.
+            adopted: Whether it goes on with a running agent and its messages: they are this process's now.
         """
+        if adopted:
+            self._note(session, "handed over")
         work = self._restore(session, self._journals[session.agent_id], release=release)
         task = asyncio.get_running_loop().create_task(work, name=f"restore-{session.agent_id}")
         self._restoring.add(task)
@@ -81,11 +84,15 @@ class HistoryKeeper:
     def _note_all(self) -> None:
         """The database is a new and empty one: note all that goes on."""
         for session in self._agents.values():
-            for task in session.tasks:
-                if not task.state.final:
-                    session.tasks.journal.record(task, "the history began anew")
-            for message in session.control.waiting():
-                session.tasks.journal.place(message.entry)
+            self._note(session, "the history began anew")
+
+    def _note(self, session: AgentSession, why: str) -> None:
+        """Note all that goes on in a session."""
+        for task in session.tasks:
+            if not task.state.final:
+                session.tasks.journal.record(task, why)
+        for message in session.control.waiting():
+            session.tasks.journal.place(message.entry)
 
     async def close(self) -> None:
         """Write what is left."""

@@ -215,6 +215,28 @@ async def test_messages_of_a_host_that_lives_are_left_alone(path):
             assert rows(path, "SELECT delivery, reason FROM tasks") == [("held", "from before the restart")]
 
 
+async def test_a_running_agent_that_is_handed_over(path):
+    """The next host notes what goes on before its file is open: what it says holds over what the end left."""
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        waits, works = send(book, outbox, "waits"), send(book, outbox, "works")
+        outbox.take(works)
+        book.change(works, delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)
+    tasks, entries = [book.get(works), book.get(waits)], [outbox.entry(waits)]
+    async with opened(path, owner="2:2") as (history, _):
+        later, box, journal = make_book(history)
+        for task in tasks:
+            later.adopt(task)
+            journal.record(task, "handed over")
+        box.adopt(entries)
+        journal.place(entries[0])
+        assert await journal.waiting("first") == []
+        await later.flush()
+        found = rows(path, "SELECT input, delivery, owner, finished_at FROM tasks ORDER BY input")
+        assert found == [("waits", "queued", "2:2", None), ("works", "submitted", "2:2", None)]
+        assert rows(path, "SELECT task_id FROM outbox") == [(waits,)]
+
+
 async def test_an_agent_opened_again_in_the_same_host(path):
     async with opened(path) as (history, _):
         book, outbox, _ = make_book(history)
