@@ -22,7 +22,7 @@ from synapse_tui.recording.playback import Playback
 from synapse_tui.recording.recorder import GAP, ScreenRecorder
 from synapse_tui.spool import MAX_WAITING
 from synapse_tui.terminal import Terminal
-from tests.terminal.test_vt_properties import streams
+from tests.terminal.test_vt_properties import controls, renditions, streams, words
 
 ENVIRON = {"TERM": "xterm-256color", "SHELL": "/bin/zsh", "HOME": "/home/me", "TOKEN": "secret"}
 
@@ -314,8 +314,24 @@ def test_what_is_played_is_what_was_recorded(tmp_path_factory, steps, times) -> 
         recording.close()
 
 
+# What a picture of a terminal keeps: all but what REP would repeat, and a cursor outside of its margins.
+drawing = st.lists(
+    words
+    | renditions
+    | controls
+    | st.sampled_from(
+        ["\x1b[2;3H", "\x1b[J", "\x1b[K", "\x1b[2L", "\x1b[?25l", "\x1b[?1049h", "\x1b[?1049l", "\x1b[2;4r"]
+    ),
+    max_size=20,
+).map(lambda parts: "".join(parts).encode())
+drawn = st.lists(
+    st.tuples(drawing, st.none() | st.tuples(st.integers(2, 30), st.integers(1, 12)), st.floats(0, 5)),
+    max_size=8,
+)
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(steps=steps, times=st.lists(st.integers(0, 8), min_size=1, max_size=6))
+@given(steps=drawn, times=st.lists(st.integers(0, 8), min_size=1, max_size=6))
 def test_going_back_shows_what_was_shown(tmp_path, monkeypatch, steps, times) -> None:
     monkeypatch.setattr(playback_module, "KEYFRAME_CHARACTERS", 1)
     path = tmp_path / "a.cast"

@@ -76,8 +76,9 @@ def shown(viewer: Viewer) -> list[list[tuple[str, int, object]]]:
 
 
 sizes = st.tuples(st.integers(1, 30), st.integers(1, 10))
-# Without mode 2027 a cluster has other widths than the viewer, who has it, can show.
-clustered = streams.filter(lambda data: b"2027" not in data)
+# Without mode 2027 a cluster has other widths than the viewer, who has it, can show; rectangular areas of
+# attributes may divide a wide character.
+clustered = streams.filter(lambda data: b"2027" not in data and b"$" not in data)
 own_sizes = st.tuples(st.integers(2, 30), st.integers(1, 10))
 """A wide character has no picture on a screen of one column."""
 
@@ -100,7 +101,8 @@ def test_a_viewer_sees_the_picture(steps: list[tuple[bytes, tuple[int, int] | No
             cursor.visible and cursor.x < view[0] and cursor.y < view[1]
         )
         if viewer.terminal.cursor.visible:
-            assert viewer.terminal.cursor == cursor
+            seen = viewer.terminal.cursor
+            assert (seen.x, seen.y, seen.shape) == (cursor.x, cursor.y, cursor.shape)
     assert mirror.frame(*view) == b"" or not steps
 
 
