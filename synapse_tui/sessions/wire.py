@@ -76,7 +76,8 @@ def send_request(
     data = encode(request)
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
     sent = connection.sendmsg([data], rights)
-    connection.sendall(data[sent:])
+    if sent < len(data):  # an empty rest would be an error when the host has answered and closed already
+        connection.sendall(data[sent:])
 
 
 def receive(connection: socket.socket) -> tuple[bytes, list[int]]:
