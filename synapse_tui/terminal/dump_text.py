@@ -9,12 +9,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from .cells import WIDE_TAIL, cell_count, readable, split_cells
+from .scrollback import Entry, unpacked
 from .packed import Joiner, Packed, breaks, pack
 from .row import Row
-from .scrollback import Entry, unpacked
 from .sgr import unparse
 from .style import BG, LINK_SHIFT, PROTECTED, RENDITION, StyleTable, erased
-from .width import SPECIAL, cluster_width, extends, may_extend
+from .width import cluster_width, extends, is_special, may_cluster, may_extend
 
 if TYPE_CHECKING:
     from .terminal import Terminal
@@ -63,7 +63,7 @@ class Pen:
         """Write the cells of a line, which wraps by itself where it is longer than a row."""
         text = line.text
         cells = split_cells(text)
-        careful = SPECIAL.search(text) is not None
+        careful = may_cluster(text)
         starts, styles = line.spans[::2], line.spans[1::2]
         for start, end, style in zip((0, *starts), (*starts, len(cells)), (0, *styles), strict=True):
             if end <= start:
@@ -75,13 +75,18 @@ class Pen:
                 self.parts.append(readable(text[start:end]))
 
     def _careful(self, cells: Sequence[str], start: int, end: int) -> None:
-        before = cells[start - 1] if start else ""
+        before, apart = cells[start - 1] if start else "", False
         for x in range(start, end):
             cell = cells[x]
-            if cell != WIDE_TAIL:
+            if cell == WIDE_TAIL:
+                continue
+            alone = len(cell) == 1 and not is_special(cell)
+            if alone and apart:
+                self.parts.append(cell)
+            else:
                 wide = x + 1 < len(cells) and cells[x + 1] == WIDE_TAIL
                 self.parts.append(separate(before, cell, 1 + wide))
-                before = cell
+            before, apart = cell, alone
 
 
 def separate(before: str, cell: str, width: int) -> str:

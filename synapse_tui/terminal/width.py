@@ -113,8 +113,18 @@ SEGMENTS = re.compile(
     "|([\\s\\S])"  # 4: an extender without its base
 )
 
-SPECIAL = re.compile(f"[{_X}{_R}{_VIRAMAS}{JOIN}]")
-"""Finds what may stand in a cluster: text without it is drawn one code point a character in any case."""
+_SPECIAL = re.compile(f"[{_X}{_R}{_VIRAMAS}]")
+
+
+@lru_cache(maxsize=4096)
+def is_special(char: str) -> bool:
+    """Whether a character makes clusters of others: a mark, a joiner, a regional indicator."""
+    return char == JOIN or _SPECIAL.match(char) is not None
+
+
+def may_cluster(text: str) -> bool:
+    """Whether a coded text may hold clusters; else it is drawn one code point a character in any case."""
+    return not text.isascii() and any(map(is_special, set(text)))
 
 
 @lru_cache(maxsize=1)
