@@ -9,10 +9,11 @@ from datetime import datetime
 from synapse_tui.terminal import Terminal
 
 _LINE_END = b"\r\n"
-_ALLOWED = re.compile(
-    rb"\x1b\[[0-9;:]*m|\x1b\[K|\x1b\[[01]\"q|\x1b\[\?2027[hl]|\x1b\]8;[^\x00-\x1f\x7f]*\x1b\\|\r\n|[^\x00-\x1f\x7f]+"
+_FOREIGN = re.compile(
+    rb"\x1b(?!\[[0-9;:]*m|\[K|\[[01]\"q|\[\?2027[hl]|\]8;[^\x00-\x1f\x7f]*\x1b\\|\\)"
+    rb"|[\x00-\x09\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]"
 )
-"""What a rendered history is made of; the file might have been changed by somebody."""
+"""What is in no rendered history; the file might have been changed by somebody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Past:
             terminal: A terminal that nothing has been fed to.
         """
         lines = self.history.split(_LINE_END)[-max(1, terminal.scrollback.limit) :]
-        terminal.feed(b"".join(_ALLOWED.findall(_LINE_END.join(lines))))
+        terminal.feed(_FOREIGN.sub(b"", _LINE_END.join(lines)))
         terminal.feed(b"\x1b[!p\x1b]8;;\x1b\\\x1b[?2027h\r\n" + self._mark().encode() + b"\x1b[m\r\n")
         above = terminal.cursor.y
         terminal.feed(f"\x1b[{terminal.lines}H".encode() + b"\n" * above + b"\x1b[H")
