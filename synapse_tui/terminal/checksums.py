@@ -2,72 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntFlag
 
 from .levels import since_level
 from .rectangles import Rectangles
 from .style import ATTRIBUTES, BLINK, BOLD, REVERSE, UNDERLINE
 
+POSITIVE, NO_ATTRIBUTES, NO_TRIM, ONLY_DRAWN, WHOLE_CODES = 1, 2, 4, 8, 16
+"""What XTCHECKSUM changes (xterm ctlseqs); 0 is what DEC's terminals do."""
+
 _WEIGHTS = ((UNDERLINE, 0x10), (REVERSE, 0x20), (BLINK, 0x40), (BOLD, 0x80))
 _BLANK = 0x20
 
 
-class ChecksumFlags(IntFlag):
-    """What XTCHECKSUM changes (xterm ctlseqs); 0 is what DEC's terminals do."""
-
-    POSITIVE = 1
-    NO_ATTRIBUTES = 2
-    NO_TRIM = 4
-    ONLY_DRAWN = 8
-    WHOLE_CODES = 16
-
-
 @dataclass(slots=True)
 class _Sum:
-    """Adds up cells: all of them, and without the blanks that a row ends in."""
+    """Adds up rows.
 
-    flags: ChecksumFlags
-    total: int = 0
-    trimmed: int = 0
+    Attributes:
+        flags: What XTCHECKSUM chose.
+        drawn: Sum of the cells that were written to.
+        blanks: How many others there are. A row does not keep which of its blanks were written: those at its
+            end count as never written, the others as written.
+        first: No cell was counted yet: the first one counts always.
+    """
+
+    flags: int
+    drawn: int = 0
+    blanks: int = 0
     first: bool = True
 
-    def add(self, codes: tuple[int, ...], style: int, drawn: bool) -> None:
-        """One cell.
+    def add(self, cells: Sequence[str], styles: Sequence[int]) -> None:
+        """A row: its cells, and their packed styles."""
+        if any(styles):
+            end = _end(cells, styles)
+            weights = self._weights(styles[:end])
+        else:
+            end, weights = _end(cells, ()), 0
+        text = "".join(cells[:end])
+        plain = text.isascii() and len(text) == end
+        self.drawn += weights + (sum(text.encode()) if plain else sum(map(self._code, cells[:end])))
+        if self.first and not end and not self.flags & NO_TRIM:
+            self.drawn += _BLANK
+            end = 1
+        self.blanks += len(cells) - end
+        self.first = False
 
-        Args:
-            codes: Its code points; none for the right half of a wide character.
-            style: Its packed style.
-            drawn: Whether something was written there.
-        """
-        flags = self.flags
-        code = codes[0] if codes else _BLANK
-        if not flags & ChecksumFlags.WHOLE_CODES:
-            code &= 0xFF
-        if not flags & ChecksumFlags.NO_ATTRIBUTES:
-            code += sum(weight for mask, weight in _WEIGHTS if style & mask)
-        if self.first or drawn or code != _BLANK or style & ATTRIBUTES:
-            self.trimmed += code
-        if drawn:
-            self.total += code + sum(codes[1:])
-        elif not flags & ChecksumFlags.ONLY_DRAWN:
-            self.total += code
-        self.first = bool(flags & ChecksumFlags.NO_TRIM)
+    def _code(self, cell: str) -> int:
+        """A cell's character; the right half of a wide one counts as a blank."""
+        if len(cell) != 1:
+            return self._cluster(cell)
+        return ord(cell) if self.flags & WHOLE_CODES else ord(cell) & 0xFF
 
-    def add_plain(self, text: str) -> None:
-        """A row of ASCII without attributes, as `add` would one by one."""
-        written = text.rstrip(" ")
-        self.trimmed += sum(written.encode()) + (_BLANK if self.first and not written else 0)
-        blanks = 0 if self.flags & ChecksumFlags.ONLY_DRAWN else len(text) - len(written)
-        self.total += sum(written.encode()) + _BLANK * blanks
-        self.first = bool(self.flags & ChecksumFlags.NO_TRIM)
+    def _cluster(self, cell: str) -> int:
+        code = ord(cell[0]) if cell else _BLANK
+        marks = sum(map(ord, cell[1:])) if self.flags & NO_TRIM and not self.flags & WHOLE_CODES else 0
+        return marks + (code if self.flags & WHOLE_CODES else code & 0xFF)
+
+    def _weights(self, styles: Sequence[int]) -> int:
+        """What the attributes of some cells add."""
+        if self.flags & NO_ATTRIBUTES:
+            return 0
+        known = {style: sum(part for mask, part in _WEIGHTS if style & mask) for style in set(styles)}
+        return sum(map(known.__getitem__, styles))
 
     @property
     def result(self) -> int:
         """16 bits."""
-        value = self.total if self.flags & ChecksumFlags.NO_TRIM else self.trimmed
-        return (value if self.flags & ChecksumFlags.POSITIVE else -value) & 0xFFFF
+        value = self.drawn
+        if self.flags & NO_TRIM and not self.flags & ONLY_DRAWN:
+            value += _BLANK * self.blanks
+        return (value if self.flags & POSITIVE else -value) & 0xFFFF
 
 
 class Checksums(Rectangles):
@@ -86,22 +92,17 @@ class Checksums(Rectangles):
             request: A number that the answer repeats.
             parameters: Top, left, bottom and right of the area, from 1.
         """
-        area, total = self._area(parameters), _Sum(ChecksumFlags(self.checksum_flags))
+        area, total = self._area(parameters), _Sum(self.checksum_flags)
         if area is not None:
+            columns = slice(area.left, area.right + 1)
             for row in self.rows[area.top : area.bottom + 1]:
-                cells = row.expand(self.columns)[area.left : area.right + 1]
-                styles = row.styles[area.left : area.right + 1]
-                text = "".join(cells)
-                if text.isascii() and len(text) == len(cells) and not any(styles):
-                    total.add_plain(text)
-                else:
-                    for cell in _codes(cells, styles):
-                        total.add(*cell)
+                total.add(row.expand(self.columns)[columns], row.styles[columns])
         self.reply(f"\x1bP{request}!~{total.result:04X}\x1b\\")
 
 
-def _codes(cells: list[str], styles: list[int]) -> Iterator[tuple[tuple[int, ...], int, bool]]:
-    """Code points, style, and whether the cell was written to: blanks at the end of a row were not."""
-    last = max((x for x, cell in enumerate(cells) if cell != " "), default=-1)
-    for x, (cell, style) in enumerate(zip(cells, styles, strict=True)):
-        yield tuple(map(ord, cell)), style, x <= last
+def _end(cells: Sequence[str], styles: Sequence[int]) -> int:
+    """Where the blanks begin that a row ends in; a blank with attributes is none."""
+    end = len(cells)
+    while end and cells[end - 1] == " " and not (styles and styles[end - 1] & ATTRIBUTES):
+        end -= 1
+    return end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
 
 from .cursor import CursorMoves
 from .levels import since_level
@@ -194,11 +195,14 @@ class Editing(CursorMoves):
             row.erase(x, end, self.style, self.columns)
             return
         row.expand(self.columns)
-        fill = erased(self.style)
-        for column in range(x, end):
-            if not row.styles[column] & PROTECTED:
-                row.split(column, column + 1, self.columns)
-                row.put(column, [" "], [fill], self.columns)
+        spared = [bool(style & PROTECTED) for style in row.styles[x:end]]
+        fill, start = erased(self.style), x
+        for keep, stretch in groupby(spared):
+            following = start + len(list(stretch))
+            if not keep:
+                row.split(start, following, self.columns)
+                row.put(start, " " * (following - start), [fill] * (following - start), self.columns)
+            start = following
 
     def _erase_rows(self, first: int, end: int, spare: bool) -> None:
         for y in range(first, end):

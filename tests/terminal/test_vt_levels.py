@@ -139,6 +139,13 @@ def test_the_kinds_of_checksum(flags: int, total: int) -> None:
     assert checksum("\x1b[1mA\x1b[m", "1;1;1;3", f"\x1b[{flags}#y") == total
 
 
+def test_a_cell_that_was_never_written_counts_nothing_when_so_chosen() -> None:
+    assert checksum("", flags="\x1b[7#y") == 0x20
+    assert checksum("", flags="\x1b[15#y") == 0
+    assert checksum("\u3042", flags="\x1b[31#y") == 0x3042
+    assert checksum("e\u0301", flags="\x1b[7#y") == 0x65 + 0x301
+
+
 def test_a_soft_reset_takes_the_kind_of_checksum_back() -> None:
     assert checksum("A", flags="\x1b[1#y\x1b[!p") == negative(0x41)
 
