@@ -13,6 +13,7 @@ from textual.widgets.option_list import Option
 
 from synapse_tui.errors import InvalidValue
 from synapse_tui.model import INTERRUPT_PRIORITY
+from synapse_tui.widgets.choices import Choices
 
 from .dialog import Dialog, label
 from .priority import PriorityBar
@@ -92,7 +93,7 @@ class Composer(Dialog[str]):
         """Receiver with completion, priority, text."""
         yield label("To", "label -first")
         yield AddressInput(self._to, id="to", placeholder="name, id or all", compact=True)
-        yield OptionList(id="recipients", compact=True)
+        yield Choices(id="recipients", compact=True)
         yield PriorityBar(id="priority")
         yield MessageText(
             id="text", compact=True, show_line_numbers=False, tab_behavior="focus", placeholder="Message"

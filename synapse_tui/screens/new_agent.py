@@ -19,6 +19,7 @@ from textual.widgets.option_list import Option
 from synapse_tui.errors import ConfigError
 from synapse_tui.model import AgentSpec
 from synapse_tui.themes import agent_colour
+from synapse_tui.widgets.choices import Choices
 from synapse_tui.widgets.rows import short_path
 from synapse_tui.widgets.text import pad
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 Open = Callable[[AgentSpec], Awaitable[str]]
 
 
-class ProfileList(OptionList):
+class ProfileList(Choices):
     """Profiles; the arrows and a click choose one, Enter opens it."""
 
     BINDINGS: ClassVar = [("enter", "confirm", "Open")]

@@ -17,6 +17,7 @@ from textual.widgets.option_list import Option
 
 from synapse_tui.actions import ACTIONS, key_label, leader_label
 from synapse_tui.model import DeliveryState
+from synapse_tui.widgets.choices import Choices
 from synapse_tui.widgets.text import printable, shorten
 from synapse_tui.widgets.tiles import LAYOUTS
 
@@ -159,7 +160,7 @@ class Palette(Dialog[Offer]):
     def body(self) -> ComposeResult:
         """The search, what was found, and a sentence about the marked one."""
         yield PaletteInput(id="query", placeholder="a part of what you want", compact=True)
-        results = OptionList(id="results", markup=False, compact=True)
+        results = Choices(id="results", markup=False, compact=True)
         results.can_focus = False
         yield results
         yield Static("", id="about", classes="faint", markup=False)

@@ -12,6 +12,8 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from .choices import Choices
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -28,7 +30,7 @@ class Choice:
     marked: bool = False
 
 
-class Checklist(OptionList):
+class Checklist(Choices):
     """Space and a click mark, Enter confirms."""
 
     BINDINGS: ClassVar = [("space", "mark", "Mark"), ("enter", "confirm", "Open")]

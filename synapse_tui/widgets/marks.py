@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus, Task, TaskState
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-SPINNER_INTERVAL = 0.2
+SPINNER_INTERVAL = 0.4
 """Seconds between two frames; slow, since each one repaints the row of tabs."""
 
 

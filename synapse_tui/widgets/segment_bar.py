@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style as RichStyle
 from textual import events
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import var
+from textual.strip import Strip
+from textual.style import Style
 from textual.widget import Widget
 
 from .sturdy import Sturdy
@@ -67,6 +71,10 @@ class SegmentBar(Sturdy, Widget, can_focus=False):
             """The bar."""
             return self.bar
 
+    _base: Style | None = None
+    """Style of the bar that `_looks` were made for."""
+    _looks: dict[str, RichStyle]
+
     hovered: var[str] = var("")
     """Target under the pointer."""
 
@@ -84,6 +92,26 @@ class SegmentBar(Sturdy, Widget, can_focus=False):
     def render(self) -> Content:
         """The row."""
         return Content.assemble(*((piece.text, self._style(piece)) for piece in self._row()))
+
+    def render_line(self, y: int) -> Strip:
+        """The row past Textual's text layout, which costs ten times as much: a spinner turns in it."""
+        if y:
+            return Strip.blank(self.size.width)
+        base = self.visual_style
+        if base != self._base:
+            self._base, self._looks = base, {}
+        return Strip(Segment(piece.text, self._look(base, self._style(piece))) for piece in self._row())
+
+    def _look(self, base: Style, style: str) -> RichStyle:
+        look = self._looks.get(style)
+        if look is None:
+            look = self._looks[style] = (base + self._get_style(style)).rich_style
+        return look
+
+    def notify_style_update(self) -> None:
+        """The theme may have other colours."""
+        super().notify_style_update()
+        self._base = None
 
     def _row(self) -> list[Piece]:
         width = self.size.width

@@ -18,6 +18,7 @@ from textual.widgets.option_list import Option
 
 from synapse_tui.model import Task
 
+from .choices import Choices
 from .rows import agent_row, message_row, peer_row
 from .section import Section
 from .segment_bar import Piece, SegmentBar, width_of
@@ -33,7 +34,7 @@ MAX_MESSAGES = 200
 MessageCommand = Literal["show", "cancel", "hold", "send_now"]
 
 
-class MessageList(Sturdy, OptionList):
+class MessageList(Sturdy, Choices):
     """Messages, newest last; follows the newest while the last one is marked."""
 
     BINDINGS: ClassVar = [
@@ -113,11 +114,11 @@ class Sidebar(Sturdy, Vertical):
     def compose(self) -> ComposeResult:
         """Three lists under their headings, and the keys of the one in focus."""
         yield Section("Agents", id="agents-title")
-        yield OptionList(id="agents", markup=False, compact=True)
+        yield Choices(id="agents", markup=False, compact=True)
         yield Section("Messages", id="messages-title")
         yield MessageList(id="messages", markup=False, compact=True)
         yield Section("Elsewhere", id="peers-title")
-        yield OptionList(id="peers", markup=False, compact=True)
+        yield Choices(id="peers", markup=False, compact=True)
         yield SidebarKeys()
 
     def on_mount(self) -> None:
