@@ -6,7 +6,7 @@ import json
 import os
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapse_tui.errors import HandoverError
@@ -119,6 +119,7 @@ def test_what_is_no_json_cannot_be_handed_over() -> None:
         Handover("1", extra={"x": object()}).write()
 
 
+@settings(deadline=None)
 @given(st.binary(), st.binary(), st.text(), st.dictionaries(st.text(), st.integers() | st.text()))
 def test_any_content(pending: bytes, terminal: bytes, name: str, extra: dict[str, object]) -> None:
     agent = AgentHandover("a", "p", name=name, pending=pending, terminal=terminal, extra=extra)
