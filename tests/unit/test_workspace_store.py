@@ -92,6 +92,7 @@ def test_what_cannot_be_read_is_moved_aside(store: WorkspaceStore, data: bytes, 
     assert store.load() == WORKSPACE
 
 
+@settings(deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(),
