@@ -23,6 +23,10 @@ LONGEST_INTERVAL = 0.2
 """Seconds between two frames of the costliest pane."""
 
 
+SLICE = 0.004
+"""Seconds of drawing after which the loop gets its turn before the next pane: a key must not wait for all."""
+
+
 class Painter(Protocol):
     """A pane, as the clock sees it."""
 
@@ -56,6 +60,8 @@ class FrameClock:
         self._loop = loop or asyncio.get_running_loop()
         self._cpu = cpu
         self._due: dict[Painter, float] = {}
+        self._awaited: set[Painter] = set()
+        """Those whose frame a person waits for: they go first, and their frame is written at once."""
         self._last: WeakKeyDictionary[Painter, float] = WeakKeyDictionary()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -71,6 +77,8 @@ class FrameClock:
         quiet = last is None or now - last >= QUIET * self._interval
         due = now if quiet or at_once or last is None else self._tick_after(max(now, last + self._interval))
         self._due[painter] = max(due, painter.held_until(now))
+        if at_once:
+            self._awaited.add(painter)
         self._arm()
 
     def _tick_after(self, moment: float) -> float:
@@ -86,10 +94,12 @@ class FrameClock:
         """Drop what was asked for a pane."""
         self._due.pop(painter, None)
         self._last.pop(painter, None)
+        self._awaited.discard(painter)
 
     def close(self) -> None:
         """Drop everything; no frame comes any more."""
         self._due.clear()
+        self._awaited.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -110,21 +120,31 @@ class FrameClock:
         # Panes that are due soon come along: one write for all is what keeps many busy panes cheap.
         horizon = now + self._interval / 4
         painted: list[str] = []
-        for painter in [painter for painter, due in self._due.items() if due <= horizon]:
+        spent = 0.0
+        ready = [painter for painter, due in self._due.items() if due <= horizon]
+        for painter in sorted(ready, key=self._rank):
+            if spent >= SLICE:
+                break
+            awaited = painter in self._awaited
             held = painter.held_until(now)
             if held > now:
                 self._due[painter] = held
                 continue
             del self._due[painter]
+            self._awaited.discard(painter)
             before = self._cpu()
             painted.append(_frame_of(painter))
+            cost = self._cpu() - before
             # A pane whose frames are costly to draw gets fewer of them, so that keys are still heard.
-            rhythm = min((self._cpu() - before) * COST_FACTOR, LONGEST_INTERVAL)
-            self._last[painter] = now + max(0.0, rhythm - self._interval)
+            self._last[painter] = now + max(0.0, min(cost * COST_FACTOR, LONGEST_INTERVAL) - self._interval)
+            spent += SLICE if awaited else cost
         output = "".join(painted)
         if output:
             self._write(output)
         self._arm()
+
+    def _rank(self, painter: Painter) -> tuple[bool, float]:
+        return painter not in self._awaited, self._due[painter]
 
 
 def _frame_of(painter: Painter) -> str:

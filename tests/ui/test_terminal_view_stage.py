@@ -318,15 +318,17 @@ class Timer:
 
 
 class Pane:
-    def __init__(self, clock):
-        self.clock, self.frames, self.hold = clock, [], 0.0
+    def __init__(self, clock, name="x"):
+        self.clock, self.name, self.frames, self.hold = clock, name, [], 0.0
+        self.before = lambda: None
 
     def held_until(self, now):
         return self.hold
 
     def paint_frame(self):
+        self.before()
         self.frames.append(round(self.clock.now - 100, 3))
-        return "x"
+        return self.name
 
 
 @pytest.fixture
@@ -380,6 +382,39 @@ def test_a_costly_pane_paints_less_often_but_never_stops(clock):
             clock.advance(0.001)
         steps = [round(b - a, 3) for a, b in zip(pane.frames, pane.frames[1:], strict=False)]
         assert set(steps[1:]) == {0.1 if cost < 1 else 0.2}, (start, steps)
+
+
+@pytest.mark.parametrize(
+    ("cost", "writes"), [(0.001, ["xxx"]), (0.003, ["xx", "x"]), (0.02, ["x", "x", "x"])]
+)
+def test_keys_are_heard_between_the_frames_of_costly_panes(clock, cost, writes):
+    written = []
+    cpu = [0.0]
+    frames = FrameClock(written.append, interval=0.025, loop=clock, cpu=lambda: cpu[0])
+    panes = [Pane(clock) for _ in range(3)]
+    for pane in panes:
+        pane.before = lambda: cpu.append(cpu.pop() + cost)
+        frames.request(pane)
+    clock.advance(0)
+    assert written == writes
+    assert all(pane.frames == [0.0] for pane in panes)
+
+
+def test_a_frame_that_a_person_waits_for_is_written_before_all_others(clock):
+    written = []
+    frames = FrameClock(written.append, interval=0.025, loop=clock)
+    panes = [Pane(clock, name) for name in "abc"]
+    for pane in panes:
+        frames.request(pane)
+    clock.advance(0)
+    assert written == ["abc"]
+    written.clear()
+    for pane in panes:
+        frames.request(pane)
+    clock.advance(0.024)
+    frames.request(panes[2], at_once=True)
+    clock.advance(0.001)
+    assert written == ["c", "ab"]
 
 
 def test_a_held_frame_comes_when_it_is_let_go(clock):
