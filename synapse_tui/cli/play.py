@@ -67,9 +67,9 @@ def command(file: Path, speed: float, idle_limit: float | None, start: float, te
         if text:
             print_text(playback)
             return
-        if not sys.stdout.isatty():
+        if not sys.stdout.isatty() or os.environ.get("TERM", "") in ("", "dumb"):
             raise TerminalUnfit(
-                "the output is no terminal to play in", "use --text for the last screen's text"
+                "there is no terminal to play in", "use --text for the text of the last screen"
             )
         playback.seek(start)
         play(playback, speed=speed)

@@ -158,7 +158,9 @@ def _create(path: Path, *, overwrite: bool) -> int:
     try:
         descriptor = os.open(path, flags if overwrite else flags | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise SynapseError(f"{path} is there already", "name another file, or replace it with --overwrite") from None
+        raise SynapseError(
+            f"{path} is there already", "name another file, or replace it with --overwrite"
+        ) from None
     except OSError as error:
         raise _cannot(path, error.strerror or str(error)) from None
     try:

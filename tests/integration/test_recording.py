@@ -305,6 +305,14 @@ async def test_a_recording_that_breaks_off_leaves_the_terminal_clean(tmp_path):
         await until(lambda: b"is broken" in watcher.sent, "the error")
 
 
+async def test_a_terminal_that_can_only_print_is_not_painted_on(tmp_path):
+    path = cast(tmp_path / "a.cast", (0.0, "o", "x"))
+    async with person(path, environ={"TERM": "dumb"}) as watcher:
+        assert await watcher.ends() == 8
+        await until(lambda: b"--text" in watcher.sent, "the hint")
+    assert b"\x1b" not in watcher.sent
+
+
 async def test_a_smaller_terminal_is_told_and_shows_a_part(tmp_path):
     rows = "".join(f"\x1b[{y + 1};1H{y}" + "漢" * 19 for y in range(6))
     path = cast(tmp_path / "a.cast", (0.0, "o", rows), (3600.0, "o", "end"))
