@@ -24,17 +24,15 @@ class Point(NamedTuple):
 
 def wide_start(line: Line, column: int) -> int:
     """Return the column of the first cell of the character that covers a column."""
-    row = cells(line)
-    while 0 < column < len(row) and not row[column]:
+    while 0 < column < len(line) and not line.cell(column).width:
         column -= 1
     return column
 
 
 def wide_end(line: Line, column: int) -> int:
     """Return the column after the last cell of the character that covers a column."""
-    row = cells(line)
     column += 1
-    while column < len(row) and not row[column]:
+    while column < len(line) and not line.cell(column).width:
         column += 1
     return column
 
