@@ -36,11 +36,12 @@ class Shell:
         self.environ = {key: value for key, value in os.environ.items() if not key.startswith("SYNAPSE_")}
         self.environ |= {"HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2]), "NO_COLOR": "1"}
         self.registry = Registry(home / ".a2a" / "registry")
+        self.started: list[asyncio.subprocess.Process] = []
 
     async def start(
         self, *words: str | bytes, program: tuple[str, ...] = SYNAPSE
     ) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
+        process = await asyncio.create_subprocess_exec(
             *program,
             *words,
             cwd=self.folder,
@@ -49,6 +50,15 @@ class Shell:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
+        self.started.append(process)
+        return process
+
+    async def end(self) -> None:
+        """End what still runs, such as a command that follows a log."""
+        for process in self.started:
+            if process.returncode is None:
+                process.kill()
+                await process.communicate()
 
     async def run(
         self, *words: str | bytes, stdin: bytes = b"", program: tuple[str, ...] = SYNAPSE

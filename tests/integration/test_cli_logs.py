@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,13 @@ from tests.integration.shell_kit import Shell
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+async def shell(tmp_path: Path) -> AsyncIterator[Shell]:
     home, folder = tmp_path / "home", tmp_path / "project"
     home.mkdir()
     (folder / ".synapse").mkdir(parents=True)
-    return Shell(home, folder.resolve())
+    shell = Shell(home, folder.resolve())
+    yield shell
+    await shell.end()
 
 
 @pytest.fixture
