@@ -19,6 +19,7 @@ from .message_detail import MessageDetail
 from .recipients import Recipient, recipients
 
 if TYPE_CHECKING:
+    from synapse_tui.agents.session import AgentSession
     from synapse_tui.app import SynapseApp
     from synapse_tui.host import Host, Receipt
 
@@ -158,28 +159,47 @@ class MessageCommands:
 
     def do_send_now(self, _agent_id: str, task_id: str) -> None:
         """Put a waiting message before all others, released from a hold by a person."""
-        task = self.find_task(task_id)
-        session = self.host.agents.get(task.target) if task is not None else None
-        if task is None or session is None or task.id not in session.outbox:
+        session = self._where_it_waits(task_id)
+        if session is not None:
+            session.outbox.send_now(task_id)
+            self.app.notice(f"to {self.label(session.agent_id)} as soon as it is safe")
+
+    def _where_it_waits(self, task_id: str) -> AgentSession | None:
+        """The session in whose outbox a message is; None, which is told, when it waits nowhere."""
+        found = next((each for each in self.host.agents.values() if task_id in each.outbox), None)
+        if found is None:
             self.app.notice("that message does not wait any more", "warning")
-            return
-        session.outbox.send_now(task.id)
-        self.app.notice(f"to {self.label(task.target)} as soon as it is safe")
+        return found
 
     def do_hold(self, _agent_id: str, task_id: str) -> None:
         """Keep a waiting message back until a person lets it go on, or let one go on that was kept back."""
-        task = self.find_task(task_id)
-        session = self.host.agents.get(task.target) if task is not None else None
-        if task is None or session is None or task.id not in session.outbox:
-            self.app.notice("that message does not wait any more", "warning")
+        session = self._where_it_waits(task_id)
+        if session is None:
             return
-        act = session.control.release if session.outbox.is_parked(task.id) else session.control.hold
+        act = session.control.release if session.outbox.is_parked(task_id) else session.control.hold
         try:
-            changed = act(task.id)
+            changed = act(task_id)
         except SynapseError as error:
             self.app.notice_error(error)
         else:
-            self.app.notice(f"to {self.label(task.target)}: {changed.reason or 'goes on'}")
+            self.app.notice(f"to {self.label(session.agent_id)}: {changed.reason or 'goes on'}")
+
+    def do_earlier(self, _agent_id: str, task_id: str) -> None:
+        """Put a waiting message before the one that goes before it."""
+        self._move(task_id, -1)
+
+    def do_later(self, _agent_id: str, task_id: str) -> None:
+        """Put a waiting message behind the one that comes after it."""
+        self._move(task_id, 1)
+
+    def _move(self, task_id: str, by: int) -> None:
+        session = self._where_it_waits(task_id)
+        if session is None:
+            return
+        count = len(session.outbox)
+        position = min(max(session.control.find(task_id).position + by, 1), count)
+        session.control.move(task_id, position)
+        self.app.notice(f"to {self.label(session.agent_id)}: {position} of {count}")
 
     def do_release_held(self, agent_id: str, _task_id: str) -> None:
         """Let all messages to an agent go on that are held, but those that may have been sent already."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 REFRESH = 10.0
 """Seconds between two looks at the ages."""
 MAX_MESSAGES = 200
-MessageCommand = Literal["show", "cancel", "hold", "send_now"]
+MessageCommand = Literal["show", "cancel", "hold", "send_now", "earlier", "later"]
 
 
 class MessageList(Sturdy, Choices):
@@ -40,6 +40,8 @@ class MessageList(Sturdy, Choices):
     BINDINGS: ClassVar = [
         ("c,delete", "command('cancel')", "Cancel"),
         ("h", "command('hold')", "Hold or release"),
+        ("shift+up", "command('earlier')", "Earlier"),
+        ("shift+down", "command('later')", "Later"),
         ("s", "command('send_now')", "Send now"),
     ]
 

@@ -87,6 +87,13 @@ class FakeControl:
         self._outbox.parked.discard(task_id)
         return self._host.change(task_id, delivery=DeliveryState.QUEUED, reason="")
 
+    def find(self, task_id: str) -> SimpleNamespace:
+        return SimpleNamespace(position=self._outbox.waiting.index(task_id) + 1)
+
+    def move(self, task_id: str, position: int) -> None:
+        self._outbox.waiting.remove(task_id)
+        self._outbox.waiting.insert(position - 1, task_id)
+
     def release_all(self) -> list[Task]:
         return [self.release(task_id) for task_id in sorted(self._outbox.parked)]
 
@@ -98,6 +105,9 @@ class FakeOutbox:
         self.waiting: list[str] = []
         self.parked: set[str] = set()
         self.sent_now: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self.waiting)
 
     def is_parked(self, task_id: str) -> bool:
         return task_id in self.parked

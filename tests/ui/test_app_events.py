@@ -14,6 +14,7 @@ from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, 
 from synapse_tui.screens.launcher import Launcher
 from synapse_tui.screens.message_detail import MessageDetail
 from synapse_tui.screens.palette import offers
+from synapse_tui.widgets.sidebar import MessageList
 from tests.ui.app_kit import at_main, make_app, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 
@@ -331,6 +332,23 @@ async def test_a_waiting_message_is_held_and_released():
         await pilot.press("escape")
         offered["Release messages to codex"].command()
         await until(lambda: newest(host, task).delivery is DeliveryState.QUEUED)
+
+
+async def test_a_waiting_message_is_moved_from_the_sidebar():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        first, second, third = (host.message(CODEX, text) for text in ("one", "two", "three"))
+        app.perform("sidebar")
+        messages = app.main.query_one(MessageList)
+        await until(lambda: messages.option_count == 3)
+        messages.focus()
+        messages.highlighted = messages.get_option_index(third.id)
+        await pilot.press("shift+up", "shift+up", "shift+up")
+        waiting = host.agents[CODEX].outbox.waiting
+        await until(lambda: waiting == [third.id, first.id, second.id])
+        assert "1 of 3" in app.main.status_bar.notice
+        await pilot.press("shift+down")
+        await until(lambda: waiting == [first.id, third.id, second.id])
 
 
 async def test_what_may_have_been_sent_can_be_sent_again_only_knowingly():
