@@ -10,10 +10,11 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, repeat
 
 from .line import Line
 from .style import RGB, Style
+from .width import may_cluster
 
 # C0, DEL, C1, surrogates, line separators and the bidirectional controls, which would reorder the outer row.
 _UNSAFE = re.compile(
@@ -99,7 +100,9 @@ def units(line: Line, start: int, text: str, count: int) -> Iterator[Unit]:
     if sure := sure_unit(text, count):
         yield text, count, sure
         return
-    for unit, group in groupby(clusters(line, start, count), key=_unit):
+    # As many characters as cells, none of which can be part of a cluster: each has a cell of its own.
+    single = len(text) == count and text.isprintable() and not may_cluster(text)
+    for unit, group in groupby(zip(text, repeat(1)) if single else clusters(line, start, count), key=_unit):
         if unit:
             joined = "".join(cluster for cluster, _ in group)
             yield joined, len(joined) * unit, unit
