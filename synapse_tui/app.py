@@ -28,7 +28,7 @@ from .screens.commands import Commands
 from .screens.dialog import Dialog, describe
 from .screens.events import EventReader
 from .screens.main import MainScreen
-from .screens.session import SessionControls
+from .screens.session import RestoreOffer, SessionControls
 from .screens.view_state import restore_view
 from .themes import variable_defaults
 from .widgets.pane_keys import Interceptor
@@ -66,6 +66,7 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         trust: Trusts the files of `host.profiles.untrusted` and loads them; None when nobody can.
         session: The session that outlives its terminals; None when the application ends with its terminal.
         view: What the person had arranged (`view_state`); None to begin with the layout.
+        restore: A workspace that was lost and may be opened again, in place of `specs`; None for none.
     """
 
     CSS_PATH = "themes/app.tcss"
@@ -101,6 +102,7 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         trust: Callable[[], None] | None = None,
         session: SessionControls | None = None,
         view: Mapping[str, object] | None = None,
+        restore: RestoreOffer | None = None,
     ) -> None:
         super().__init__(driver_class=driver_class, ansi_color=True)
         self.host = host
@@ -108,6 +110,7 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         self._trust = trust
         self.session = session
         self._view = view
+        self._restore = restore
         self.errors = ErrorGate(monotonic)
         self._leader = Leader(leader or host.settings.text("tui.leader"))
         self.begun = False
@@ -169,6 +172,12 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
             self.notice(
                 f"profile files could not be read: {problems}; {self._leader.label} ! shows why", "warning"
             )
+        if self._restore is not None:
+            self.commands.ask_restore(self._restore, self._open_specs)
+        else:
+            self._open_specs()
+
+    def _open_specs(self) -> None:
         if self._specs:
             self.commands.run(self.commands.open_all(self._specs))
         elif not self.host.agents:

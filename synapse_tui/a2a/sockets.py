@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from synapse_tui.errors import PortsExhausted
@@ -32,6 +32,13 @@ class LoopbackSockets:
     def endpoint(self) -> str:
         """The URL that the registry names."""
         return f"http://127.0.0.1:{self.port}"
+
+    def keep(self) -> tuple[int, ...]:
+        """Descriptors of the same sockets that outlive these, and execve(2)."""
+        kept = tuple(os.dup(sock.fileno()) for sock in self.sockets if sock.fileno() >= 0)
+        for descriptor in kept:
+            os.set_inheritable(descriptor, True)
+        return kept
 
     def close(self) -> None:
         """Give the port back; harmless when a server has closed the sockets already."""
@@ -63,6 +70,19 @@ def bind_loopback(port: int) -> LoopbackSockets:
         first.close()
         raise _taken(number, error) from error
     return LoopbackSockets(number, (first, second))
+
+
+def adopted_sockets(port: int, descriptors: Sequence[int]) -> LoopbackSockets:
+    """The sockets of a port that this process held before it executed another program.
+
+    Args:
+        port: The port.
+        descriptors: What `keep` gave.
+    """
+    sockets = tuple(socket.socket(fileno=descriptor) for descriptor in descriptors)
+    for sock in sockets:
+        sock.set_inheritable(False)
+    return LoopbackSockets(port, sockets)
 
 
 def free_port(ports: Iterable[int], *, preferred: int = 0) -> LoopbackSockets:

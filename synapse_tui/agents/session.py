@@ -124,6 +124,11 @@ class AgentSession:
         self._turns: TurnTracker | None = None
 
     @property
+    def environ(self) -> Mapping[str, str]:
+        """Environment of its process."""
+        return self._environ
+
+    @property
     def console(self) -> AgentConsole:
         """The process with its terminal; another object after a restart."""
         assert self._console is not None, "start() comes first"

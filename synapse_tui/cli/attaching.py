@@ -5,22 +5,31 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import click
+
+from synapse_tui import __version__
 from synapse_tui.errors import SessionError
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths
-from synapse_tui.sessions.client import Ended, attach, request
+from synapse_tui.sessions.client import Ended, ask, attach, request
 from synapse_tui.sessions.places import SessionPlace
 from synapse_tui.sessions.start import connect, connect_or_start, host_failed
-from synapse_tui.sessions.wire import spec_to_json
+from synapse_tui.sessions.wire import VERSION, spec_to_json
 
 from .output import note
 
 PATIENCE = 0.5
 """Seconds that the terminal may take to accept a last word."""
+ASK_SECONDS = 5.0
+"""How long a host may take to tell its version."""
+HANDOVER_SECONDS = 60.0
+"""How long a host may take to look at another version."""
 
 
 def attach_terminal(
@@ -47,15 +56,8 @@ def attach_terminal(
         RemoteError: The host refuses.
     """
     logs = UserPaths.of_environment().logs
-    base = folder or place.project
     environ = dict(os.environ)
-    if start:
-        connection, _started = connect_or_start(place, folder=base, logs=logs, environ=environ)
-    else:
-        found = connect(place)
-        if found is None:
-            raise SessionError(f"session '{place.name}' does not run", "'synapse-tui ls' shows those that do")
-        connection = found
+    base = folder or place.project
     message = request(
         "mirror" if mirror else "attach",
         env=environ,
@@ -63,8 +65,76 @@ def attach_terminal(
         specs=[spec_to_json(spec) for spec in specs],
         **fields,
     )
-    ended = attach(connection, message, (sys.stdin.fileno(), sys.stdout.fileno()))
+    connection = _connected(place, logs, base if start else None, environ)
+    while True:
+        ended = attach(connection, message, (sys.stdin.fileno(), sys.stdout.fileno()))
+        if ended.why != "handover":
+            break
+        message = {**message, "specs": [], "layout": None}  # they were opened by the version before
+        connection = _existing(place)
     _say(place, ended, logs)
+
+
+def _connected(
+    place: SessionPlace, logs: Path, folder: Path | None, environ: dict[str, str]
+) -> socket.socket:
+    """A connection to a host of this version, or of one that understands this one."""
+    if folder is None:
+        connection, started = _existing(place), False
+    else:
+        connection, started = connect_or_start(place, folder=folder, logs=logs, environ=environ)
+    if started:
+        return connection
+    info = ask(connection, request("info"), timeout=ASK_SECONDS)
+    _agree(place, info)
+    return _existing(place)
+
+
+def _existing(place: SessionPlace) -> socket.socket:
+    connection = connect(place)
+    if connection is None:
+        raise SessionError(f"session '{place.name}' does not run", "'synapse-tui ls' shows those that do")
+    return connection
+
+
+def _agree(place: SessionPlace, info: dict[str, Any]) -> None:
+    """See that host and client are of one version; an older host may hand its agents over.
+
+    Raises:
+        SessionError: They do not understand each other, and the person wants no handover.
+    """
+    build, wire = str(info.get("build", "?")), info.get("version")
+    if (build, wire) == (__version__, VERSION):
+        return
+    note(f"session '{place.name}' runs synapse-tui {build}, this is {__version__}")
+    newer = _numbers(__version__) > _numbers(build)
+    if newer and click.confirm(
+        "Hand its agents over to this version? They go on untouched", default=True, err=True
+    ):
+        hand_over(place)
+    elif wire != VERSION:
+        raise SessionError(
+            "the two versions do not understand each other",
+            "use the version of the host, or hand over with 'synapse-tui upgrade'",
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def hand_over(place: SessionPlace) -> str:
+    """Let this version go on with a session; its agents run on.
+
+    Returns:
+        The version that goes on.
+
+    Raises:
+        SessionError: The session does not run.
+        RemoteError: This version does not start; the running one goes on.
+    """
+    answer = ask(_existing(place), request("handover", python=sys.executable), timeout=HANDOVER_SECONDS)
+    return str(answer.get("to", ""))
 
 
 def _say(place: SessionPlace, ended: Ended, logs: Path) -> None:

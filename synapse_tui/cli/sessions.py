@@ -159,6 +159,19 @@ def attach(name: str, mirror: bool) -> None:
     attach_terminal(find_session(name).place, start=False, mirror=mirror)
 
 
+@click.command(name="upgrade")
+@click.argument("name", default="")
+def upgrade(name: str) -> None:
+    """Let this version of synapse-tui go on with the session NAME; its agents run on untouched.
+
+    For a session that was started before synapse-tui was updated. Terminals that show it stay attached.
+    """
+    from .attaching import hand_over
+
+    session = find_session(name)
+    show(f"version {hand_over(session.place)} goes on with {session.place.name}")
+
+
 @click.command(name="kill")
 @click.argument("name", default="")
 @click.option("--all", "every", is_flag=True, help="All sessions.")

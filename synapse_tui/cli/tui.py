@@ -24,6 +24,7 @@ SUBCOMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "attach": ("synapse_tui.cli.sessions", "attach"),
         "kill": ("synapse_tui.cli.sessions", "kill"),
         "ls": ("synapse_tui.cli.sessions", "ls"),
+        "upgrade": ("synapse_tui.cli.sessions", "upgrade"),
         "play": ("synapse_tui.cli.play", "command"),
     }
 )
@@ -81,7 +82,7 @@ def command(
 
     Agents outlive the terminal: they belong to a session of the project, which goes on when you detach
     (Ctrl+] d), close the window or lose the connection. synapse-tui in the same project shows it again,
-    and opens further agents in it. Further commands: ls, attach, kill, play; see `synapse-tui ls --help`.
+    and opens further agents in it. Further commands: ls, attach, kill, upgrade, play; each has a --help.
     """
     base = Path(cwd).expanduser()
     extra: tuple[str, ...] | None = context.obj

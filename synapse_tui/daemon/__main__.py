@@ -4,79 +4,66 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import logging
 import os
-import signal
-import socket
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-from synapse_tui.collector import Collector
-from synapse_tui.paths import UserPaths
+from synapse_tui import __version__
+from synapse_tui.errors import SynapseError
+from synapse_tui.workspace import Handover
 
-from .display import Display
 from .logs import log_to
-from .project import ProjectFiles
-from .server import SessionServer
+from .process import SessionOrder, Succession, run_session
 
 log = logging.getLogger(__name__)
 
-FIRST_REQUEST = 2.0
-"""Seconds that the application waits for the first client: it tells what terminal it will be shown on."""
-
 
 def main() -> None:
-    """Run until everything is stopped."""
+    """Run until everything is stopped, or execute the version that goes on."""
     parser = argparse.ArgumentParser(prog="synapse_tui.daemon", description="The host of one session.")
+    parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument("--socket-fd", type=int, required=True, help="the listening socket")
     parser.add_argument("--project", type=Path, required=True, help="folder of the project")
     parser.add_argument("--folder", type=Path, required=True, help="working folder of agents without one")
     parser.add_argument("--name", required=True, help="name of the session")
-    arguments = parser.parse_args()
+    parser.add_argument("--adopt", type=int, default=-1, help="descriptor of a handover to go on with")
+    given = parser.parse_args()
     log_to(sys.stderr)
     os.umask(0o077)
-    asyncio.run(_main(arguments.socket_fd, arguments.project, arguments.folder, arguments.name))
+    os.set_inheritable(given.socket_fd, False)
+    order = SessionOrder(given.socket_fd, given.project, given.folder, given.name)
+    handover = _adopt(given.adopt) if given.adopt >= 0 else None
+    log.info("session '%s' of %s begins, version %s", order.name, order.project, __version__)
+    while (succession := asyncio.run(run_session(order, handover))) is not None:
+        handover = _execute(order, succession)
+    log.info("session '%s' ended", order.name)
 
 
-async def _main(descriptor: int, folder: Path, base: Path, name: str) -> None:
-    os.set_inheritable(descriptor, False)
-    listener = socket.socket(fileno=descriptor)
-    remove_socket = _remover(Path(listener.getsockname()))
-    project = ProjectFiles(folder, UserPaths.of_environment())
-    host = project.new_host(base)
-    display = Display(host, project, name)
-    server = SessionServer(listener, host, project, display, name=name)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, display.stop)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    log.info("session '%s' of %s begins", name, folder)
+def _adopt(descriptor: int) -> Handover | None:
     try:
-        await host.start()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(FIRST_REQUEST):
-                await server.asked.wait()
-        with Collector():
-            await display.run()
-    finally:
-        remove_socket()
-        await host.stop()
-        await server.close()
-        log.info("session '%s' ended", name)
+        return Handover.read(descriptor)
+    except SynapseError as error:
+        log.error("the agents of the version before are lost: %s", error)
+        return None
 
 
-def _remover(path: Path) -> Callable[[], None]:
-    """What removes a socket, unless a later host has bound another one in its place."""
-    inode = path.stat().st_ino
+def _execute(order: SessionOrder, succession: Succession) -> Handover:
+    """Become the next version; when that fails, go on as this one.
 
-    def remove() -> None:
-        with contextlib.suppress(OSError):
-            if path.stat().st_ino == inode:
-                path.unlink()
-
-    return remove
+    Returns:
+        What this version goes on with.
+    """
+    descriptor = succession.handover.write()
+    words = [succession.python, "-P", "-m", "synapse_tui.daemon", "--socket-fd", str(order.socket_fd)]
+    words += ["--project", str(order.project), "--folder", str(order.folder), "--name", order.name]
+    os.set_inheritable(order.socket_fd, True)
+    try:
+        os.execv(succession.python, [*words, "--adopt", str(descriptor)])  # noqa: S606 - the client's own
+    except OSError as error:
+        log.error("%s cannot be executed, this version goes on: %s", succession.python, error)
+        os.set_inheritable(order.socket_fd, False)
+        return Handover.read(descriptor)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ from synapse_tui.driver.synapse_driver import DETACHED_SIZE, Tap
 from synapse_tui.errors import SessionError
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
-from synapse_tui.screens.session import SessionControls
-from synapse_tui.screens.view_state import view_state
+from synapse_tui.screens.session import RestoreOffer, SessionControls
+from synapse_tui.screens.view_state import restore_view, view_state
 from synapse_tui.sessions.wire import close_all
 from synapse_tui.widgets.appearance import adopt_environment
 from synapse_tui.widgets.text import plural
@@ -59,11 +59,13 @@ class Opening:
         specs: Agents to open.
         layout: How the panes are arranged.
         view: What the person had arranged; None for nothing.
+        restore: A lost workspace to offer; None for none.
     """
 
     specs: list[AgentSpec] = field(default_factory=list)
     layout: str = ""
     view: Mapping[str, object] | None = None
+    restore: RestoreOffer | None = None
 
 
 class Display:
@@ -89,6 +91,15 @@ class Display:
         self._failures: deque[float] = deque(maxlen=MAX_FAILURES)
         self._leaving: set[asyncio.Task[None]] = set()
         self._stopped = False
+        self.wanted = True
+        """Whether a person wants the agents to end; else they are offered again at the next start."""
+        self.successor = ""
+        """Interpreter of the version that goes on with the agents; empty for none."""
+
+    @property
+    def offering(self) -> bool:
+        """Whether a lost workspace is offered when the application begins."""
+        return self._opening.restore is not None
 
     @property
     def attached(self) -> bool:
@@ -112,7 +123,10 @@ class Display:
                     return
                 self._fail(failed)
         finally:
-            self._end_all("stopped", "all agents are stopped")
+            if self.successor:
+                self._end_all("handover", f"session '{self._name}' goes on in another version")
+            else:
+                self._end_all("stopped", "all agents are stopped")
             await self.settle()
 
     async def _run_once(self) -> BaseException | None:
@@ -145,8 +159,9 @@ class Display:
             trust=lambda: self._project.trust(self._host),
             session=SessionControls(self._name, self.detach),
             view=opening.view,
+            restore=opening.restore,
         )
-        opening.specs = []
+        opening.specs, opening.restore = [], None
         return app
 
     def _present_size(self) -> tuple[int, int]:
@@ -163,8 +178,14 @@ class Display:
         if often:
             self._end_all("failed", f"the application failed again and again: {error}; the agents go on")
 
-    def stop(self) -> None:
-        """End the application."""
+    def stop(self, *, wanted: bool = False, successor: str = "") -> None:
+        """End the application.
+
+        Args:
+            wanted: Whether a person wants the agents to end.
+            successor: Interpreter of the version that goes on with them; empty for none.
+        """
+        self.wanted, self.successor = wanted, successor
         self._stopped = True
         if self._app is not None:
             self._app.exit()
@@ -257,6 +278,15 @@ class Display:
             self._opening.layout = layout
         elif layout and self._app is not None:
             self._app.commands.set_layout(as_layout(layout))
+
+    def restore(self, view: Mapping[str, object]) -> None:
+        """Arrange the panes as they were, once those that are opened now are there."""
+        if self._app is not None and view:
+            self._app.call_later(restore_view, self._app.main, view)
+
+    def offer(self, restore: RestoreOffer | None) -> None:
+        """Offer a lost workspace when the application begins."""
+        self._opening.restore = restore
 
     def resized(self, connection: Connection) -> None:
         """A client's terminal has another size."""

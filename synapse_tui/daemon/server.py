@@ -20,6 +20,7 @@ from synapse_tui.sessions.wire import Line, spec_from_json
 from .connection import Connection
 from .display import Display
 from .project import ProjectFiles, check_any
+from .successor import check_successor
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +50,10 @@ class SessionServer:
         self._waiting: set[Connection] = set()
         """Connected, without a request so far."""
         self._working: set[asyncio.Task[None]] = set()
+        self.ready = asyncio.Event()
+        """Set when requests can be answered; until then they wait."""
         self.asked = asyncio.Event()
-        """Set by the first request."""
+        """Set when the first request was answered."""
         listener.setblocking(False)
         asyncio.get_running_loop().add_reader(listener, self._accept)
 
@@ -82,7 +85,6 @@ class SessionServer:
         if connection in self._waiting:
             self._waiting.discard(connection)
             self._begin(connection, line)
-            self.asked.set()
         elif line.get("do") == "resized":
             self._display.resized(connection)
         elif line.get("do") == "detach":
@@ -96,6 +98,7 @@ class SessionServer:
             "stop": self._stop_agent,
             "info": self._info,
             "kill": self._kill,
+            "handover": self._hand_over,
         }
         work = requests.get(str(line.get("do")))
         if work is None:
@@ -109,6 +112,7 @@ class SessionServer:
 
     def _answered(self, task: asyncio.Task[None]) -> None:
         self._working.discard(task)
+        self.asked.set()
         self._end_when_idle()
 
     async def _answer(
@@ -117,6 +121,7 @@ class SessionServer:
         connection: Connection,
         line: Line,
     ) -> None:
+        await self.ready.wait()
         try:
             await work(connection, line)
         except SynapseError as error:
@@ -132,6 +137,10 @@ class SessionServer:
         specs = _specs(line)
         if not specs and not self._host.agents and not self._display.attached:
             specs = self._project.agents()
+        if self._display.offering:
+            await self._display.attach(connection, environ)
+            self._display.open(specs)
+            return
         check_any(self._host, specs, environ)
         if connection.ended:
             return
@@ -181,14 +190,21 @@ class SessionServer:
         )
 
     async def _kill(self, connection: Connection, _line: Line) -> None:
-        self._display.stop()
+        self._display.stop(wanted=True)
         connection.answer({"is": "killed", "pid": os.getpid()})
+
+    async def _hand_over(self, connection: Connection, line: Line) -> None:
+        python = str(line.get("python", ""))
+        version = await check_successor(python)
+        log.info("version %s goes on with the session", version)
+        self._display.stop(successor=python)
+        connection.answer({"is": "handing-over", "to": version, "pid": os.getpid()})
 
     def _end_when_idle(self) -> None:
         """A host without agents and clients has nothing to do."""
         busy = self._waiting or self._working or self._display.attached
         if not busy and all(session.exit is not None for session in self._host.agents.values()):
-            self._display.stop()
+            self._display.stop(wanted=True)
 
 
 def _environ(line: Line) -> dict[str, str]:

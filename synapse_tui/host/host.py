@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import itertools
 import logging
 import os
@@ -11,13 +12,15 @@ from pathlib import Path
 from types import MappingProxyType
 from uuid import uuid4
 
-from synapse_tui.a2a.sockets import LoopbackSockets, bind_loopback, free_port
-from synapse_tui.addresses import Address, agent_id_for, resolve
-from synapse_tui.agents.environment import child_environment
+from synapse_tui import __version__
+from synapse_tui.a2a.sockets import LoopbackSockets, adopted_sockets
+from synapse_tui.addresses import Address, resolve
+from synapse_tui.agents.adoption import read_handover, spec_of
 from synapse_tui.agents.profile import Profile
 from synapse_tui.agents.profiles import ProfileSet
+from synapse_tui.agents.seeding import Past
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.errors import AgentNotFound, CommandNotFound
+from synapse_tui.errors import AgentNotFound, CommandNotFound, SynapseError
 from synapse_tui.events import (
     AgentAdded,
     AgentProcessExited,
@@ -28,19 +31,21 @@ from synapse_tui.events import (
     EventBus,
     Notice,
 )
-from synapse_tui.model import USER, AgentSpec, AgentState, Sender, Task
+from synapse_tui.model import USER, AgentSpec, Sender, Task
 from synapse_tui.names import check_name
 from synapse_tui.paths import UserPaths
-from synapse_tui.pty import Guardian, ReadScheduler
+from synapse_tui.pty import Guardian, GuardianHandle, ReadScheduler
 from synapse_tui.pty.command import check_folder, find_command
 from synapse_tui.registry import Registry
 from synapse_tui.settings import Settings
+from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
 
+from .factory import SessionFactory
 from .history import HistoryKeeper
 from .identity import Tokens
 from .peers import PeerWatch
 from .records import RecordKeeper
-from .routing import Receipt, deliver_to_all
+from .routing import Receipt, address_of, deliver_to_all, peer_address
 from .serving import Servers
 
 log = logging.getLogger(__name__)
@@ -78,9 +83,7 @@ class Host:
         self.events = EventBus()
         self.scheduler = ReadScheduler()
         self._environ = dict(environ)
-        self._make_id = make_id
         self._agents: dict[str, AgentSession] = {}
-        self._last_ports: dict[tuple[str, Path], int] = {}
         self._tokens = Tokens()
         self._guardian = Guardian()
         self._registry = Registry(paths.registry)
@@ -88,6 +91,16 @@ class Host:
         self._peers = PeerWatch(self._registry, self.events)
         self._servers = Servers(self._tokens, self.events)
         self._history = HistoryKeeper(paths.history, project, self.events, self._agents)
+        self._factory = SessionFactory(
+            paths,
+            settings,
+            self.events,
+            self.scheduler,
+            self._guardian,
+            self._tokens,
+            self._history,
+            make_id,
+        )
         self._unsubscribe = self.events.subscribe(self._on_event)
 
     @property
@@ -130,7 +143,13 @@ class Host:
     # -- agents ----------------------------------------------------------------
 
     async def open(
-        self, spec: AgentSpec, *, columns: int, lines: int, environ: Mapping[str, str] | None = None
+        self,
+        spec: AgentSpec,
+        *,
+        columns: int,
+        lines: int,
+        environ: Mapping[str, str] | None = None,
+        before: Past | None = None,
     ) -> AgentSession:
         """Open an agent: bind its port, start it in a PTY, register and serve it.
 
@@ -139,6 +158,7 @@ class Host:
             columns: Width of its terminal in cells.
             lines: Height of its terminal in cells.
             environ: Environment it inherits; None for the host's.
+            before: What its terminal showed in another life; None for nothing.
 
         Raises:
             ConfigError: The profile is unknown, or the name is taken.
@@ -146,19 +166,77 @@ class Host:
         """
         inherited = self._environ if environ is None else environ
         profile, folder = self.check(spec, inherited)
-        sockets = self._bind(profile, spec, folder)
+        sockets = self._factory.bind(profile, spec, folder)
         try:
-            session = self._new_session(profile, spec, folder, sockets, inherited)
+            environ = self._factory.environ(profile, sockets, inherited)
+            session = self._factory.make(profile, spec, folder, sockets.port, environ, before=before)
             session.start(columns, lines)
         except BaseException:
             sockets.close()
             raise
+        self._add(session, sockets)
+        return session
+
+    def _add(self, session: AgentSession, sockets: LoopbackSockets, *, adopted: bool = False) -> None:
         self._agents[session.agent_id] = session
-        self._history.restore(session, release=spec.restore)
-        self._records.add(session, spec, project=self.project)
+        self._history.restore(session, release=session.spec.restore or adopted, adopted=adopted)
+        self._records.add(session, session.spec, project=self.project)
         self._servers.add(session, sockets)
         self.events.publish(AgentAdded(session.agent_id))
-        return session
+
+    async def hand_over(self) -> Handover:
+        """Leave every agent to the host that this process executes next, or goes on as; nothing may follow.
+
+        Ports, processes and their guardian stay; what is written for the agents is kept.
+        """
+        await self._peers.stop()
+        sockets = self._servers.keep_sockets()
+        await self._servers.stop()
+        agents = [
+            dataclasses.replace(
+                await session.hand_over(),
+                sockets=sockets.get(agent_id, ()),
+                token=self._tokens.issue(agent_id),
+                environ=dict(session.environ),
+            )
+            for agent_id, session in self._agents.items()
+        ]
+        await self._records.close()
+        await self._history.close()
+        handle = self._guardian.hand_over()
+        return Handover(
+            __version__,
+            agents=tuple(agents),
+            guardian=GuardianHandover(handle.pid, handle.fd, handle.leaders),
+        )
+
+    def adopt(self, handover: Handover) -> None:
+        """Go on with the agents of the host that this process was before; called before any is opened.
+
+        An agent that cannot be adopted is ended and told; the others go on.
+        """
+        kept = handover.guardian
+        self._guardian = self._factory.guardian = Guardian.adopt(
+            GuardianHandle(kept.pid, kept.fd, dict(kept.leaders))
+        )
+        for agent in handover.agents:
+            sockets = adopted_sockets(agent.port, agent.sockets)
+            try:
+                self._adopt(agent, sockets)
+            except SynapseError as error:
+                log.warning("an agent could not be adopted: %s", error)
+                sockets.close()
+                self.events.publish(Notice(f"{agent.agent_id} was lost: {error}", "error"))
+
+    def _adopt(self, agent: AgentHandover, sockets: LoopbackSockets) -> None:
+        profile = self.profiles.find(agent.profile)
+        self._tokens.put(agent.agent_id, agent.token)
+        environ = {key: str(value) for key, value in agent.environ.items()}
+        session = self._factory.make(
+            profile, spec_of(agent), Path(agent.cwd), agent.port, environ, adopted=read_handover(agent)
+        )
+        session.start(agent.columns, agent.lines)
+        self._add(session, sockets, adopted=True)
 
     def check(self, spec: AgentSpec, environ: Mapping[str, str] | None = None) -> tuple[Profile, Path]:
         """Look whether an agent could be opened, without opening it; only its port is not looked at.
@@ -181,47 +259,6 @@ class Host:
             raise CommandNotFound(profile.command, profile.name, profile.install)
         return profile, folder
 
-    def _bind(self, profile: Profile, spec: AgentSpec, folder: Path) -> LoopbackSockets:
-        if spec.port:
-            return bind_loopback(spec.port)
-        first, last = profile.ports
-        preferred = self._last_ports.get((profile.name, folder), 0)
-        return free_port(range(first, last + 1), preferred=preferred)
-
-    def _new_session(
-        self,
-        profile: Profile,
-        spec: AgentSpec,
-        folder: Path,
-        sockets: LoopbackSockets,
-        inherited: Mapping[str, str],
-    ) -> AgentSession:
-        agent_id = agent_id_for(profile.name, sockets.port)
-        endpoint = sockets.endpoint
-        environ = child_environment(
-            inherited,
-            profile=profile,
-            agent_id=agent_id,
-            endpoint=endpoint,
-            token=self._tokens.issue(agent_id),
-        )
-        return AgentSession(
-            profile,
-            agent_id=agent_id,
-            port=sockets.port,
-            cwd=folder,
-            spec=spec,
-            environ=environ,
-            events=self.events,
-            scheduler=self.scheduler,
-            guardian=self._guardian,
-            logs=self.paths.logs,
-            scrollback=self.settings.number("tui.scrollback"),
-            plain_messages=self.settings.text("a2a.message_format") == "plain",
-            journal=self._history.journal(agent_id, profile.name),
-            make_id=self._make_id,
-        )
-
     def _check_name(self, name: str, agent_id: str = "") -> None:
         """Make sure that a name means nobody else; an empty one is no name."""
         if not name:
@@ -240,7 +277,7 @@ class Host:
         """
         session = self._session(agent_id)
         del self._agents[agent_id]
-        self._last_ports[session.agent_type, session.cwd] = session.port
+        self._factory.remember_port(session)
         await self._records.remove(agent_id)
         await self._servers.remove(agent_id)
         await session.stop()
@@ -283,34 +320,8 @@ class Host:
 
     def addresses(self) -> list[Address]:
         """Everyone an address can mean: the agents here, ended ones too, then those of other processes."""
-        own = [self._address(session) for session in self._agents.values()]
-        return own + [
-            Address(
-                record.agent_id,
-                record.agent_type,
-                record.name,
-                record.port,
-                record.endpoint,
-                local=record.project == str(self.project),
-                working_dir=record.working_dir,
-                aliases=record.aliases,
-                live=record.status != AgentState.EXITED,
-            )
-            for record in self._peers.records
-        ]
-
-    def _address(self, session: AgentSession) -> Address:
-        return Address(
-            session.agent_id,
-            session.agent_type,
-            session.name,
-            session.port,
-            session.endpoint,
-            local=True,
-            working_dir=str(session.cwd),
-            aliases=session.profile.aliases,
-            live=session.exit is None,
-        )
+        own = [address_of(session) for session in self._agents.values()]
+        return own + [peer_address(record, self.project) for record in self._peers.records]
 
     def resolve(self, address: str, *, sender: str = "") -> list[Address]:
         """Find who an address means; several only for `all`.

@@ -20,6 +20,10 @@ class Tokens:
         """Return the agent's token, made at the first call."""
         return self._tokens.setdefault(agent_id, secrets.token_urlsafe(32))
 
+    def put(self, agent_id: str, token: str) -> None:
+        """Go on with a token that was issued by the host before."""
+        self._tokens[agent_id] = token
+
     def revoke(self, agent_id: str) -> None:
         """Forget the token of an agent that was closed."""
         self._tokens.pop(agent_id, None)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from synapse_tui.addresses import Address
+from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import SynapseError
+from synapse_tui.model import AgentState
+from synapse_tui.registry import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +44,38 @@ async def deliver_to_all(targets: Sequence[Address], deliver: Deliver) -> list[R
             return Receipt(target.agent_id, "", f"failed: {error.message}", error)
 
     return list(await asyncio.gather(*(one(target) for target in targets)))
+
+
+def address_of(session: AgentSession) -> Address:
+    """The address of an agent here; one that has ended keeps it."""
+    return Address(
+        session.agent_id,
+        session.agent_type,
+        session.name,
+        session.port,
+        session.endpoint,
+        local=True,
+        working_dir=str(session.cwd),
+        aliases=session.profile.aliases,
+        live=session.exit is None,
+    )
+
+
+def peer_address(record: Record, project: Path) -> Address:
+    """The address of an agent of another process.
+
+    Args:
+        record: What the registry knows of it.
+        project: Our project: its agents are reached by name and type.
+    """
+    return Address(
+        record.agent_id,
+        record.agent_type,
+        record.name,
+        record.port,
+        record.endpoint,
+        local=record.project == str(project),
+        working_dir=record.working_dir,
+        aliases=record.aliases,
+        live=record.status != AgentState.EXITED,
+    )

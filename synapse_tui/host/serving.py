@@ -35,6 +35,7 @@ class Servers:
         self._events = events
         self._servers: dict[str, AgentServer] = {}
         self._waiting: dict[str, tuple[AgentSession, LoopbackSockets]] = {}
+        self._sockets: dict[str, LoopbackSockets] = {}
         self._starting: set[asyncio.Task[None]] = set()
         self._loaded: asyncio.Task[None] | None = None
         self._client: A2AClient | None = None
@@ -52,6 +53,7 @@ class Servers:
 
     def add(self, session: AgentSession, sockets: LoopbackSockets) -> None:
         """Serve an agent on sockets that are bound already."""
+        self._sockets[session.agent_id] = sockets
         self._waiting[session.agent_id] = (session, sockets)
         if self._loaded is not None and self._loaded.done():
             self._start(session.agent_id)
@@ -73,6 +75,10 @@ class Servers:
             log.exception("server did not start", extra={"agent_id": agent_id})
             self._events.publish(Notice(f"{agent_id} is not served over HTTP: {error}", "error", agent_id))
 
+    def keep_sockets(self) -> dict[str, tuple[int, ...]]:
+        """Descriptors of every agent's sockets that outlive the servers: callers wait in the meantime."""
+        return {agent_id: sockets.keep() for agent_id, sockets in self._sockets.items()}
+
     async def client(self) -> A2AClient:
         """The client towards all endpoints."""
         self.load()
@@ -86,6 +92,7 @@ class Servers:
 
     async def remove(self, agent_id: str) -> None:
         """Stop serving an agent and close its sockets; the streams of others go on."""
+        self._sockets.pop(agent_id, None)
         if agent_id in self._waiting:
             self._waiting.pop(agent_id)[1].close()
         server = self._servers.pop(agent_id, None)

@@ -27,6 +27,8 @@ from .palette import Palette, offers
 from .quit import Leave, Quit
 from .rename import Rename
 from .report import Report
+from .restore import RestoreQuestion
+from .session import RestoreOffer
 from .trust import TrustQuestion
 
 if TYPE_CHECKING:
@@ -301,6 +303,28 @@ class Commands(MessageCommands):
             then()
 
         self.app.push_screen(TrustQuestion(self.host.profiles.untrusted), answered)
+
+    def ask_restore(self, offer: RestoreOffer, otherwise: Callable[[], None]) -> None:
+        """Open a lost workspace again, after asking where that is wanted; otherwise begin anew."""
+
+        def answered(wanted: bool | None) -> None:
+            if wanted:
+                self.run(self._restore(offer))
+            else:
+                offer.forget()
+                otherwise()
+
+        if offer.ask:
+            self.app.push_screen(RestoreQuestion(offer), answered)
+        else:
+            answered(True)
+
+    async def _restore(self, offer: RestoreOffer) -> None:
+        columns, lines = self.main.deck.terminal_size()
+        reasons = await offer.open(columns, lines)
+        for reason in reasons:
+            self.app.notice(reason, "error")
+        self.main.show_reasons(reasons)
 
     def launch(self) -> None:
         """Ask which agents to open."""

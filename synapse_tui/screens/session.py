@@ -1,9 +1,10 @@
-"""What the application is told of the session that it belongs to."""
+"""What the application is told of the session that it belongs to, and of the one before."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +18,22 @@ class SessionControls:
 
     name: str
     detach: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreOffer:
+    """A workspace whose agents were lost to a crash or a reboot.
+
+    Attributes:
+        agents: What each was: profile, name, folder.
+        saved_at: When it was saved last, aware.
+        ask: Whether the person is asked; else it is opened at once.
+        open: Opens the agents with a number of columns and lines and arranges them; gives what failed.
+        forget: The person does not want it.
+    """
+
+    agents: Sequence[str]
+    saved_at: datetime
+    ask: bool
+    open: Callable[[int, int], Awaitable[Sequence[str]]]
+    forget: Callable[[], None]

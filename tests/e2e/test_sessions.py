@@ -7,6 +7,8 @@ import os
 import re
 import signal
 import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -326,3 +328,102 @@ if path and "synapse_tui.daemon" in " ".join(sys.orig_argv):
 def host_of(run: Run) -> psutil.Process:
     (session,) = sessions(run)
     return psutil.Process(int(str(session["pid"])))
+
+
+def test_another_version_goes_on_with_the_agents(launch: Launch, agents: Ready, run: Run) -> None:
+    terminal = launch()
+    first, second = agents(terminal, 2)
+    terminal.type("日本語 a draft")
+    terminal.wait_for("日本語 a draft")
+    terminal.keys("F5")
+    terminal.wait(lambda: f"2 {second}" in terminal.rows[1], "two columns")
+    host = host_of(run)
+    pids = sorted(process.pid for process in host.children())
+    assert run("synapse", "send", second, "%%slow:6%% go on", "--no-response").returncode == 0
+    terminal.wait_for("slow line")
+    done = run("synapse-tui", "upgrade")
+    assert done.returncode == 0, done.stderr
+    terminal.wait_for("日本語 a draft", "slow line")
+    terminal.wait(lambda: f"2 {second}" in terminal.rows[1], "two columns again")
+    assert host_of(run).pid == host.pid
+    assert sorted(process.pid for process in host_of(run).children()) == pids, "the very same processes"
+    terminal.wait_for("END-OF-SLOW")
+    terminal.type("!")
+    terminal.wait_for("日本語 a draft!")
+    answered = run("synapse", "send", second, "after the upgrade", "--response")
+    assert "after the upgrade" in answered.stdout, answered.stderr
+    assert first in run("synapse", "list").stdout
+    detach(terminal)
+
+
+def test_a_newer_client_offers_to_hand_over(launch: Launch, agents: Ready, run: Run, tmp_path: Path) -> None:
+    terminal = launch()
+    agents(terminal, 2)
+    detach(terminal)
+    folder = tmp_path / "newer"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text("import synapse_tui\nsynapse_tui.__version__ = '99.0.0'\n")
+    newer = launch(PYTHONPATH=str(folder))
+    newer.wait_for("this is 99.0.0", "Hand its agents over")
+    newer.type("y\r")
+    newer.wait_for("❯", "2 dummy")
+    detach(newer)
+
+
+def test_a_version_that_does_not_start_is_not_given_the_agents(
+    launch: Launch, agents: Ready, run: Run, tmp_path: Path
+) -> None:
+    terminal = launch()
+    agents(terminal, 2)
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "python3").write_text("#!/bin/sh\necho no such module >&2\nexit 3\n")
+    (broken / "python3").chmod(0o755)
+    code = (
+        "import sys; sys.executable = sys.argv.pop(1);from synapse_tui.cli.tui import main; main(['upgrade'])"
+    )
+    done = run(sys.executable, "-c", code, str(broken / "python3"))
+    assert done.returncode != 0
+    assert "does not start: no such module" in done.stderr
+    terminal.type("still here")
+    terminal.wait_for("still here")
+
+
+def test_a_lost_workspace_is_offered_and_opened_again(launch: Launch, agents: Ready, run: Run) -> None:
+    terminal = launch("dummy:one", "dummy:two")
+    agents(terminal, 2)
+    answered = run("synapse", "send", "one", "remember the 日本語 words", "--response")
+    assert answered.returncode == 0, answered.stderr
+    terminal.keys("F5")
+    terminal.wait(lambda: "2 two" in terminal.rows[1], "two columns")
+    host_of(run).terminate()  # as a system does that shuts down
+    terminal.wait_for("all agents are stopped")
+    terminal.keys("clear; synapse-tui", "Enter")
+    terminal.wait_for("Open the last workspace again?", "dummy 'one'", "dummy 'two'")
+    terminal.keys("y")
+    agents(terminal, 2)
+    terminal.wait(lambda: "1 one" in terminal.rows[1] and "2 two" in terminal.rows[1], "names and layout")
+    terminal.keys("F7")
+    terminal.keys("PageUp")
+    terminal.wait_for("before the restart")
+    terminal.wait_for("remember the 日本語 words")
+    terminal.keys("Escape")
+    leader(terminal, "q")
+    terminal.wait_for("Leave synapse-tui?")
+    terminal.keys("y")
+    terminal.wait_for("all agents are stopped")
+    terminal.keys("clear; synapse-tui dummy", "Enter")
+    terminal.wait_for("❯")
+    assert "Open the last workspace" not in terminal.screen, "it was closed by a person"
+
+
+def test_a_workspace_of_a_killed_host_can_be_declined(launch: Launch, agents: Ready, run: Run) -> None:
+    terminal = launch()
+    agents(terminal, 2)
+    time.sleep(1.5)  # the workspace is saved a second after the last change
+    host_of(run).kill()
+    terminal.wait_for("the host of session 'project' ended")
+    terminal.keys("clear; synapse-tui dummy:fresh", "Enter")
+    terminal.wait_for("Open the last workspace again?")
+    terminal.keys("n")
+    terminal.wait_for("1 fresh", "❯")

@@ -1,0 +1,137 @@
+"""One life of a session's host: from the first client to the last, or to the version that goes on with it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from synapse_tui.collector import Collector
+from synapse_tui.host import Host
+from synapse_tui.paths import UserPaths
+from synapse_tui.workspace import Handover, SavedView, WorkspaceKeeper, WorkspaceStore
+
+from .display import Display, Opening
+from .project import ProjectFiles
+from .restore import find_lost
+from .server import SessionServer
+
+log = logging.getLogger(__name__)
+
+FIRST_REQUEST = 2.0
+"""Seconds that the application waits for the first client: it tells what terminal it will be shown on."""
+VIEW_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOrder:
+    """Which session a host is for.
+
+    Attributes:
+        socket_fd: The listening socket; it outlives this host when another version goes on.
+        project: Folder of the project.
+        folder: Working folder of agents without one of their own.
+        name: Name of the session.
+    """
+
+    socket_fd: int
+    project: Path
+    folder: Path
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """What the next version goes on with.
+
+    Attributes:
+        python: Its interpreter.
+        handover: The agents.
+    """
+
+    python: str
+    handover: Handover
+
+
+async def run_session(order: SessionOrder, handover: Handover | None = None) -> Succession | None:
+    """Run a session until it is stopped.
+
+    Args:
+        order: Which one.
+        handover: The agents of the host that this process was before; None for a new session.
+
+    Returns:
+        What the next version goes on with; None when everything is stopped.
+    """
+    listener = socket.socket(fileno=os.dup(order.socket_fd))
+    remove_socket, key = _remover(Path(listener.getsockname()))
+    project = ProjectFiles(order.project, UserPaths.of_environment())
+    host = project.new_host(order.folder)
+    view = handover.extra.get("view") if handover is not None else None
+    display = Display(host, project, order.name, Opening(view=view if isinstance(view, dict) else None))
+    server = SessionServer(listener, host, project, display, name=order.name)
+    store = WorkspaceStore(project.paths.workspaces, key)
+    keeper = WorkspaceKeeper(
+        host,
+        store,
+        lambda: SavedView(VIEW_VERSION, dict(display.view())),
+        session=order.name,
+        scrollback=project.settings.flag("tui.save_scrollback"),
+    )
+    _handle_signals(display)
+    succession: Succession | None = None
+    try:
+        await host.start()
+        if handover is not None:
+            host.adopt(handover)
+        else:
+            display.offer(await find_lost(host, store, display.restore))
+        keeper.start()
+        server.ready.set()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_REQUEST):
+                await server.asked.wait()
+        with Collector():
+            await display.run()
+        await keeper.stop(clean=display.wanted)
+        if display.successor:
+            succession = await _hand_over(host, display)
+    finally:
+        if succession is None:
+            remove_socket()
+            await host.stop()
+        await server.close()
+    return succession
+
+
+async def _hand_over(host: Host, display: Display) -> Succession:
+    handover = await host.hand_over()
+    handover = dataclasses.replace(handover, extra={"view": dict(display.view())})
+    return Succession(display.successor, handover)
+
+
+def _handle_signals(display: Display) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # Also what a system sends that shuts down: the agents are offered again afterwards.
+        loop.add_signal_handler(number, display.stop)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def _remover(path: Path) -> tuple[Callable[[], None], str]:
+    """What removes a socket, unless a later host has bound another one in its place; and its key."""
+    inode = path.stat().st_ino
+
+    def remove() -> None:
+        with contextlib.suppress(OSError):
+            if path.stat().st_ino == inode:
+                path.unlink()
+
+    return remove, path.stem

@@ -1,0 +1,103 @@
+"""The workspace of before: offered when a crash or a reboot ended it, and opened again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from synapse_tui.agents.resume import resumed_spec
+from synapse_tui.agents.seeding import Past
+from synapse_tui.errors import SynapseError
+from synapse_tui.events import Notice
+from synapse_tui.host import Host
+from synapse_tui.screens.session import RestoreOffer
+from synapse_tui.workspace import SavedAgent, SavedWorkspace, WorkspaceStore
+
+log = logging.getLogger(__name__)
+
+
+class LostWorkspace:
+    """A workspace that was not closed by a person.
+
+    Args:
+        host: Opens its agents.
+        store: Where the lines of their terminals are.
+        saved: What was open.
+        arrange: Arranges the panes as they were, when all is open.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        store: WorkspaceStore,
+        saved: SavedWorkspace,
+        arrange: Callable[[Mapping[str, object]], None],
+    ) -> None:
+        self._host = host
+        self._store = store
+        self._saved = saved
+        self._arrange = arrange
+        self._pasts: dict[str, bytes] = {}
+
+    async def load(self) -> None:
+        """Read the lines of before: the files are replaced as soon as new agents run."""
+        for agent in self._saved.agents:
+            self._pasts[agent.agent_id] = await asyncio.to_thread(self._store.load_scrollback, agent.agent_id)
+
+    def offer(self, *, ask: bool) -> RestoreOffer:
+        """What the application is told."""
+        agents = [_words(agent) for agent in self._saved.agents]
+        return RestoreOffer(agents, self._saved.saved_at, ask, self.open, self._pasts.clear)
+
+    async def open(self, columns: int, lines: int) -> Sequence[str]:
+        """Open the agents again and arrange them.
+
+        Returns:
+            What could not be opened, and why.
+        """
+        problems = []
+        for agent in sorted(self._saved.agents, key=lambda each: each.order):
+            try:
+                await self._open(agent, columns, lines)
+            except SynapseError as error:
+                problems.append(f"{_words(agent)}: {error}")
+        self._pasts.clear()
+        self._arrange(self._saved.view.state)
+        return problems
+
+    async def _open(self, agent: SavedAgent, columns: int, lines: int) -> None:
+        profile = self._host.profiles.find(agent.profile)
+        history = self._pasts.get(agent.agent_id, b"")
+        await self._host.open(
+            resumed_spec(agent, profile),
+            columns=columns,
+            lines=lines,
+            before=Past(history, self._saved.saved_at) if history else None,
+        )
+
+
+def _words(agent: SavedAgent) -> str:
+    name = f" '{agent.name}'" if agent.name else ""
+    return f"{agent.profile}{name} in {agent.cwd}"
+
+
+async def find_lost(
+    host: Host, store: WorkspaceStore, arrange: Callable[[Mapping[str, object]], None]
+) -> RestoreOffer | None:
+    """The workspace to offer, if the last host of the session did not end as a person wanted.
+
+    Args:
+        host: Opens its agents.
+        store: Where workspaces are kept.
+        arrange: Arranges the panes.
+    """
+    how = host.settings.text("tui.restore")
+    saved = await asyncio.to_thread(store.load)
+    if store.problem:
+        host.events.publish(Notice(store.problem, "warning"))
+    if saved is None or saved.clean or not saved.agents or how == "never":
+        return None
+    lost = LostWorkspace(host, store, saved, arrange)
+    await lost.load()
+    return lost.offer(ask=how == "ask")

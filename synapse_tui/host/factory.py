@@ -1,0 +1,120 @@
+"""Makes sessions: their port, their environment, and what they share with the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from synapse_tui.a2a.sockets import LoopbackSockets, bind_loopback, free_port
+from synapse_tui.addresses import agent_id_for
+from synapse_tui.agents.adoption import AdoptedSession
+from synapse_tui.agents.environment import child_environment
+from synapse_tui.agents.profile import Profile
+from synapse_tui.agents.seeding import Past
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.events import EventBus
+from synapse_tui.model import AgentSpec
+from synapse_tui.paths import UserPaths
+from synapse_tui.pty import Guardian, ReadScheduler
+from synapse_tui.settings import Settings
+
+from .history import HistoryKeeper
+from .identity import Tokens
+
+
+@dataclass(slots=True)
+class SessionFactory:
+    """What every session of a host is made with.
+
+    Attributes:
+        paths: Folders of the user.
+        settings: The settings that hold.
+        events: Told of everything that happens.
+        scheduler: Shares the parse budget.
+        guardian: Ends processes when the host is killed.
+        tokens: The agents' secrets.
+        history: Makes tasks and outboxes durable.
+        make_id: Makes UUIDs.
+    """
+
+    paths: UserPaths
+    settings: Settings
+    events: EventBus
+    scheduler: ReadScheduler
+    guardian: Guardian
+    tokens: Tokens
+    history: HistoryKeeper
+    make_id: Callable[[], str]
+    _last_ports: dict[tuple[str, Path], int] = field(default_factory=dict)
+
+    def bind(self, profile: Profile, spec: AgentSpec, folder: Path) -> LoopbackSockets:
+        """Take a port: the one asked for, the one that this agent had last, or the first free one.
+
+        Raises:
+            PortsExhausted: There is none.
+        """
+        if spec.port:
+            return bind_loopback(spec.port)
+        first, last = profile.ports
+        preferred = spec.last_port or self._last_ports.get((profile.name, folder), 0)
+        return free_port(range(first, last + 1), preferred=preferred)
+
+    def remember_port(self, session: AgentSession) -> None:
+        """Prefer an agent's port when one of its kind is opened in its folder again."""
+        self._last_ports[session.agent_type, session.cwd] = session.port
+
+    def environ(
+        self, profile: Profile, sockets: LoopbackSockets, inherited: Mapping[str, str]
+    ) -> dict[str, str]:
+        """The environment of an agent's process; its token is issued with it."""
+        agent_id = agent_id_for(profile.name, sockets.port)
+        return child_environment(
+            inherited,
+            profile=profile,
+            agent_id=agent_id,
+            endpoint=sockets.endpoint,
+            token=self.tokens.issue(agent_id),
+        )
+
+    def make(
+        self,
+        profile: Profile,
+        spec: AgentSpec,
+        folder: Path,
+        port: int,
+        environ: Mapping[str, str],
+        *,
+        before: Past | None = None,
+        adopted: AdoptedSession | None = None,
+    ) -> AgentSession:
+        """Make a session; it is not started.
+
+        Args:
+            profile: What is known of its kind.
+            spec: What was asked for.
+            folder: Its working folder.
+            port: Port that it is served on.
+            environ: Environment of its process, complete.
+            before: What its terminal showed in another life; None for nothing.
+            adopted: What it goes on with; None for a process of its own.
+        """
+        agent_id = agent_id_for(profile.name, port)
+        return AgentSession(
+            profile,
+            agent_id=agent_id,
+            port=port,
+            cwd=folder,
+            spec=spec,
+            environ=environ,
+            events=self.events,
+            scheduler=self.scheduler,
+            guardian=self.guardian,
+            logs=self.paths.logs,
+            scrollback=self.settings.number("tui.scrollback"),
+            before=before,
+            adopted=adopted,
+            plain_messages=self.settings.text("a2a.message_format") == "plain",
+            journal=self.history.journal(agent_id, profile.name),
+            make_id=self.make_id,
+        )

@@ -1,0 +1,70 @@
+"""Asks whether the agents of before a crash or a reboot are opened again."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.content import Content
+from textual.widgets import Button, Static
+
+from synapse_tui.widgets.text import plural, printable
+
+from .dialog import Dialog
+from .session import RestoreOffer
+
+
+class RestoreQuestion(Dialog[bool]):
+    """Shows what was open; leaves with True when it is to be opened again.
+
+    Args:
+        offer: What was open.
+    """
+
+    SUBTITLE: ClassVar[str] = "y open them again · n begin anew · Esc begins anew"
+    AUTO_FOCUS = "#restore"
+    BINDINGS: ClassVar = [
+        Binding("y", "restore", show=False),
+        Binding("n", "leave", show=False),
+        Binding("left,right", "app.focus_next", show=False),
+    ]
+
+    def __init__(self, offer: RestoreOffer) -> None:
+        super().__init__()
+        self._offer = offer
+
+    def title_text(self) -> str:
+        """The title in the frame."""
+        return "Open the last workspace again?"
+
+    def body(self) -> ComposeResult:
+        """What was open, and what of it comes back."""
+        when = self._offer.saved_at.astimezone().strftime("%Y-%m-%d %H:%M")
+        count = plural(len(self._offer.agents), "agent")
+        yield Static(Content(f"{count} ended without being closed, last seen {when}:"), markup=False)
+        agents = "\n".join(f"  {printable(agent)}" for agent in self._offer.agents)
+        yield Static(Content(f"\n{agents}\n"), markup=False)
+        yield Static(
+            Content("Each takes up its last conversation if it can; what it showed stands above."),
+            classes="text",
+            markup=False,
+        )
+
+    def buttons(self) -> ComposeResult:
+        """Again, or anew."""
+        yield Button("Open them again", id="restore", variant="primary", compact=True)
+        yield Button("Begin anew", id="cancel", compact=True)
+
+    def action_restore(self) -> None:
+        """Open them again."""
+        self.dismiss(True)
+
+    def action_leave(self) -> None:
+        """Begin anew."""
+        self.dismiss(False)
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        self.dismiss(event.button.id == "restore")
