@@ -131,6 +131,9 @@ class History:
             async with asyncio.timeout(patience):
                 await waiter
         except TimeoutError:
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                return  # both came at the same moment
+            self._wanted.set()  # whatever is written next shows that it works again
             self._trouble(f"history cannot be written: the disk did not answer in {patience:g} s")
             raise self._error() from None
 
