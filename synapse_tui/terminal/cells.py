@@ -14,7 +14,6 @@ WIDE_TAIL = "\0"
 JOIN = "\1"
 
 _CELL = re.compile(f"[\\s\\S](?:{JOIN}[\\s\\S])*")
-_JOINED = re.compile(f"{JOIN}[\\s\\S]")
 
 
 def cell_count(text: str) -> int:
@@ -42,7 +41,10 @@ def join_cells(cells: Sequence[str]) -> str:
 
 def bases(text: str) -> str:
     """A coded text without all but the first code point of each cluster: it can be indexed by columns."""
-    return _JOINED.sub("", text) if JOIN in text else text
+    if JOIN not in text:
+        return text
+    first, *rest = text.split(JOIN)
+    return first + "".join([part[1:] for part in rest])
 
 
 def readable(text: str) -> str:

@@ -13,10 +13,10 @@ from __future__ import annotations
 from . import dump_modes
 from .cells import WIDE_TAIL, cell_count
 from .dump_text import Pen, paint_line, separate
+from .entries import unpacked
 from .packed import Packed, pack
 from .row import Row
 from .screen import Screen
-from .scrollback import unpacked
 from .state import SavedCursor
 from .style import erased
 from .terminal import Terminal

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from .cells import WIDE_TAIL, cell_count, readable, split_cells
-from .scrollback import Entry, unpacked
+from .entries import Entry, unpacked
 from .packed import Joiner, Packed, breaks, pack
 from .row import Row
 from .sgr import unparse

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -128,16 +129,13 @@ def cut(cells: Sequence[str], spans: Sequence[int], start: int, end: int) -> Row
     row.size = end - start
     row.joined = JOIN in row.text
     row.wide = row.joined or WIDE_TAIL in row.text
-    kept: list[int] = []
-    style = 0
-    for at, value in zip(spans[::2], spans[1::2], strict=True):
-        if at >= end:
-            break
-        if at > start:
-            _change(kept, 0, style)
-            _change(kept, at - start, value)
-        style = value
-    _change(kept, 0, kept[-1] if kept else style)
+    places = spans[::2]
+    first, last = bisect_right(places, start), bisect_left(places, end)
+    styles = spans[2 * first + 1 : 2 * last : 2]
+    before = spans[2 * first - 1] if first else 0
+    kept = [0, before] if before else []
+    for at, style in zip(places[first:last], styles, strict=True):
+        kept += (at - start, style)
     row.spans = tuple(kept)
     row.last = kept[-1] if kept else 0
     return row

@@ -11,17 +11,17 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from sys import getsizeof
 
 from .cells import JOIN, WIDE_TAIL, bases, cell_count, join_cells, readable, split_cells
+from .entries import EMPTY_SIZE, Entry, holds, size_of, smaller, text_of, unpacked
 from .line import Line
 from .packed import Joiner, Packed, breaks, cut, cut_spans, pack
 from .row import Row
 from .style import StyleTable
 
-Entry = str | tuple[str | bytes, tuple[int, ...], int, bool]
-"""A line of ASCII in the default style as its text. Any other as text (UTF-8 where that is smaller), spans,
-fill, and whether it goes on from the entry before, which had become too long."""
+Opened = tuple[Packed, bool, Sequence[str], list[int]]
+"""A line, whether it goes on from the entry before, its cells, and where its rows begin."""
+_CLOSED: tuple[Entry | None, Opened] = (None, (Packed(""), False, "", [0]))
 
 _BATCH = 256
 _LONGEST = 8192
@@ -29,6 +29,8 @@ _LONGEST = 8192
 _BYTES_PER_ROW = 600
 _LEAST_BYTES = 1_000_000
 _SHARED = 4096
+_READ = 50_000
+"""Cells of lines with clusters that a change of width may read."""
 
 
 class Scrollback(Sequence[Line]):
@@ -56,6 +58,8 @@ class Scrollback(Sequence[Line]):
         """Entries at the front that are dropped already."""
         self._next = self._tail = self._bytes = self._dropped = 0
         self._shared: dict[int, int] = {}
+        self._open = _CLOSED
+        """The line that was looked at last."""
 
     def clear(self) -> None:
         """Forget all lines."""
@@ -106,14 +110,24 @@ class Scrollback(Sequence[Line]):
         at = self._first() + index
         entry = bisect_right(self._starts, at, self._head) - 1
         part = at - self._starts[entry]
-        line, continued = self._unpacked(entry)
-        cells = split_cells(line.text)
-        starts = breaks(cells, self.columns)
+        line, continued, cells, starts = self._opened(self._entries[entry])
+        if part >= len(starts):
+            row = Row()
+            row.wrapped = True
+            return row
         last = part + 1 == len(starts)
         row = cut(cells, line.spans, starts[part], len(cells) if last else starts[part + 1])
         row.wrapped = part > 0 or continued
         row.fill = line.fill if last else 0
         return row
+
+    def _opened(self, entry: Entry) -> Opened:
+        """A line with its cells cut into rows; the last one is kept, as its rows are asked for one by one."""
+        if self._open[0] is not entry:
+            line, continued = unpacked(entry)
+            cells = split_cells(line.text)
+            self._open = entry, (line, continued, cells, breaks(cells, self.columns))
+        return self._open[1]
 
     def resize(self, columns: int) -> None:
         """Count the rows again for another width."""
@@ -121,12 +135,13 @@ class Scrollback(Sequence[Line]):
         if columns == self.columns:
             return
         self.columns = columns
+        self._open = _CLOSED
         del self._entries[: self._head], self._counts[: self._head]
         self._head = 0
         self._starts, self._next = array("q"), 0
-        for index, count in enumerate(self._counts):
+        for height in reversed(self._heights()):
             self._starts.append(self._next)
-            self._next += 1 if count <= columns else self._height(index, count)
+            self._next += height
         self._measure_tail()
         self._trim()
 
@@ -153,13 +168,14 @@ class Scrollback(Sequence[Line]):
         """Forget the newest `count` rows."""
         target = self._next - count
         while self._head < len(self._entries) and self._starts[-1] >= target:
-            self._bytes -= _size(self._entries.pop())
+            self._bytes -= size_of(self._entries.pop())
             self._next = self._starts.pop()
             self._counts.pop()
         if self._next > target:
             line, continued = self._unpacked(len(self._entries) - 1)
             cells = split_cells(line.text)
-            end = breaks(cells, self.columns)[target - self._starts[-1]]
+            ends = [*breaks(cells, self.columns), len(cells)]
+            end = ends[min(target - self._starts[-1], len(ends) - 1)]
             self._replace(Packed(join_cells(cells[:end]), cut_spans(line.spans, end)), continued)
             self._next = target
         self._measure_tail()
@@ -178,7 +194,7 @@ class Scrollback(Sequence[Line]):
         compiled = re.compile(re.escape(pattern)) if isinstance(pattern, str) else pattern
         first = self._first()
         for index in range(self._head, len(self._entries)):
-            text = self._text(index)
+            text = text_of(self._entries[index])
             shown = readable(text)
             if compiled.search(shown) is None:
                 continue
@@ -217,7 +233,7 @@ class Scrollback(Sequence[Line]):
                 self._starts.append(self._next)
                 self._counts.append(row.size)
                 self._tail = row.size
-                self._bytes += _STRING + len(text)
+                self._bytes += EMPTY_SIZE + len(text)
             else:
                 joiner = self._pack(row, joiner)
             self._next += 1
@@ -262,14 +278,14 @@ class Scrollback(Sequence[Line]):
         self._starts.append(self._next)
         self._counts.append(tail)
         self._tail = tail
-        self._bytes += _size(entry)
+        self._bytes += size_of(entry)
 
     def _replace(self, line: Packed, continued: bool) -> None:
         """Put another line in the place of the newest."""
-        self._bytes -= _size(self._entries[-1])
+        self._bytes -= size_of(self._entries[-1])
         entry = self._entries[-1] = self._entry(line, continued)
         self._counts[-1] = cell_count(line.text)
-        self._bytes += _size(entry)
+        self._bytes += size_of(entry)
 
     def _entry(self, line: Packed, continued: bool) -> Entry:
         text, spans, fill = line
@@ -280,27 +296,32 @@ class Scrollback(Sequence[Line]):
             self._shared.clear()
         share = self._shared.setdefault
         kept = tuple([share(value, value) for value in spans])
-        return (text if ascii_only else _smaller(text), kept, share(fill, fill), continued)
+        return (text if ascii_only else smaller(text), kept, share(fill, fill), continued)
 
     def _unpacked(self, index: int) -> tuple[Packed, bool]:
         return unpacked(self._entries[index])
 
-    def _text(self, index: int) -> str:
-        entry = self._entries[index]
-        text = entry if isinstance(entry, str) else entry[0]
-        return text if isinstance(text, str) else text.decode()
+    def _heights(self) -> list[int]:
+        """Rows of each entry, the newest first.
 
-    def _height(self, index: int, count: int) -> int:
-        """Rows of an entry of more cells than the present width has."""
-        least, most = -(-count // self.columns), -(-count // max(1, self.columns - 1))
-        if least == most or isinstance(self._entries[index], str):
-            return least
-        return len(breaks(bases(self._text(index)), self.columns))
+        To know them the text must be read where a wide character may stand at the end of a row. Clusters make
+        that slow: lines that are not read for it get the most rows that they may have, the last one blank.
+        """
+        columns, unread = self.columns, _READ
+        heights = []
+        for entry, count in zip(reversed(self._entries), reversed(self._counts), strict=True):
+            least, most = -(-count // columns) or 1, -(-count // max(1, columns - 1))
+            if count > columns and least != most and holds(entry, WIDE_TAIL):
+                unread -= count if holds(entry, JOIN) else 0
+                exact = unread > 0 or not holds(entry, JOIN)
+                least = len(breaks(bases(text_of(entry)), columns)) if exact else most
+            heights.append(least)
+        return heights
 
     def _measure_tail(self) -> None:
         """Count the cells of the newest row."""
         if self._head < len(self._entries):
-            cells = bases(self._text(len(self._entries) - 1))
+            cells = bases(text_of(self._entries[-1]))
             self._tail = len(cells) - breaks(cells, self.columns)[-1]
 
     # Bounds
@@ -313,7 +334,7 @@ class Scrollback(Sequence[Line]):
         head, starts, count = self._head, self._starts, len(self._entries)
         before = self._first()
         while head < count and (self._next - starts[head] > self.limit or self._bytes > self.max_bytes):
-            self._bytes -= _size(self._entries[head])
+            self._bytes -= size_of(self._entries[head])
             self._entries[head] = ""
             head += 1
         self._head = head
@@ -321,31 +342,6 @@ class Scrollback(Sequence[Line]):
         if head > 1024 or head == count:
             del self._entries[:head], starts[:head], self._counts[:head]
             self._head = 0
-
-
-def unpacked(entry: Entry) -> tuple[Packed, bool]:
-    """A line as it is kept, and whether it goes on from the one before."""
-    if isinstance(entry, str):
-        return Packed(entry), False
-    text, spans, fill, continued = entry
-    return Packed(text if isinstance(text, str) else text.decode(), spans, fill), continued
-
-
-_STRING = getsizeof("") + 20
-"""Memory of an entry that is an empty string, with its places in the lists."""
-
-
-def _size(entry: Entry) -> int:
-    """Memory of an entry, about: object headers, references, and the shared styles in part."""
-    if isinstance(entry, str):
-        return _STRING + len(entry)
-    return 164 + getsizeof(entry[0]) + 16 * len(entry[1])
-
-
-def _smaller(text: str) -> str | bytes:
-    """A text as it is or in UTF-8, whichever takes less memory."""
-    encoded = text.encode()
-    return encoded if len(encoded) + 33 < getsizeof(text) else text
 
 
 def _columns_of(text: str) -> list[int]:
