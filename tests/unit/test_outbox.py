@@ -7,7 +7,7 @@ from synapse_tui.agents.outbox import HELD_BY_USER, Outbox
 from synapse_tui.agents.tasks import TaskBook
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.events import EventBus
-from synapse_tui.model import USER, DeliveryState, MessageRequest, TaskState
+from synapse_tui.model import USER, DeliveryState, MessageRequest, OutboxEntry, TaskState
 
 
 @pytest.fixture
@@ -108,3 +108,29 @@ def test_the_size_of_waiting_messages_is_bounded(box, monkeypatch):
     box.check_room("1234")
     with pytest.raises(MessageError):
         box.check_room("12345")
+
+
+def test_messages_from_before_go_before_those_sent_since(box):
+    old = [box._book.create(MessageRequest(text, USER)) for text in "ab"]
+    put(box, "new")
+    put(box, "urgent", 5)
+    box.adopt([OutboxEntry(task.id, rank) for rank, task in enumerate(old, 7)])
+    assert [task.text for task in box] == ["urgent", "a", "b", "new"]
+
+
+def test_ranks_follow_the_order_however_often_a_message_is_moved(box):
+    first, *_ = [put(box, text) for text in "abc"]
+    for _ in range(200):  # each halves the distance to its neighbour, until floats are too coarse
+        box.move(first, 1)
+        first = next(task.id for task in box)
+    ranks = [box.entry(task.id).rank for task in box]
+    assert ranks == sorted(set(ranks))
+
+
+def test_what_is_being_typed_is_not_queued_again_by_its_release(box):
+    task_id = put(box, "a")
+    box.note_entered(task_id, entered=True)
+    box._book.change(task_id, delivery=DeliveryState.SUBMITTING)
+    box.send_now(task_id)
+    assert box._book.get(task_id).delivery is DeliveryState.SUBMITTING
+    assert box.entry(task_id).entered

@@ -6,6 +6,7 @@ import pytest
 
 from synapse_tui.agents.profile import Submit
 from synapse_tui.agents.typist import PATIENCE, Typed, Typist
+from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentState
 from tests.unit.delivery_fakes import FakeAgent, make_profile
 
@@ -41,6 +42,30 @@ async def test_enter_is_committed_before_it_is_pressed(agent):
 
     await typist(agent).type(TEXT, commit)
     assert [b"\r" in received for received in seen] == [False]
+
+
+async def test_without_a_note_that_survives_enter_is_not_pressed(agent):
+    async def commit() -> None:
+        raise HistoryError("history cannot be written: database or disk is full")
+
+    result = await typist(agent).type(TEXT, commit)
+    assert (result.outcome, result.entered) == (Typed.REMOVED, False)
+    assert result.reason == "history cannot be written: database or disk is full"
+    assert b"\r" not in agent.received
+    assert agent.draft == ""
+
+
+async def test_an_enter_that_was_swallowed_is_not_repeated_without_a_note(agent):
+    agent.swallow = 1
+    notes = iter([None, HistoryError("the disk is full")])
+
+    async def commit() -> None:
+        if error := next(notes):
+            raise error
+
+    result = await typist(agent, verify=0.5).type(TEXT, commit)
+    assert (result.outcome, result.entered) == (Typed.LEFT, True)
+    assert agent.received.count(b"\r") == 1
 
 
 async def test_no_enter_before_the_text_stands(agent):
