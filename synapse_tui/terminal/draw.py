@@ -222,12 +222,12 @@ class Drawing(Scrolling):
         if not extends(text, char):
             return False
         if len(text) < MAX_CLUSTER:
-            self._rewrite(row, x, text, text + char, style)
+            self._rewrite(row, x, text + char, style)
         return True
 
-    def _rewrite(self, row: Row, x: int, old: str, new: str, style: int) -> None:
+    def _rewrite(self, row: Row, x: int, new: str, style: int) -> None:
         """Put a longer cluster in the place of a shorter one; it may become wider or narrower."""
-        before = cluster_width(old)
+        before = 2 if row.expand(self.columns)[x + 1 : x + 2] == [""] else 1
         width = cluster_width(new) if self.modes.grapheme_clusters else before
         limit = self.right + 1 if x <= self.right else self.columns
         row.stamp = self.tick

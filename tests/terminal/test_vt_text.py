@@ -130,6 +130,14 @@ def test_without_mode_2027_every_code_point_stands_alone() -> None:
     assert rows(fed("\x1b[?2027le\u0301x")) == ["e\u0301x"]
 
 
+def test_a_cluster_that_has_no_room_to_grow_stays_on_its_row() -> None:
+    """Without autowrap a wide cluster is cut at the edge, and what still joins it changes nothing else."""
+    terminal = fed("\x1b[?7lab", columns=2)
+    terminal.feed("\u200d\U0001f44d\U0001f3fd\x1b[Hc".encode())
+    assert [terminal.cell(x, 0).text for x in range(2)] == ["c", "b\u200d\U0001f44d\U0001f3fd"]
+    assert [len(row.cells or "") for row in terminal.screen.rows] == [2, 0, 0, 0]
+
+
 def test_invalid_utf_8_becomes_replacement_characters() -> None:
     """One for each malformed character (xterm); the forms are in test_vt_utf8.py."""
     assert rows(fed(b"a\xffb")) == ["a\ufffdb"]
