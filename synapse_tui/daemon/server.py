@@ -197,6 +197,8 @@ class SessionServer:
         python = str(line.get("python", ""))
         version = await check_successor(python)
         log.info("version %s goes on with the session", version)
+        # Whoever comes from now on waits in the socket's queue for the next version.
+        asyncio.get_running_loop().remove_reader(self._listener)
         self._display.stop(successor=python)
         connection.answer({"is": "handing-over", "to": version, "pid": os.getpid()})
 
