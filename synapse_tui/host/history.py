@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.errors import HistoryError
 from synapse_tui.events import EventBus, Notice
 from synapse_tui.registry import process_start
 from synapse_tui.store import AgentJournal, AgentKey, History
+
+log = logging.getLogger(__name__)
+
+OPENED = 5.0
+"""Seconds after the start in which the agents that were asked for are open."""
 
 
 class HistoryKeeper:
@@ -30,7 +37,7 @@ class HistoryKeeper:
         self._events = events
         self._agents = agents
         self._journals: dict[str, AgentJournal] = {}
-        self._restoring: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._loading = asyncio.Event()
         self._history = History(
             path,
@@ -43,7 +50,9 @@ class HistoryKeeper:
     def load(self) -> None:
         """Begin to read the history; called once the first frame is on the screen."""
         self._history.load()
-        self._loading.set()
+        if not self._loading.is_set():
+            self._loading.set()
+            self._keep(asyncio.get_running_loop().create_task(self._tell_of_others(), name="left-messages"))
 
     def journal(self, agent_id: str, agent_type: str) -> AgentJournal:
         """The journal of a new session of an agent."""
@@ -62,9 +71,25 @@ class HistoryKeeper:
         if adopted:
             self._note(session, "handed over")
         work = self._restore(session, self._journals[session.agent_id], release=release)
-        task = asyncio.get_running_loop().create_task(work, name=f"restore-{session.agent_id}")
-        self._restoring.add(task)
-        task.add_done_callback(self._restoring.discard)
+        self._keep(asyncio.get_running_loop().create_task(work, name=f"restore-{session.agent_id}"))
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _tell_of_others(self) -> None:
+        """Tell of messages that wait for agents that are not open: nobody would see them."""
+        await asyncio.sleep(OPENED)
+        try:
+            found = await self._history.unfinished(self._project)
+        except HistoryError as error:
+            log.warning("left messages not read: %s", error.message)
+            return
+        for agent_id, count in found.items():
+            if agent_id not in self._agents:
+                port = agent_id.rpartition("-")[2]
+                text = f"{count} from before wait for {agent_id}: open it again with --port {port}"
+                self._events.publish(Notice(text, "warning"))
 
     async def _restore(self, session: AgentSession, journal: AgentJournal, *, release: bool) -> None:
         await self._loading.wait()
@@ -96,9 +121,9 @@ class HistoryKeeper:
 
     async def close(self) -> None:
         """Write what is left."""
-        for task in tuple(self._restoring):
+        for task in tuple(self._tasks):
             task.cancel()
-        await asyncio.gather(*self._restoring, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._history.close()
 
 

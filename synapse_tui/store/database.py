@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Engine, UpdateBase
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm.exc import StaleDataError
-from sqlmodel import Session, col, delete, insert, select, update
+from sqlmodel import Session, col, delete, func, insert, select, update
 
 from .aftermath import after_end
 from .batch import AgentKey, Batch, Restored
@@ -120,6 +120,18 @@ class Database:
             ]
             session.commit()
         return sorted(found, key=lambda each: (each.entry.rank, each.task.created_at))
+
+    def unfinished(self, project: str) -> dict[str, int]:
+        """How many messages still wait for each agent of a project."""
+        self.open()
+        with Session(self._engine) as session:
+            found = session.exec(
+                select(TaskRow.agent_name, func.count())
+                .where(TaskRow.project == project, col(TaskRow.finished_at).is_(None))
+                .group_by(TaskRow.agent_name)
+                .order_by(TaskRow.agent_name)
+            ).all()
+        return dict(found)
 
     def prune(self, before: datetime) -> int:
         """Remove some tasks that ended before a time.

@@ -153,6 +153,17 @@ class History:
         except Exception as error:
             raise HistoryError(_reason(error, "read"), self._hint) from error
 
+    async def unfinished(self, project: str) -> dict[str, int]:
+        """How many messages still wait for each agent of a project, by agent id.
+
+        Raises:
+            HistoryError: It cannot be read.
+        """
+        try:
+            return await self._in_thread(lambda database: database.unfinished(project))
+        except Exception as error:
+            raise HistoryError(_reason(error, "read"), self._hint) from error
+
     async def close(self) -> None:
         """Write what is left and close the file; what cannot be written is lost, and logged."""
         if self._worker is not None or self._pending:

@@ -90,13 +90,16 @@ async def test_a_restored_agent_goes_on_by_itself(tmp_path):
     assert text_of(tmp_path, "submit").count("of two") == 2
 
 
-async def test_another_agent_does_not_get_them(tmp_path):
+async def test_another_agent_does_not_get_them(tmp_path, monkeypatch):
     port = await leave_two_waiting(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as probe:
         other = probe.getsockname()[1]
-    async with one_agent(tmp_path, other) as (host, session, _):
+    monkeypatch.setattr("synapse_tui.host.history.OPENED", 0.0)
+    async with one_agent(tmp_path, other) as (host, session, heard):
         await until(lambda: not session.tasks.journal.problem, "the history")
         assert len(session.outbox) == 0
+        told = f"2 from before wait for synapse-dummy-{port}: open it again with --port {port}"
+        await until(lambda: any(getattr(event, "text", "") == told for event in heard), "the notice")
         assert rows(host, "SELECT agent_name, count(*) FROM outbox") == [(f"synapse-dummy-{port}", 2)]
 
 
