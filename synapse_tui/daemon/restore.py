@@ -48,16 +48,21 @@ class LostWorkspace:
     def offer(self, *, ask: bool) -> RestoreOffer:
         """What the application is told."""
         agents = [_words(agent) for agent in self._saved.agents]
-        return RestoreOffer(agents, self._saved.saved_at, ask, self.open, self._pasts.clear)
+        saved = self._saved
+        return RestoreOffer(agents, saved.saved_at, ask, saved.view.state, self.open, self._pasts.clear)
 
-    async def open(self, columns: int, lines: int) -> Sequence[str]:
+    async def open(self, sizes: Sequence[tuple[int, int]]) -> Sequence[str]:
         """Open the agents again and arrange them.
+
+        Args:
+            sizes: Columns and lines of each.
 
         Returns:
             What could not be opened, and why.
         """
         problems = []
-        for agent in sorted(self._saved.agents, key=lambda each: each.order):
+        agents = sorted(self._saved.agents, key=lambda each: each.order)
+        for agent, (columns, lines) in zip(agents, sizes, strict=False):
             try:
                 await self._open(agent, columns, lines)
             except SynapseError as error:

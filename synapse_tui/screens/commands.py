@@ -13,7 +13,7 @@ from textual.content import Content
 from synapse_tui.errors import SynapseError
 from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.widgets.text import plural
-from synapse_tui.widgets.tiles import Layout, next_layout
+from synapse_tui.widgets.tiles import Layout, as_layout, next_layout
 
 from .confirm import Confirm
 from .dialog import describe
@@ -320,8 +320,9 @@ class Commands(MessageCommands):
             answered(True)
 
     async def _restore(self, offer: RestoreOffer) -> None:
-        columns, lines = self.main.deck.terminal_size()
-        reasons = await offer.open(columns, lines)
+        deck = self.main.deck
+        deck.arrangement = as_layout(str(offer.view.get("layout", deck.arrangement)))
+        reasons = await offer.open(deck.terminal_sizes(len(offer.agents)))
         for reason in reasons:
             self.app.notice(reason, "error")
         self.main.show_reasons(reasons)

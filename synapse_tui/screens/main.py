@@ -228,19 +228,23 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
             pane.take_focus()
 
     def settle(self) -> None:
-        """Give the focus to the agent in focus, unless the sidebar has it.
+        """Give the focus to the agent in focus, unless the sidebar has it; anything may call it at any time.
 
-        Anything may call it at any time: a widget that is hidden or removed, or a late event, must never
-        leave the keys with another agent than the marked one.
+        A widget that is hidden or removed, or a late event, must never leave the keys with another agent.
         """
         if not self.app.app_focus or self.has_class("-too-small"):
             return
         if self.focused is None or self._pane_of(self.focused) is not None:
             pane = self.active_pane
-            if pane is not None:
-                pane.take_focus()
-            else:
+            if pane is None:
                 super().set_focus(None)
+            elif self.focused is not pane.target:
+                pane.take_focus()
+
+    def _clear_tooltip(self) -> None:
+        """With every key: Textual looks for a tooltip, and reports that none is there, at some cost."""
+        if self._tooltip_widget is not None:
+            super()._clear_tooltip()
 
     def set_focus(
         self, widget: Widget | None, scroll_visible: bool = True, from_app_focus: bool = False

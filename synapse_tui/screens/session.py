@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -28,12 +28,14 @@ class RestoreOffer:
         agents: What each was: profile, name, folder.
         saved_at: When it was saved last, aware.
         ask: Whether the person is asked; else it is opened at once.
-        open: Opens the agents with a number of columns and lines and arranges them; gives what failed.
+        view: How it was arranged, as `view_state` gave it.
+        open: Opens the agents with these sizes in columns and lines, and arranges them; gives what failed.
         forget: The person does not want it.
     """
 
     agents: Sequence[str]
     saved_at: datetime
     ask: bool
-    open: Callable[[int, int], Awaitable[Sequence[str]]]
+    view: Mapping[str, object]
+    open: Callable[[Sequence[tuple[int, int]]], Awaitable[Sequence[str]]]
     forget: Callable[[], None]

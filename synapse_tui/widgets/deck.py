@@ -101,13 +101,19 @@ class Deck(Sturdy, Container):
 
     def terminal_size(self) -> tuple[int, int]:
         """Columns and lines that the terminal of one more agent would have."""
-        size = self.size
-        count = len(self.panes) + 1
+        return self.terminal_sizes(1)[0]
+
+    def terminal_sizes(self, more: int) -> list[tuple[int, int]]:
+        """Columns and lines that the terminals of so many more agents would have, once all are there."""
+        size, before = self.size, len(self.panes)
         layout: Layout = "tabs" if self.zoomed else self.arrangement
-        tile = arrange(layout, count, size.width, size.height, focused=count - 1).get(count - 1)
-        if tile is None:
-            return 80, 24
-        return max(tile.width, 2), max(tile.height - TITLE_ROWS, 2)
+        last = before + more - 1
+        tiles = arrange(layout, before + more, size.width, size.height, focused=last)
+        known = tiles.get(last)
+        if known is None:
+            return [(80, 24)] * more
+        found = (tiles.get(index, known) for index in range(before, before + more))
+        return [(max(tile.width, 2), max(tile.height - TITLE_ROWS, 2)) for tile in found]
 
     def update_shown(self) -> None:
         """Show and hide panes as the layout asks, and arrange them."""
