@@ -78,6 +78,7 @@ CONTROL_SEQUENCES: dict[str, tuple[Handler, int]] = {
     "#{": (Screen.push_rendition, MANY),
     "#}": (Screen.pop_rendition, 0),
     "#y": (Screen.select_checksum, 1),
+    "#|": (Screen.report_area_rendition, 4),
     "$p": (Screen.request_mode, 1),
     "$r": (Screen.change_attributes, MANY),
     "$t": (Screen.reverse_attributes, MANY),

@@ -7,7 +7,20 @@ from typing import NamedTuple
 
 from .edit import Editing
 from .levels import since_level
-from .style import BLINK, BOLD, HIDDEN, REVERSE, UNDERLINE, UNDERLINE_SHIFT, erased
+from .sgr import unparse
+from .style import (
+    ATTRIBUTES,
+    BG,
+    BLINK,
+    BOLD,
+    FG,
+    HIDDEN,
+    REVERSE,
+    UNDERLINE,
+    UNDERLINE_COLOR,
+    UNDERLINE_SHIFT,
+    erased,
+)
 
 _SINGLE_UNDERLINE = 1 << UNDERLINE_SHIFT
 _SET = {1: BOLD, 4: _SINGLE_UNDERLINE, 5: BLINK, 7: REVERSE, 8: HIDDEN}
@@ -104,6 +117,16 @@ class Rectangles(Editing):
         if how <= 2:
             self.attribute_extent = how
 
+    def report_area_rendition(self, *parameters: int) -> None:
+        """XTREPORTSGR: the rendition that all cells of the area have in common, as `CSI ... m`."""
+        area, common = self._area(parameters), None
+        if area is not None:
+            for row in self.rows[area.top : area.bottom + 1]:
+                row.expand(self.columns)
+                for style in set(row.styles[area.left : area.right + 1]):
+                    common = style if common is None else _shared(common, style)
+        self.reply(f"\x1b[{unparse(common or 0)}m")
+
     def _area(self, parameters: tuple[int, ...]) -> Area | None:
         """The area of four parameters from 1, cut at the screen or the margins; None if it is empty."""
         top, left, bottom, right = (*parameters[:4], 0, 0, 0, 0)[:4]
@@ -134,6 +157,15 @@ class Rectangles(Editing):
         row.expand(self.columns)
         row.styles[left:end] = [change(style) for style in row.styles[left:end]]
         row.stamp = self.tick
+
+
+def _shared(one: int, other: int) -> int:
+    """What two renditions have in common: attributes, and each colour that is the same."""
+    common = one & other & (ATTRIBUTES & ~UNDERLINE)
+    for field in (UNDERLINE, FG, BG, UNDERLINE_COLOR):
+        if one & field == other & field:
+            common |= one & field
+    return common
 
 
 def _whole(cells: list[str]) -> list[str]:

@@ -97,19 +97,21 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
     "insertion": lambda n: b"\x1b[9999@" * (n // 7),
     "lines": lambda n: b"\x1b[9999L" * (n // 7),
     "alternation": lambda n: b"\x1b[?1049h\x1b[?1049l" * (n // 1600),
+    "malformed characters": lambda n: b"\xff\xe3\x81\xc0" * (n // 4),
+    "checksums": lambda n: b"\x1b[1;1;1;1;24;80*y" * (n // 1700),
     "saved modes": lambda n: b"".join(b"\x1b[?%ds" % number for number in range(n // 8)),
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_input_takes_linear_time(name: str) -> None:
-    """Four times the input must not take more than some eight times the time."""
+    """Four times the input must not take more than some eight times the time, on a busy machine too."""
     make = HOSTILE[name]
     small, large = make(50_000), make(200_000)
     base = min(feed_in_pieces(small) for _ in range(2))
-    assert feed_in_pieces(large) < 8 * max(base, 0.02)
+    assert any(feed_in_pieces(large) < 8 * max(base, 0.02) for _ in range(4))
 
 
 def test_input_in_single_bytes_is_linear() -> None:
-    assert feed_in_pieces(b"\x1b[" + b"1;" * 20_000, 1) < 5
-    assert feed_in_pieces(b"\x1b]0;" + b"x" * 40_000, 1) < 5
+    for data in (b"\x1b[" + b"1;" * 20_000, b"\x1b]0;" + b"x" * 40_000):
+        assert any(feed_in_pieces(data, 1) < 5 for _ in range(4))
