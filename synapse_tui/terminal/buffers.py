@@ -124,7 +124,9 @@ class Buffers(Checksums):
         self.style = 0
         self.iso_protection = False
         self.cursor_shape = self.checksum_flags = 0
-        self.colors.palette.clear()
+        if self.colors.palette:
+            self.colors.palette.clear()
+            self.touch_all()
         self.settle()
         self.reset_margins()
         self.reset_charsets()

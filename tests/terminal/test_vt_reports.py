@@ -134,3 +134,12 @@ def test_a_broken_color_changes_nothing() -> None:
     assert fed("\x1b]4;1;rgb:zz/0/0\x07\x1b]4;x;red\x07\x1b]4\x07").colors.palette == {}
     assert fed("\x1b]4;1;red;2;blue\x07\x1b]104;1\x07").colors.palette == {2: (0, 0, 255)}
     assert fed("\x1b]4;1;red;2;blue\x07\x1b]104\x07").colors.palette == {}
+
+
+def test_a_soft_reset_takes_the_palette_back() -> None:
+    """xterm: `ReallyReset` resets the indexed and special colours, but not those of text and background."""
+    terminal = fed("\x1b]4;1;blue\x07\x1b]5;0;blue\x07\x1b]10;blue\x07")
+    damage = terminal.feed(b"\x1b[!p")
+    assert damage.full
+    assert terminal.colors.palette == {}
+    assert terminal.colors.own == {10: (0, 0, 255)}
