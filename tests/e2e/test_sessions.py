@@ -408,6 +408,7 @@ def test_a_lost_workspace_is_offered_and_opened_again(launch: Launch, agents: Re
     terminal.wait_for("before the restart")
     terminal.wait_for("remember the 日本語 words")
     terminal.keys("Escape")
+    terminal.wait(lambda: "scroll" not in terminal.rows[1], "the live screen")
     leader(terminal, "q")
     terminal.wait_for("Leave synapse-tui?")
     terminal.keys("y")
