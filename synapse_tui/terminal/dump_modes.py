@@ -83,9 +83,9 @@ def _colors(screen: Screen) -> Iterator[str]:
 
 def renditions(screen: Screen, pen: Pen) -> None:
     """The stack of XTPUSHSGR."""
-    for style in screen.saved_styles:
+    for style, parts in zip(screen.saved_styles, screen.saved_parts, strict=True):
         pen.rendition(style)
-        pen.parts.append("\x1b[#{")
+        pen.parts.append(f"\x1b[{';'.join(map(str, parts))}#{{")
     pen.rendition(0)
 
 

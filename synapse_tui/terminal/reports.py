@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from .keyboard import Keyboard
 from .levels import since_level
-from .style import BLINK, BOLD, PROTECTED, RENDITION, REVERSE, UNDERLINE
+from .style import (
+    BG,
+    BLINK,
+    BOLD,
+    DIM,
+    FG,
+    HIDDEN,
+    ITALIC,
+    PROTECTED,
+    RENDITION,
+    REVERSE,
+    STRIKE,
+    UNDERLINE,
+    UNDERLINE_COLOR,
+)
 
 VERSION = "synapse-tui"
 PRIMARY_ATTRIBUTES = "\x1b[?64;1;2;6;9;15;16;17;18;21;22;28c"
@@ -151,16 +165,44 @@ class Reports(Keyboard):
 
     # Renditions
 
-    def push_rendition(self, *_which: int) -> None:
-        """XTPUSHSGR: keep the rendition on a stack."""
+    def push_rendition(self, *parts: int) -> None:
+        """XTPUSHSGR: keep the rendition on a stack.
+
+        Args:
+            parts: What of it is to be taken back, in SGR's words, 30 and 31 for the colours; nothing for all.
+        """
         self.saved_styles.append(self.style)
-        del self.saved_styles[:-RENDITIONS_KEPT]
+        self.saved_parts.append(tuple(part if part in _PARTS else 0 for part in parts[: len(_PARTS)]))
+        del self.saved_styles[:-RENDITIONS_KEPT], self.saved_parts[:-RENDITIONS_KEPT]
 
     def pop_rendition(self) -> None:
         """XTPOPSGR: take it back; link and protection stay as they are."""
-        if self.saved_styles:
-            self.style = self.style & ~RENDITION | self.saved_styles.pop() & RENDITION
+        if not self.saved_styles:
+            return
+        style, parts, taken = self.saved_styles.pop(), self.saved_parts.pop(), 0
+        for part in parts:
+            taken |= _PARTS[part]
+        taken = taken if parts else RENDITION
+        self.style = self.style & ~taken | style & taken
 
+
+_PARTS = {
+    0: 0,
+    1: BOLD,
+    2: DIM,
+    3: ITALIC,
+    4: UNDERLINE | UNDERLINE_COLOR,
+    5: BLINK,
+    7: REVERSE,
+    8: HIDDEN,
+    9: STRIKE,
+    10: FG,
+    11: BG,
+    21: UNDERLINE | UNDERLINE_COLOR,
+    30: FG,
+    31: BG,
+}
+"""Parameters of XTPUSHSGR; 10 and 11 are those of old versions of xterm for the colours."""
 
 _STATUS_ANSWERS = {
     15: "?13n",  # no printer

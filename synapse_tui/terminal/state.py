@@ -97,6 +97,7 @@ class ScreenState(pyte.Screen):
         self.style = 0
         self.joining = False
         self.saved_styles: list[int] = []
+        self.saved_parts: list[tuple[int, ...]] = []
         self.iso_protection = False
         self.reset_margins()
         self.reset_charsets()

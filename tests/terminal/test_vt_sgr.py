@@ -127,6 +127,22 @@ def test_xtpushsgr() -> None:
     assert look(terminal, 1, 0).bold
 
 
+@pytest.mark.parametrize(
+    ("parts", "bold", "underline", "fg", "bg"),
+    [
+        ("", True, 1, 1, 2),
+        ("1", True, 0, -1, -1),
+        ("4;30", False, 1, 1, -1),
+        ("21;11", False, 1, -1, 2),
+        ("99", False, 0, -1, -1),
+    ],
+)
+def test_xtpushsgr_of_some_parts(parts: str, bold: bool, underline: int, fg: int, bg: int) -> None:
+    """Xterm ctlseqs: the parameters say what XTPOPSGR is to take back."""
+    style = look(fed(f"\x1b[1;4;31;42m\x1b[{parts}#{{\x1b[0m\x1b[#}}a"), 0, 0)
+    assert (style.bold, style.underline, style.fg, style.bg) == (bold, underline, fg, bg)
+
+
 def test_runs() -> None:
     terminal = fed("ab\x1b[1mcd\x1b[0m 漢")
     bold = look(terminal, 2, 0)
