@@ -29,7 +29,7 @@ _LONGEST = 8192
 _BYTES_PER_ROW = 600
 _LEAST_BYTES = 1_000_000
 _SHARED = 4096
-_READ = 50_000
+_READ = 20_000
 """Cells of lines with clusters that a change of width may read."""
 
 

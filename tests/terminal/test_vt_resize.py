@@ -147,6 +147,14 @@ def test_nothing_is_lost_by_going_narrow_and_back() -> None:
     assert all_text(terminal) == before
 
 
+def test_many_lines_of_clusters_lose_nothing() -> None:
+    terminal = fed("\r\n".join(f"{number} " + "e\u0301漢字" * 40 for number in range(400)), 60, 4, 5000)
+    before = all_text(terminal)
+    for columns in (33, 60):
+        terminal.resize(columns, 4)
+        assert all_text(terminal) == before
+
+
 # The scrollback
 
 
