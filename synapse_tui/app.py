@@ -16,17 +16,18 @@ from textual.message import Message
 from textual.widget import Widget
 
 from .actions import with_function_keys
-from .driver.events import OuterTerminalChanged, TerminalKeyRelease, TerminalText
+from .driver.events import OuterTerminalChanged, TerminalText
 from .driver.link import TerminalLink
 from .driver.synapse_driver import SynapseDriver
 from .events import Event
-from .leader import Leader, Step
+from .leader import Leader
 from .mention import MentionInterceptor
 from .model import AgentSpec
 from .screens.appearance import Appearance
 from .screens.commands import Commands
 from .screens.dialog import Dialog, describe
 from .screens.events import EventReader
+from .screens.key_gate import KeyGate
 from .screens.main import MainScreen
 from .screens.session import RestoreOffer, SessionControls
 from .screens.view_state import restore_view
@@ -112,21 +113,19 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         self._view = view
         self._restore = restore
         self.errors = ErrorGate(monotonic)
-        self._leader = Leader(leader or host.settings.text("tui.leader"))
+        self.gate = KeyGate(self, Leader(leader or host.settings.text("tui.leader")))
         self.begun = False
         """Whether the agents that were there are shown and the first question is asked."""
-        self._early: list[events.Event] = []
-        """Keys and pastes for a dialog that does not take them yet."""
         self._rang_at = float("-inf")
         self.appearance = Appearance(self, theme)
         self.main = MainScreen(
             host,
             make_view=make_view or self._make_view,
             layout=layout,
-            leader=self._leader.label,
+            leader=self.gate.leader.label,
             sidebar=host.settings.flag("tui.sidebar") if sidebar is None else sidebar,
         )
-        self.commands = Commands(self, host, self.main, self._leader.label)
+        self.commands = Commands(self, host, self.main, self.gate.leader.label)
         self._reader = EventReader(self, host, self.main)
         self._unsubscribe: Callable[[], None] = lambda: None
 
@@ -169,9 +168,8 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
     def _open_first(self) -> None:
         problems = len(self.host.profiles.problems)
         if problems:
-            self.notice(
-                f"profile files could not be read: {problems}; {self._leader.label} ! shows why", "warning"
-            )
+            shows = f"{self.gate.leader.label} ! shows why"
+            self.notice(f"profile files could not be read: {problems}; {shows}", "warning")
         if self._restore is not None:
             self.commands.ask_restore(self._restore, self._open_specs)
         else:
@@ -210,7 +208,7 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
     def on_main_screen_asked(self, message: MainScreen.Asked) -> None:
         """Do what was asked for."""
         if message.action_id != "leader":
-            self._show_leader(pending=False)
+            self.gate.show_leader(pending=False)
         self.perform(message.action_id, message.agent_id, message.task_id)
 
     def perform(self, action_id: str, agent_id: str = "", task_id: str = "") -> None:
@@ -223,64 +221,24 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
     def action_perform(self, action_id: str) -> None:
         """A function key was pressed: act before the next key, which may be for another agent then."""
         if self.screen is self.main:
-            self._show_leader(pending=False)
+            self.gate.show_leader(pending=False)
             self.perform(action_id)
 
     async def on_event(self, event: events.Event) -> None:
         """Look at keys for the leader before anyone else does; keep keys for a dialog that opens."""
         if isinstance(event, TerminalText):
-            await self._take_run(event)
+            if not self.gate.hand_over(event):
+                for key in event.singly():
+                    await self.on_event(key)
             return
         looked_at = isinstance(event, events.Key | events.Paste | events.MouseDown) and not event.is_forwarded
         if not (looked_at and self.screen_stack):
             await super().on_event(event)
-        elif not self._takes(event):
+        elif not self.gate.takes(event):
             screen = self.screen
             await super().on_event(event)
             if isinstance(screen, Dialog) and not isinstance(event, events.MouseDown):
                 screen.pace()
-
-    async def _take_run(self, run: TerminalText) -> None:
-        """Hand many keys at once to the pane in focus; one by one where each of them may mean something."""
-        if self.screen_stack and self.screen is self.main and not (self._leader.pending or self._waits(run)):
-            self.main.settle()
-            view = self.main.focused
-            if isinstance(view, TerminalView) and view.hand_over(run.text, but=self._leader.key):
-                return
-        for key in run.singly():
-            await self.on_event(key)
-
-    def _takes(self, event: events.Event) -> bool:
-        """Whether input goes no further for now."""
-        screen = self.screen
-        if isinstance(screen, Dialog):
-            # A key that comes before the message that tells of the dialog's being ready must not overtake.
-            if (self._early or not screen.ready) and not isinstance(event, events.MouseDown):
-                return self._keep(event, screen)
-        elif screen is self.main:
-            if self._waits(event):
-                self._early.append(event)
-                return True
-            if isinstance(event, events.Key):
-                self.main.settle()
-                return not isinstance(event, TerminalKeyRelease) and self._lead(event)
-            if not self._over_hints(event):
-                self._show_leader(pending=False)
-        return False
-
-    def _waits(self, event: events.Event) -> bool:
-        """Whether a key for the main screen comes before ones that are kept, or before the pane it is for."""
-        if isinstance(event, events.MouseDown):
-            return False
-        return bool(self._early) or self.main.expects_pane
-
-    def _keep(self, event: events.Event, screen: Dialog[object]) -> bool:
-        """Keep a key for later, but never the one that leaves a dialog that is busy; whether it was kept."""
-        if screen.busy and isinstance(event, events.Key) and event.key == "escape":
-            self._early.clear()
-            return False
-        self._early.append(event)
-        return True
 
     async def on_dialog_opened(self) -> None:
         """Give a dialog the keys that were typed before it took any."""
@@ -291,35 +249,12 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         await self._catch_up()
 
     async def _catch_up(self) -> None:
-        early, self._early = self._early, []
-        for event in early:
+        for event in self.gate.catch_up():
             await self.on_event(event)
-
-    def _lead(self, event: events.Key) -> bool:
-        """Let the leader judge a key; whether nobody else may have it."""
-        verdict = self._leader.take(event.key, event.character)
-        self.main.set_class(self._leader.pending, "-leader")
-        if verdict.step is Step.DO and verdict.action is not None:
-            self.perform(verdict.action.id, verdict.argument)
-        elif verdict.step is Step.UNKNOWN:
-            self.notice(f"{verdict.argument} means nothing after {self._leader.label}", "warning")
-        elif verdict.step is Step.LITERAL:
-            return False
-        return verdict.step is not Step.PASS
-
-    def _over_hints(self, event: events.Event) -> bool:
-        if not isinstance(event, events.MouseEvent):
-            return False
-        widget, _region = self.get_widget_at(event.x, event.y)
-        return widget is self.main.which_key or widget is self.main.status_bar
-
-    def _show_leader(self, *, pending: bool) -> None:
-        self._leader.pending = pending
-        self.main.set_class(pending, "-leader")
 
     def toggle_leader(self) -> None:
         """The leader was clicked in the status bar: show what may follow, or hide it."""
-        self._show_leader(pending=not self._leader.pending)
+        self.gate.show_leader(pending=not self.gate.leader.pending)
 
     def let_go(self) -> None:
         """Give the agent in focus what is held of a mention: something else takes the keys."""
@@ -423,6 +358,6 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
             The terminal that was attached, still open.
         """
         self.let_go()
-        self._show_leader(pending=False)
+        self.gate.show_leader(pending=False)
         self.post_message(events.AppBlur())
         return self._driver.release() if isinstance(self._driver, SynapseDriver) else None

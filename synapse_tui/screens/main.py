@@ -16,7 +16,6 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from synapse_tui.actions import key_label
-from synapse_tui.model import AgentState
 from synapse_tui.widgets.deck import TITLE_ROWS, Deck
 from synapse_tui.widgets.pane import Pane
 from synapse_tui.widgets.pane_title import Delivery
@@ -26,10 +25,10 @@ from synapse_tui.widgets.sidebar import Sidebar
 from synapse_tui.widgets.status_bar import StatusBar
 from synapse_tui.widgets.sturdy import Sturdy
 from synapse_tui.widgets.tab_bar import TabBar
-from synapse_tui.widgets.text import one_line, plural
+from synapse_tui.widgets.text import one_line
 from synapse_tui.widgets.tiles import as_layout
 from synapse_tui.widgets.too_small import TooSmall, is_too_small
-from synapse_tui.widgets.views import AgentView, view_agents
+from synapse_tui.widgets.views import AgentView, attention_text, view_agents
 from synapse_tui.widgets.which_key import WhichKey
 
 if TYPE_CHECKING:
@@ -167,7 +166,7 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
             if pane is not None:
                 pane.agent = agent
         self.settle()  # an agent that has ended has another widget for the keys
-        self.status_bar.count = _attention([a for a in self.agents if a.agent_id != self.active])
+        self.status_bar.count = attention_text([a for a in self.agents if a.agent_id != self.active])
 
     def show_agents_soon(self) -> None:
         """The same within a moment, for what changes often: agents turn spinners in their titles."""
@@ -390,12 +389,3 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
     def on_sidebar_message_chosen(self, event: Sidebar.MessageChosen) -> None:
         """Show, cancel or send now."""
         self.post_message(self.Asked(event.command, task_id=event.task_id))
-
-
-def _attention(others: Sequence[AgentView]) -> str:
-    """How many agents need a person, and how many have finished unseen."""
-    done = sum(agent.needs_attention and agent.state is AgentState.READY for agent in others)
-    waiting = sum(agent.needs_attention for agent in others) - done
-    parts = [f"{plural(waiting, 'agent')} need{'s' if waiting == 1 else ''} you"] if waiting else []
-    parts += [f"{done} done"] if done else []
-    return " · ".join(parts)

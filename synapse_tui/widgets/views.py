@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus
 
 from .marks import Mark, exit_text, state_mark
-from .text import one_line
+from .text import one_line, plural
 
 if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
@@ -136,3 +136,12 @@ def _view(
         held_reason=one_line(held[0].reason) if held else "",
         held_task=held[0].id if held else "",
     )
+
+
+def attention_text(others: Sequence[AgentView]) -> str:
+    """How many agents need a person, and how many have finished unseen."""
+    done = sum(agent.needs_attention and agent.state is AgentState.READY for agent in others)
+    waiting = sum(agent.needs_attention for agent in others) - done
+    parts = [f"{plural(waiting, 'agent')} need{'s' if waiting == 1 else ''} you"] if waiting else []
+    parts += [f"{done} done"] if done else []
+    return " · ".join(parts)

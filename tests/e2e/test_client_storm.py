@@ -59,7 +59,7 @@ def test_killed_clients_lose_nothing(
         shown = client.wait(
             lambda: (
                 all(re.search(rf"line \d+ of {name}", client.text) for name in counters)  # noqa: B023
-                and "F10" in client.text
+                and "F10" in client.text  # noqa: B023
             ),
             "the screens",
         )
