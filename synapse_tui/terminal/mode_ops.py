@@ -46,6 +46,8 @@ REMEMBERED = frozenset(
 """Private modes without an effect of their own here that are still kept, saved and reported."""
 _RESET_FOR_GOOD = frozenset((1, 3, 5, 7, 10, 11, 13, 14, 15, 16, 17, 18, 19))
 """ANSI modes of ECMA-48 that xterm reports as permanently reset."""
+_CONDITIONAL = frozenset((_COLUMNS_132, _MARGINS))
+"""Private modes that are there at times only."""
 _FIXED = {8: 4, 14: 3}
 """Private modes that xterm reports as reset (4) or set (3) for good: DECARM, a way to blink the cursor."""
 
@@ -73,7 +75,7 @@ class ModeOps(Buffers):
 
     def switch_mode(self, number: int, on: bool, *, private: bool) -> None:
         """Set or reset one mode; one that is not known does nothing."""
-        if private and not self._switchable(number):
+        if private and number in _CONDITIONAL and not self._switchable(number):
             return
         name = (PRIVATE_MODES if private else ANSI_MODES).get(number)
         if name is not None:
@@ -87,10 +89,10 @@ class ModeOps(Buffers):
             effect(self, on)
 
     def _switchable(self, number: int) -> bool:
-        """Whether a private mode is there now: DECLRMM is of level 4, DECCOLM needs mode 40 (xterm)."""
+        """Whether DECLRMM (of level 4) or DECCOLM (in xterm's mode 40) is there now."""
         if number == _MARGINS:
             return self.level >= 4
-        return number != _COLUMNS_132 or _ALLOW_132 << 5 in self.mode
+        return _ALLOW_132 << 5 in self.mode
 
     def _switch_other(self, number: int, on: bool) -> bool:
         """A private mode that is no yes or no of `Modes`; whether it is known."""
