@@ -165,3 +165,60 @@ async def test_an_error_of_the_receiver_stops_neither_it_nor_others(harness):
 
 def test_a_tick_is_shorter_than_a_frame():
     assert TICK <= 1 / 60 + 0.001
+
+
+class Calls:
+    """When a program was read, and what it wrote."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.count = 0
+
+    def __call__(self, data: bytes) -> None:
+        self.data += data
+        self.count += 1
+
+
+OFTEN = (
+    "stty raw -echo; i=0; while [ $i -lt 300 ]; do i=$((i+1)); printf '%s ' $i; sleep 0.005; done; exec cat"
+)
+
+
+async def test_programs_that_write_often_are_read_together_and_nothing_is_lost(harness):
+    calls = [Calls() for _ in range(3)]
+    for each in calls:
+        harness.spawn("/bin/sh", "-c", OFTEN, on_data=each)
+    expected = " ".join(map(str, range(1, 301))).encode()
+    await until(lambda: all(each.data.split() == expected.split() for each in calls), "all of it")
+    assert all(each.count < 200 for each in calls), [each.count for each in calls]
+
+
+async def test_the_one_in_focus_is_read_at_once_though_it_writes_often(harness):
+    calls = Calls()
+    program = harness.spawn("/bin/sh", "-c", OFTEN, on_data=calls)
+    await until(lambda: calls.count > 10, "its begin")
+    assert harness.scheduler._beating
+    harness.scheduler.focused = program.process.fd
+    assert not harness.scheduler._beating
+    before = calls.count
+    await until(lambda: calls.count > before + 10, "more")
+    assert not harness.scheduler._beating
+
+
+async def test_one_that_ends_while_it_is_read_on_the_beat_is_taken_off(harness):
+    program = harness.spawn(
+        "/bin/sh", "-c", "i=0; while [ $i -lt 30 ]; do i=$((i+1)); echo $i; sleep 0.01; done"
+    )
+    await until(lambda: harness.scheduler._beating, "the beat")
+    assert (await program.ends()).code == 0
+    assert program.output.split()[-1] == b"30"
+    assert not harness.scheduler._beating
+    assert harness.scheduler._beat is None
+
+
+async def test_one_that_falls_silent_is_read_at_once_again(harness):
+    program = harness.sh("stty raw -echo; for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.01; done; exec cat")
+    await program.says(b"8")
+    await until(lambda: not harness.scheduler._beating, "the end of the beat")
+    program.process.write(b"mark")
+    await program.says(b"mark")
