@@ -71,7 +71,9 @@ def exit_code_for(error: errors.SynapseError) -> ExitCode:
         return ExitCode.TASK_FAILED
     if isinstance(error, WaitTimedOut):
         return ExitCode.TIMED_OUT
-    return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)
+    # An error that a session's host found counts as what it was there.
+    there = getattr(errors, getattr(error, "kind", ""), type(error))
+    return next((code for kind, code in _CODES if issubclass(there, kind)), ExitCode.FAILED)
 
 
 def run_command(command: click.Command, words: Sequence[str], *, name: str, obj: object = None) -> NoReturn:
