@@ -13,6 +13,8 @@ from .errors import InvalidValue
 
 DEFAULT_PRIORITY = 3
 INTERRUPT_PRIORITY = 5
+LAYOUTS = ("tabs", "columns", "grid", "main")
+"""How panes can be arranged."""
 MAX_MESSAGE_BYTES = 1_000_000
 """The longest message text that is taken, in UTF-8 bytes."""
 

@@ -16,8 +16,7 @@ import click
 from synapse_tui import __version__
 from synapse_tui.agents.specs import parse_spec
 from synapse_tui.errors import ConfigError, TerminalUnfit
-from synapse_tui.model import AgentSpec
-from synapse_tui.settings.schema import LAYOUTS
+from synapse_tui.model import LAYOUTS, AgentSpec
 
 SUBCOMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
+from synapse_tui.model import LAYOUTS
+
 Kind = Literal["boolean", "text", "number", "choice", "list", "table"]
 
 _TRUE = frozenset({"true", "1", "yes", "on"})
@@ -90,7 +92,6 @@ _CONVERTERS: Mapping[Kind, Callable[[object], object]] = MappingProxyType(
     {"boolean": _boolean, "text": _text, "number": _number, "list": _list, "table": _table}
 )
 
-LAYOUTS = ("tabs", "columns", "grid", "main")
 
 SCHEMA: Mapping[str, Setting] = MappingProxyType(
     {

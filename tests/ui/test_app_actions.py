@@ -74,7 +74,7 @@ def test_labels():
     assert by_leader_key("R") is find_action("restart_agent")
     assert by_leader_key("r") is find_action("rename_agent")
     with pytest.raises(KeyError):
-        find_action("detach")
+        find_action("no such action")
 
 
 class TestLeader:
