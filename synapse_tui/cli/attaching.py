@@ -19,7 +19,7 @@ from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths
 from synapse_tui.sessions.client import Ended, ask, attach, request
 from synapse_tui.sessions.places import SessionPlace
-from synapse_tui.sessions.start import connect, connect_or_start, host_failed
+from synapse_tui.sessions.start import connect, connect_or_start, host_failed, is_there
 from synapse_tui.sessions.wire import VERSION, spec_to_json
 
 from .output import note
@@ -85,7 +85,12 @@ def _connected(
         connection, started = connect_or_start(place, folder=folder, logs=logs, environ=environ)
     if started:
         return connection
-    info = ask(connection, request("info"), timeout=ASK_SECONDS)
+    try:
+        info = ask(connection, request("info"), timeout=ASK_SECONDS)
+    except SessionError:
+        if folder is None or is_there(place):
+            raise
+        return connect_or_start(place, folder=folder, logs=logs, environ=environ)[0]  # it was about to end
     _agree(place, info)
     return _existing(place)
 

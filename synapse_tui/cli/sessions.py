@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from synapse_tui.errors import SessionError, SessionNotFound
-from synapse_tui.paths import find_project
+from synapse_tui.errors import ConfigError, SessionError, SessionNotFound
+from synapse_tui.paths import UserPaths, find_project
 from synapse_tui.sessions.client import ask, request
 from synapse_tui.sessions.places import SessionPlace, place_of, sockets_folder
 from synapse_tui.sessions.start import connect, locked
@@ -68,6 +68,17 @@ def _remove_stale(place: SessionPlace) -> None:
             connection.close()
 
 
+def check_answers(place: SessionPlace) -> None:
+    """See that a host is not stuck, before it is asked for what takes as long as it takes.
+
+    Raises:
+        SessionError: It does not answer.
+    """
+    connection = connect(place)
+    if connection is not None:
+        ask(connection, request("info"), timeout=ASK_SECONDS)
+
+
 def find_session(name: str) -> RunningSession:
     """The running session of that name; without a name that of the current folder's project.
 
@@ -79,10 +90,13 @@ def find_session(name: str) -> RunningSession:
         project = find_project(Path.cwd())
         default = place_of(project, environ=os.environ)
         own = [each for each in running if each.place.project == project]
-        found = [each for each in own if each.place.socket == default.socket] or own
+        # The socket tells also of a host that does not answer.
+        found = [each for each in running if each.place.socket == default.socket] or own
         what = f"project {project.name}"
     else:
-        found = [each for each in running if name in (each.place.name, each.place.key)]
+        found = [each for each in running if name in (each.place.name, each.place.key)] or _silent(
+            running, name
+        )
         what = f"'{name}'"
     if len(found) == 1:
         return found[0]
@@ -94,6 +108,15 @@ def find_session(name: str) -> RunningSession:
         f"no session of {what} runs" if not name else f"no session {what} runs",
         f"running: {names}" if names else "'synapse-tui' starts one",
     )
+
+
+def _silent(running: Sequence[RunningSession], name: str) -> list[RunningSession]:
+    """A session of the current folder's project that has this name but does not answer."""
+    try:
+        socket = place_of(find_project(Path.cwd()), name, environ=os.environ).socket
+    except ConfigError:
+        return []
+    return [each for each in running if each.place.socket == socket]
 
 
 @click.command(name="ls")
@@ -177,13 +200,26 @@ def upgrade(name: str) -> None:
 @click.option("--all", "every", is_flag=True, help="All sessions.")
 def kill(name: str, every: bool) -> None:
     """Stop the session NAME with all its agents; without a name that of the current folder's project."""
-    for session in running_sessions() if every else [find_session(name)]:
+    found = running_sessions() if every else [find_session(name)]
+    for session in sorted(found, key=lambda each: not each.info):  # what does not answer comes last
         connection = connect(session.place)
         if connection is None:
             continue
+        if not session.info:
+            connection.close()
+            raise SessionError(f"session '{session.place.name}' does not answer", _how_to_end(session.place))
         ask(connection, request("kill"), timeout=ASK_SECONDS)
         _await_end(session.place)
         show(f"stopped {session.place.name}")
+
+
+def _how_to_end(place: SessionPlace) -> str:
+    """What to do about a host that is stuck; its process was noted with the workspace."""
+    from synapse_tui.workspace import WorkspaceStore
+
+    saved = WorkspaceStore(UserPaths.of_environment().workspaces, place.key).load()
+    process = f"'kill -9 {saved.pid}'" if saved is not None else "kill -9 of its process"
+    return f"it may be busy or stopped: try again, or end it by {process}; its agents end with it"
 
 
 def _await_end(place: SessionPlace) -> None:

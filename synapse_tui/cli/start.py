@@ -15,6 +15,7 @@ from synapse_tui.sessions.start import connect_or_start
 from synapse_tui.sessions.wire import spec_to_json
 
 from .output import note, show, show_json, want_json
+from .sessions import check_answers
 from .tui import build_specs, settled
 
 
@@ -48,7 +49,9 @@ def command(
     environ = dict(os.environ)
     place = place_of(find_project(base), session, environ=environ)
     logs = UserPaths.of_environment().logs
-    connection, _started = connect_or_start(place, folder=base, logs=logs, environ=environ)
+    connection, started_now = connect_or_start(place, folder=base, logs=logs, environ=environ)
+    if not started_now:
+        check_answers(place)
     opened = [spec_to_json(settled(spec, base)) for spec in specs]
     answer = ask(connection, request("open", env=environ, cwd=str(base), specs=opened))
     for started in answer["agents"]:

@@ -16,11 +16,11 @@ from pathlib import Path
 from synapse_tui.collector import Collector
 from synapse_tui.host import Host
 from synapse_tui.paths import UserPaths
-from synapse_tui.workspace import Handover, SavedView, WorkspaceKeeper, WorkspaceStore
+from synapse_tui.workspace import Handover, SavedAgent, SavedView, WorkspaceKeeper, WorkspaceStore
 
 from .display import Display, Opening
 from .project import ProjectFiles
-from .restore import find_lost
+from .restore import LostWorkspace, find_lost
 from .server import SessionServer
 
 log = logging.getLogger(__name__)
@@ -78,13 +78,24 @@ async def run_session(order: SessionOrder, handover: Handover | None = None) -> 
     display = Display(host, project, order.name, Opening(view=view if isinstance(view, dict) else None))
     server = SessionServer(listener, host, project, display, name=order.name)
     store = WorkspaceStore(project.paths.workspaces, key)
+    lost: LostWorkspace | None = None
+
+    def pending() -> tuple[SavedAgent, ...]:
+        return lost.pending if lost is not None else ()
+
+    def saved_view() -> SavedView:
+        if lost is not None and lost.pending:
+            return lost.view
+        return SavedView(VIEW_VERSION, dict(display.view()))
+
     keeper = WorkspaceKeeper(
         host,
         store,
-        lambda: SavedView(VIEW_VERSION, dict(display.view())),
+        saved_view,
         session=order.name,
         scrollback=project.settings.flag("tui.save_scrollback"),
     )
+    keeper.lost = pending
     _handle_signals(display)
     succession: Succession | None = None
     try:
@@ -92,7 +103,8 @@ async def run_session(order: SessionOrder, handover: Handover | None = None) -> 
         if handover is not None:
             host.adopt(handover)
         else:
-            display.offer(await find_lost(host, store, display.restore))
+            lost = await find_lost(host, store, display.restore)
+            display.offer(lost.offer() if lost is not None else None)
         keeper.start()
         server.ready.set()
         with contextlib.suppress(TimeoutError):
@@ -100,7 +112,9 @@ async def run_session(order: SessionOrder, handover: Handover | None = None) -> 
                 await server.asked.wait()
         with Collector():
             await display.run()
-        await keeper.stop(clean=display.wanted)
+        server.refuse()
+        undecided = server.idle and bool(pending())  # nobody answered the offer: it is made again
+        await keeper.stop(clean=display.wanted and not undecided)
         if display.successor:
             succession = await _hand_over(host, display)
     finally:

@@ -12,7 +12,7 @@ from synapse_tui.errors import SynapseError
 from synapse_tui.events import Notice
 from synapse_tui.host import Host
 from synapse_tui.screens.session import RestoreOffer
-from synapse_tui.workspace import SavedAgent, SavedWorkspace, WorkspaceStore
+from synapse_tui.workspace import SavedAgent, SavedView, SavedWorkspace, WorkspaceStore
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +25,10 @@ class LostWorkspace:
         store: Where the lines of their terminals are.
         saved: What was open.
         arrange: Arranges the panes as they were, when all is open.
+        ask: Whether the person is asked first.
+
+    Attributes:
+        pending: The agents, until the person has decided: when the host ends before, they are offered again.
     """
 
     def __init__(
@@ -33,23 +37,32 @@ class LostWorkspace:
         store: WorkspaceStore,
         saved: SavedWorkspace,
         arrange: Callable[[Mapping[str, object]], None],
+        *,
+        ask: bool,
     ) -> None:
+        self._ask = ask
+        self.pending = saved.agents
         self._host = host
         self._store = store
         self._saved = saved
         self._arrange = arrange
         self._pasts: dict[str, bytes] = {}
 
+    @property
+    def view(self) -> SavedView:
+        """How it was arranged."""
+        return self._saved.view
+
     async def load(self) -> None:
         """Read the lines of before: the files are replaced as soon as new agents run."""
         for agent in self._saved.agents:
             self._pasts[agent.agent_id] = await asyncio.to_thread(self._store.load_scrollback, agent.agent_id)
 
-    def offer(self, *, ask: bool) -> RestoreOffer:
+    def offer(self) -> RestoreOffer:
         """What the application is told."""
         agents = [_words(agent) for agent in self._saved.agents]
         saved = self._saved
-        return RestoreOffer(agents, saved.saved_at, ask, saved.view.state, self.open, self._pasts.clear)
+        return RestoreOffer(agents, saved.saved_at, self._ask, saved.view.state, self.open, self._forget)
 
     async def open(self, sizes: Sequence[tuple[int, int]]) -> Sequence[str]:
         """Open the agents again and arrange them.
@@ -67,9 +80,13 @@ class LostWorkspace:
                 await self._open(agent, columns, lines)
             except SynapseError as error:
                 problems.append(f"{_words(agent)}: {error}")
-        self._pasts.clear()
+        self._forget()
         self._arrange(self._saved.view.state)
         return problems
+
+    def _forget(self) -> None:
+        self.pending = ()
+        self._pasts.clear()
 
     async def _open(self, agent: SavedAgent, columns: int, lines: int) -> None:
         profile = self._host.profiles.find(agent.profile)
@@ -89,7 +106,7 @@ def _words(agent: SavedAgent) -> str:
 
 async def find_lost(
     host: Host, store: WorkspaceStore, arrange: Callable[[Mapping[str, object]], None]
-) -> RestoreOffer | None:
+) -> LostWorkspace | None:
     """The workspace to offer, if the last host of the session did not end as a person wanted.
 
     Args:
@@ -103,6 +120,6 @@ async def find_lost(
         host.events.publish(Notice(store.problem, "warning"))
     if saved is None or saved.clean or not saved.agents or how == "never":
         return None
-    lost = LostWorkspace(host, store, saved, arrange)
+    lost = LostWorkspace(host, store, saved, arrange, ask=how == "ask")
     await lost.load()
-    return lost.offer(ask=how == "ask")
+    return lost

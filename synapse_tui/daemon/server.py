@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import socket
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from synapse_tui import __version__
-from synapse_tui.errors import ConfigError, SynapseError
+from synapse_tui.errors import ConfigError, SessionError, SynapseError
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
 from synapse_tui.sessions.wire import Line, spec_from_json
@@ -24,6 +24,10 @@ from .successor import check_successor
 
 log = logging.getLogger(__name__)
 
+ACCEPT_PAUSE = 1.0
+"""Seconds without new clients when the system has no descriptors left."""
+SILENCE = 30.0
+"""Seconds that a client may be connected without a request."""
 IDLE_SIZE = (120, 40)
 """Columns and lines of an agent that is opened while nobody looks."""
 
@@ -54,31 +58,65 @@ class SessionServer:
         """Set when requests can be answered; until then they wait."""
         self.asked = asyncio.Event()
         """Set when the first request was answered."""
+        self.idle = False
+        """Whether the session ended because nothing ran in it any more."""
+        self._closed = False
+        """Whether no more clients are taken."""
         listener.setblocking(False)
         asyncio.get_running_loop().add_reader(listener, self._accept)
 
+    def refuse(self) -> None:
+        """Take no more clients; those that come wait until the socket is gone, and then begin anew."""
+        self._closed = True
+        asyncio.get_running_loop().remove_reader(self._listener)
+
     async def close(self) -> None:
         """Take no more clients; what is being answered is finished."""
-        asyncio.get_running_loop().remove_reader(self._listener)
+        self._closed = True
+        if self._listener.fileno() >= 0:
+            asyncio.get_running_loop().remove_reader(self._listener)
         self._listener.close()
         await asyncio.gather(*self._working, return_exceptions=True)
         for connection in tuple(self._waiting):
             connection.close()
 
     def _accept(self) -> None:
-        with contextlib.suppress(BlockingIOError, ConnectionError):
+        try:
             stream, _address = self._listener.accept()
-            connection = Connection(stream, on_line=self._take, on_end=self._ended)
-            if connection.is_ours():
-                self._waiting.add(connection)
-            else:
-                log.warning("a client of another user was refused")
-                connection.close()
+        except (BlockingIOError, ConnectionError):
+            return
+        except OSError as error:  # EMFILE, ENFILE ...: accept(2)
+            self._pause(error)
+            return
+        connection = Connection(stream, on_line=self._take, on_end=self._ended)
+        if connection.is_ours():
+            self._waiting.add(connection)
+            asyncio.get_running_loop().call_later(SILENCE, self._expire, connection)
+        else:
+            log.warning("a client of another user was refused")
+            connection.close()
+
+    def _pause(self, error: OSError) -> None:
+        """Take nobody for a moment: the queue stays readable, asking it at once would take all the time."""
+        log.warning("no client can be taken: %s", error)
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._listener)
+        loop.call_later(ACCEPT_PAUSE, self._resume)
+
+    def _resume(self) -> None:
+        if not self._closed:
+            asyncio.get_running_loop().add_reader(self._listener, self._accept)
+
+    def _expire(self, connection: Connection) -> None:
+        """Let a client go that never said anything."""
+        if connection in self._waiting:
+            connection.close()
 
     def _ended(self, connection: Connection) -> None:
+        silent = connection in self._waiting
         self._waiting.discard(connection)
         self._display.gone(connection)
-        self._end_when_idle()
+        self._end_when_idle(looked=silent)
 
     def _take(self, connection: Connection, line: Line) -> None:
         """Do what one line asks for."""
@@ -108,12 +146,12 @@ class SessionServer:
             return
         task = asyncio.get_running_loop().create_task(self._answer(work, connection, line))
         self._working.add(task)
-        task.add_done_callback(self._answered)
+        task.add_done_callback(partial(self._answered, looked=line.get("do") == "info"))
 
-    def _answered(self, task: asyncio.Task[None]) -> None:
+    def _answered(self, task: asyncio.Task[None], *, looked: bool) -> None:
         self._working.discard(task)
         self.asked.set()
-        self._end_when_idle()
+        self._end_when_idle(looked=looked)
 
     async def _answer(
         self,
@@ -196,16 +234,28 @@ class SessionServer:
     async def _hand_over(self, connection: Connection, line: Line) -> None:
         python = str(line.get("python", ""))
         version = await check_successor(python)
+        if self._closed:
+            raise SessionError(
+                "the session is handed over or ended already", "'synapse-tui ls' tells how it is"
+            )
         log.info("version %s goes on with the session", version)
         # Whoever comes from now on waits in the socket's queue for the next version.
+        self._closed = True
         asyncio.get_running_loop().remove_reader(self._listener)
         self._display.stop(successor=python)
         connection.answer({"is": "handing-over", "to": version, "pid": os.getpid()})
 
-    def _end_when_idle(self) -> None:
-        """A host without agents and clients has nothing to do."""
+    def _end_when_idle(self, *, looked: bool) -> None:
+        """A host without agents and clients has nothing to do.
+
+        Args:
+            looked: Whether a client only looked, as each does before it attaches: what agents showed when
+                they exited has still to be seen then.
+        """
         busy = self._waiting or self._working or self._display.attached
-        if not busy and all(session.exit is not None for session in self._host.agents.values()):
+        left = [session for session in self._host.agents.values() if looked or session.exit is None]
+        if not busy and not left:
+            self.idle = True
             self._display.stop(wanted=True)
 
 

@@ -40,6 +40,18 @@ def connect(place: SessionPlace) -> socket.socket | None:
     return connection
 
 
+def is_there(place: SessionPlace) -> bool:
+    """Whether a host listens.
+
+    Raises:
+        SessionError: A host listens but cannot be used.
+    """
+    connection = connect(place)
+    if connection is not None:
+        connection.close()
+    return connection is not None
+
+
 def connect_or_start(
     place: SessionPlace, *, folder: Path, logs: Path, environ: Mapping[str, str]
 ) -> tuple[socket.socket, bool]:
@@ -82,8 +94,12 @@ def host_failed(place: SessionPlace, logs: Path) -> SessionError:
     last = ""
     with contextlib.suppress(OSError):
         lines = [line for line in path.read_text("utf-8", "replace").splitlines() if line.strip()]
-        last = f": {lines[-1]}" if lines else ""
-    return SessionError(f"the host of session '{place.name}' ended{last}", f"its log is {path}")
+        if lines and " INFO " not in lines[-1]:  # it was killed: nothing in the log tells why
+            last = f": {lines[-1]}"
+    return SessionError(
+        f"the host of session '{place.name}' ended{last}",
+        f"'synapse-tui' starts it again; its log is {path}",
+    )
 
 
 @contextlib.contextmanager

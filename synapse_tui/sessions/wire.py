@@ -58,7 +58,7 @@ class LineBuffer:
 def _decode(line: bytes) -> Line:
     try:
         message = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter from thousands of open brackets
         message = None
     if not isinstance(message, dict):
         raise SessionError("the other side does not speak synapse-tui's language", "update both sides")

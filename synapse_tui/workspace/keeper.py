@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -86,6 +86,9 @@ class WorkspaceKeeper:
         debounce: Seconds between a change and its saving.
         interval: Seconds between two looks for terminals that have changed.
         clock: The time now, aware.
+
+    Attributes:
+        lost: Gives agents of before that a person is still asked about: they stay saved, with their lines.
     """
 
     def __init__(
@@ -107,6 +110,9 @@ class WorkspaceKeeper:
         self._scrollback = scrollback
         self._debounce = debounce
         self._interval = interval
+        self.lost: Callable[[], Sequence[SavedAgent]] = tuple
+        self._arranged: object = None
+        """What of the view was saved last."""
         self._clock = clock
         self._boot_id = ""
         self._changed = asyncio.Event()
@@ -124,6 +130,7 @@ class WorkspaceKeeper:
         self._tasks = [
             loop.create_task(self._save_changes(), name="workspace"),
             loop.create_task(self._save_lines_now_and_then(), name="workspace-scrollback"),
+            loop.create_task(self._watch_view(), name="workspace-view"),
         ]
         self.touch()
 
@@ -147,6 +154,7 @@ class WorkspaceKeeper:
 
     async def save(self, *, clean: bool = False) -> None:
         """Save the workspace now; a failure is told once."""
+        self._arranged = self._arrangement()
         workspace = self._workspace(clean=clean)
         await self._write(lambda: self._store.save(workspace))
 
@@ -154,7 +162,8 @@ class WorkspaceKeeper:
         """Save the lines of every terminal that has changed since, one after the other."""
         if not self._scrollback:
             return
-        agents = dict(self._host.agents)
+        lost = {agent.agent_id for agent in self.lost()}
+        agents = {agent_id: agent for agent_id, agent in self._host.agents.items() if agent_id not in lost}
         self._seen = {agent_id: seen for agent_id, seen in self._seen.items() if agent_id in agents}
         for agent_id, agent in agents.items():
             terminal = agent.terminal
@@ -183,6 +192,15 @@ class WorkspaceKeeper:
         while True:
             await asyncio.sleep(self._interval)
             await self.save_lines()
+
+    async def _watch_view(self) -> None:
+        while True:
+            await asyncio.sleep(2 * self._debounce)  # nobody tells what a person arranges
+            if self._arrangement() != self._arranged:
+                self.touch()
+
+    def _arrangement(self) -> object:
+        return self._view(), tuple(self.lost())
 
     async def _write(self, write: Callable[[], None]) -> None:
         """Write in a thread, one thing at a time; what was begun is finished also when the caller ends."""
@@ -219,6 +237,9 @@ class WorkspaceKeeper:
             )
             for order, agent in enumerate(self._host.agents.values())
         )
+        lost = tuple(self.lost())
+        ids = {agent.agent_id for agent in lost}
+        agents = (*lost, *(agent for agent in agents if agent.agent_id not in ids))
         return SavedWorkspace(
             project=str(self._host.project),
             session=self._session,

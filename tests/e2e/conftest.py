@@ -21,6 +21,7 @@ from tests.e2e.tmux_terminal import TmuxTerminal
 
 Launch = Callable[..., TmuxTerminal]
 Ready = Callable[[TmuxTerminal, int], list[str]]
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -75,6 +76,18 @@ def environ(home: Path, tmp_path: Path, runtime: Path) -> dict[str, str]:
         "SYNAPSE_DUMMY_LOG": str(tmp_path / "dummy.jsonl"),
         "PYTHONDONTWRITEBYTECODE": os.environ.get("PYTHONDONTWRITEBYTECODE", ""),
     }
+
+
+@pytest.fixture
+def run(environ: dict[str, str], project: Path) -> Run:
+    """Runs a command line beside the application."""
+
+    def call(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            words, env=environ, cwd=cwd or project, capture_output=True, text=True, check=False, timeout=60
+        )
+
+    return call
 
 
 @pytest.fixture

@@ -6,32 +6,16 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.e2e.conftest import Launch, Ready
+from tests.e2e.conftest import Launch, Ready, Run
 from tests.e2e.test_signals import assert_clean
 from tests.e2e.tmux_terminal import TmuxTerminal
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def run(environ: dict[str, str], project: Path) -> Run:
-    """Runs a command line beside the application."""
-
-    def call(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            words, env=environ, cwd=cwd or project, capture_output=True, text=True, check=False, timeout=60
-        )
-
-    return call
 
 
 def sessions(run: Run) -> list[dict[str, object]]:
@@ -424,6 +408,16 @@ def test_a_workspace_of_a_killed_host_can_be_declined(launch: Launch, agents: Re
     time.sleep(1.5)  # the workspace is saved a second after the last change
     host_of(run).kill()
     terminal.wait_for("the host of session 'project' ended")
+    terminal.keys("clear; synapse-tui", "Enter")
+    terminal.wait_for("Open the last workspace again?")
+    time.sleep(1.5)  # what is offered is kept when this host is lost as well
+    host_of(run).kill()
+    terminal.wait_for("the host of session 'project' ended")
+    terminal.keys("clear; synapse-tui", "Enter")
+    terminal.wait_for("Open the last workspace again?")
+    terminal.kill_command(signal.SIGTERM)  # and when nobody answers, so that the host ends
+    terminal.wait_for("detached from session")
+    terminal.wait(lambda: not sessions(run), "the end of the host")
     terminal.keys("clear; synapse-tui dummy:fresh", "Enter")
     terminal.wait_for("Open the last workspace again?")
     terminal.keys("n")

@@ -134,13 +134,31 @@ async def test_names_and_the_view_are_saved(rig: Rig) -> None:
 
     await until(lambda: name() == "審査", "the name")
     rig.view["layout"] = "grid"
-    rig.keeper.touch()
 
     def layout() -> object:
         found = rig.store.load()
         return found.view.state["layout"] if found is not None else ""
 
     await until(lambda: layout() == "grid", "the layout")
+
+
+async def test_agents_that_are_still_asked_about_stay_saved_with_their_lines(rig: Rig) -> None:
+    one = rig.host.open(8100)
+    lost = (await rig.saved(1)).agents
+    rig.store.save_scrollback(one.agent_id, b"lines of before")
+    rig.host.close(one)
+    rig.keeper.lost = lambda: lost
+    rig.host.open(8100)
+    rig.host.open(8101)
+    found = await rig.saved(2)
+    assert found.agents[0] == lost[0]
+    assert not found.clean
+    rig.host.agents[one.agent_id].terminal.feed(b"other lines\r\n")
+    await rig.keeper.save_lines()
+    assert rig.store.load_scrollback(one.agent_id) == b"lines of before"
+    rig.host.agents.clear()
+    rig.keeper.lost = tuple
+    assert (await rig.saved(0)).clean, "the person did not want them"
 
 
 async def test_many_changes_are_saved_at_once(tmp_path: Path) -> None:

@@ -1,0 +1,82 @@
+"""Sessions in trouble: hosts that are stuck, clients that talk nonsense, agents that exit at once."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.e2e.conftest import Launch, Run
+from tests.e2e.test_sessions import host_of, sessions
+
+
+def test_what_an_agent_showed_when_it_exited_is_still_to_be_seen(launch: Launch, run: Run) -> None:
+    terminal = launch(command=("bash", "--norc"))
+    started = run("synapse", "start", "dummy", "--", "--no-such-option")
+    assert started.returncode == 0, started.stderr
+    terminal.wait(lambda: "EXITED" in run("synapse-tui", "ls").stdout, "the end of the agent")
+    assert len(sessions(run)) == 1, "looking ends nothing"
+    terminal.keys("synapse-tui", "Enter")
+    terminal.wait_for("--no-such-option", "exited")
+
+
+def test_a_host_that_is_stuck_is_told(run: Run, home: Path) -> None:
+    assert run("synapse", "start", "dummy").returncode == 0
+    host = host_of(run)
+    deadline = time.monotonic() + 20
+    while not list(home.glob(".synapse/workspaces/*/workspace.json")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    host.send_signal(signal.SIGSTOP)
+    try:
+        killed = run("synapse-tui", "kill")
+        assert f"kill -9 {host.pid}" in killed.stderr
+        started = run("synapse", "start", "dummy")
+        assert (started.returncode, started.stdout) == (10, "")
+        assert "does not answer" in started.stderr
+    finally:
+        host.send_signal(signal.SIGCONT)
+    assert len(sessions(run)) == 1
+    assert run("synapse-tui", "kill").returncode == 0
+
+
+def test_nonsense_is_refused(run: Run, runtime: Path) -> None:
+    assert run("synapse", "start", "dummy").returncode == 0
+    (path,) = runtime.glob("synapse-tui/*.sock")
+    for nonsense in (b"[" * 100_000 + b"\n", b"\x00\xff\n", b"[1]\n"):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(20)
+            client.connect(str(path))
+            client.sendall(nonsense)
+            assert b"does not speak" in client.recv(65536)
+    assert run("synapse-tui", "kill").returncode == 0
+
+
+def test_more_clients_than_descriptors(
+    environ: dict[str, str], project: Path, run: Run, runtime: Path
+) -> None:
+    done = subprocess.run(
+        ["bash", "-c", "ulimit -n 100 && synapse start dummy"],
+        env=environ,
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    (path,) = runtime.glob("synapse-tui/*.sock")
+    (log,) = Path(environ["HOME"]).glob(".synapse/logs/host-*.log")
+    code = (
+        "import socket, sys, time\n"
+        "clients = [socket.socket(socket.AF_UNIX) for _ in range(150)]\n"
+        "for client in clients: client.connect(sys.argv[1])\n"
+        "print('connected', flush=True)\n"
+        "time.sleep(1.5)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=60)
+    assert len(sessions(run)) == 1
+    assert log.stat().st_size < 20_000
+    assert run("synapse-tui", "kill").returncode == 0
