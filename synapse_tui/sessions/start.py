@@ -72,11 +72,17 @@ def connect_or_start(
     connection = connect(place)
     if connection is not None:
         return connection, False
-    with locked(place):
-        connection = connect(place)  # somebody else may have been first
-        if connection is not None:
-            return connection, False
-        _start(place, folder, logs, environ)
+    try:
+        with locked(place):
+            connection = connect(place)  # somebody else may have been first
+            if connection is not None:
+                return connection, False
+            _start(place, folder, logs, environ)
+    except OSError as error:  # the lock, the socket, the log
+        raise SessionError(
+            f"session '{place.name}' cannot be started: {error.filename}: {error.strerror}",
+            "see that it can be written; HOME and XDG_RUNTIME_DIR say where",
+        ) from error
     connection = connect(place)
     if connection is None:
         raise host_failed(place, logs)
