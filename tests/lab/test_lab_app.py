@@ -67,6 +67,7 @@ def app(request: pytest.FixtureRequest) -> Iterator[TmuxTerminal]:
     finally:
         print(terminal.screen)
         terminal.close()
+        subprocess.run(["synapse-tui", "kill", "--all"], capture_output=True, check=False)
 
 
 def state_is(agent: str, state: str) -> Callable[[], bool]:
@@ -161,3 +162,42 @@ def test_priority_5_closes_a_stream_and_the_agent_answers_afterwards(app: TmuxTe
     wait(state_is(agent, "READY"), "the agent to be ready")
     print(f"{agent}: stream closed {seconds:.2f} s after the start of synapse send")
     assert seconds < 2.5
+
+
+@pytest.mark.parametrize(
+    "app",
+    [["claude", "codex"], ["gemini", "opencode"], ["copilot"]],
+    indirect=True,
+    ids="-".join,
+)
+def test_agents_live_through_detach_attach_and_resize(app: TmuxTerminal) -> None:
+    agents = sorted(states())
+    before = {agent: process_of(agent) for agent in agents}
+    app.keys("C-]")
+    app.wait_for("detach")
+    app.keys("d")
+    app.wait_for("detached from session")
+    for agent in agents:
+        subprocess.run(["synapse", "send", agent, f"unseen by {agent}", "--no-response"], check=True)
+        wait(lambda agent=agent: bool(submitted(f"unseen by {agent}")), "a message while detached")  # type: ignore[misc]
+    app.resize(90, 30)
+    app.keys("clear; synapse-tui", "Enter")
+    app.wait_for("F10")
+    for columns, lines in ((140, 45), (80, 24), (120, 40)):
+        app.resize(columns, lines)
+        app.wait(lambda lines=lines: len(app.rows) == lines and "F10" in app.rows[-1], "the new size")  # type: ignore[misc]
+    for place, agent in enumerate(agents, 1):
+        app.keys("C-]", str(place))
+        wait(state_is(agent, "READY"), f"{agent} to be ready")
+        subprocess.run(["synapse", "send", agent, f"seen by {agent}", "--no-response"], check=True)
+        wait(lambda agent=agent: bool(submitted(f"seen by {agent}")), "a message after the attach")  # type: ignore[misc]
+        assert len(submitted(f"unseen by {agent}")) == 1
+    assert {agent: process_of(agent) for agent in agents} == before
+
+
+def process_of(agent: str) -> str:
+    """Id and pid of the host that serves an agent."""
+    done = subprocess.run(["synapse", "list", "--json"], capture_output=True, text=True, check=True)
+    content = json.loads(done.stdout)
+    (found,) = (entry for entry in content if entry["agent_type"] == agent)
+    return f"{found['agent_id']} {found['pid']} {found['started_at']}"
