@@ -250,7 +250,8 @@ class AgentConsole:
             self._scheduler.focused = self.process.fd
         elif not focused and self._scheduler.focused == self.process.fd:
             self._scheduler.focused = None
-        if data := encode_focus(focused, self.terminal.modes):
+        told = focused or not self._profile.quirks.hides_cursor
+        if told and (data := encode_focus(focused, self.terminal.modes)):
             self.write(data)
 
     def report_scrolled(self, wanted: bool) -> None:

@@ -232,12 +232,15 @@ class Quirks:
         idle_output: Whether it draws while idle, so that silence means nothing.
         exits_on_ctrl_c: Whether Ctrl+C ends it.
         daemon: Whether it leaves a process behind that outlives its terminal.
+        hides_cursor: Whether it takes the cursor out of its composer when it hears that nobody looks; it is
+            not told then, since the composer is known by the cursor.
     """
 
     term_program: tuple[str, str] = ("", "")
     alternate_screen: bool = False
     idle_output: bool = False
     exits_on_ctrl_c: bool = False
+    hides_cursor: bool = False
     daemon: bool = False
 
 

@@ -345,6 +345,7 @@ def _quirks(section: Section) -> Quirks:
         idle_output=section.flag("idle_output", default=False),
         exits_on_ctrl_c=section.flag("exits_on_ctrl_c", default=False),
         daemon=section.flag("daemon", default=False),
+        hides_cursor=section.flag("hides_cursor", default=False),
     )
     section.finish()
     return found

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from synapse_tui.addresses import fold
-from synapse_tui.errors import AgentNotFound, AmbiguousAddress
+from synapse_tui.errors import AgentNotFound
 from synapse_tui.paths import find_project
 from synapse_tui.sessions.client import ask, request
 from synapse_tui.sessions.start import connect
@@ -30,7 +30,8 @@ def command(agent: str, every: bool) -> None:
     """
     found = find_agents(agent)
     if len(found) > 1 and not every:
-        raise AmbiguousAddress(agent, [agent_id for _, agent_id in found])
+        ids = ", ".join(agent_id for _, agent_id in found)
+        raise AgentNotFound(f"'{agent}' means {len(found)} agents: {ids}", "name one of them, or add --all")
     for session, agent_id in found:
         connection = connect(session.place)
         if connection is not None:

@@ -1,6 +1,7 @@
 """A session from its opening to its closing."""
 
 import asyncio
+import dataclasses
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -121,6 +122,25 @@ async def test_unseen_until_it_is_looked_at(tmp_path):
         rig.type("%%perm%%\r")
         await rig.state(AgentState.WAITING)
         assert rig.session.unseen
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_a_lost_focus_is_told_unless_the_composer_is_known_by_the_cursor(tmp_path, told):
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        console = rig.session.console
+        quirks = dataclasses.replace(console._profile.quirks, hides_cursor=not told)
+        console._profile = dataclasses.replace(console._profile, quirks=quirks)
+        console.terminal.feed(b"\x1b[?1004h")
+        written: list[bytes] = []
+
+        def write(data: bytes) -> None:
+            written.append(data)
+
+        console.write = write
+        console.focus(True)
+        console.focus(False)
+        assert written == ([b"\x1b[I", b"\x1b[O"] if told else [b"\x1b[I"])
 
 
 async def test_focus_gives_its_output_precedence(tmp_path):
