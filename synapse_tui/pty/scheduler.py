@@ -4,10 +4,6 @@ What a program writes costs its reader far more (parsing, at some MB/s) than it 
 spent in the callbacks is measured: all PTYs but the focused one share a budget a tick, the focused one has a
 larger allowance of its own, and whoever is over it is not read until the next tick. The kernel's PTY buffer
 then fills up and holds the flooder back, while keys and quiet agents go on as before.
-
-PTYs that write often without having the focus are read together, on a beat: four spinners then wake the
-process thirty times a second, not four times thirty. A quiet one is read at once when it has something to
-say.
 """
 
 from __future__ import annotations
@@ -24,13 +20,6 @@ FOCUSED_BUDGET = 0.008
 SLICE = 0.002
 """Seconds of parsing meant to happen between two PTYs; reads are sized for it."""
 
-BEAT = 1 / 30
-"""Seconds between two reads of a PTY that writes often and has not the focus."""
-BUSY = 0.1
-"""A PTY writes often when its outputs are less than so many seconds apart."""
-PATIENCE = 3
-"""Beats without output after which it does no longer."""
-
 MAX_READ = 64 * 1024
 MIN_READ = 4 * 1024
 FIRST_RATE = 4e6
@@ -45,10 +34,6 @@ class _Source:
     rate: float = FIRST_RATE
     used: float = 0.0
     """Seconds used lately; halved every tick. Who used least is served first."""
-    read_at: float = float("-inf")
-    """When it was read last, by the clock."""
-    empty: int = 0
-    """Beats in a row without output."""
 
 
 class _Allowance:
@@ -71,6 +56,8 @@ class ReadScheduler:
         budget: Seconds of parsing a tick for all PTYs but the focused one.
         focused_budget: Seconds of parsing a tick for the focused one.
 
+    Attributes:
+        focused: Descriptor of the PTY that the user looks at; it goes first and outside the shared budget.
     """
 
     def __init__(
@@ -81,7 +68,7 @@ class ReadScheduler:
         budget: float = BUDGET,
         focused_budget: float = FOCUSED_BUDGET,
     ) -> None:
-        self._focused: int | None = None
+        self.focused: int | None = None
         self._clock = clock
         self._tick = tick
         self._tick_start = clock()
@@ -90,21 +77,6 @@ class ReadScheduler:
         self._sources: dict[int, _Source] = {}
         self._waiting: list[_Source] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._beating: list[_Source] = []
-        self._beat: asyncio.TimerHandle | None = None
-
-    @property
-    def focused(self) -> int | None:
-        """Descriptor of the PTY that the user looks at: it goes first and outside the shared budget."""
-        return self._focused
-
-    @focused.setter
-    def focused(self, descriptor: int | None) -> None:
-        self._focused = descriptor
-        for source in self._beating:
-            if source.descriptor == descriptor:
-                self._leave_beat(source)
-                break
 
     def add(
         self, descriptor: int, *, on_data: Callable[[bytes], None], on_hangup: Callable[[], None]
@@ -128,81 +100,26 @@ class ReadScheduler:
             return
         if source in self._waiting:
             self._waiting.remove(source)
-        elif source in self._beating:
-            self._beating.remove(source)
         else:
             asyncio.get_running_loop().remove_reader(descriptor)
-        if self._focused == descriptor:
-            self._focused = None
-        if not self._beating and self._beat is not None:
-            self._beat.cancel()
-            self._beat = None
+        if self.focused == descriptor:
+            self.focused = None
         if not self._waiting and self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _allowance(self, source: _Source) -> _Allowance:
-        return self._own if source.descriptor == self._focused else self._shared
+        return self._own if source.descriptor == self.focused else self._shared
 
     def _readable(self, source: _Source) -> None:
         """The loop says that there is output; it says so again as long as there is."""
         self._new_tick()
-        if self._allowance(source).left <= 0:
-            self._wait(source)
-            return
-        now = self._clock()
-        often = now - source.read_at < BUSY
-        source.read_at = now
-        more = self._serve(source)
-        if often and not more and self._sources.get(source.descriptor) is source:
-            self._join_beat(source)
-
-    def _wait(self, source: _Source) -> None:
-        """Read it when there is time again."""
-        asyncio.get_running_loop().remove_reader(source.descriptor)
-        self._waiting.append(source)
-        self._schedule()
-
-    def _join_beat(self, source: _Source) -> None:
-        """Read it with the others that write often."""
-        if source.descriptor == self._focused:
-            return
-        source.empty = 0
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(source.descriptor)
-        self._beating.append(source)
-        if self._beat is None:
-            self._beat = loop.call_later(BEAT, self._serve_beating)
-
-    def _leave_beat(self, source: _Source) -> None:
-        """Read it as soon as it writes."""
-        self._beating.remove(source)
-        asyncio.get_running_loop().add_reader(source.descriptor, self._readable, source)
-
-    def _serve_beating(self) -> None:
-        """A beat: read all that write often."""
-        self._beat = None
-        self._new_tick()
-        try:
-            for source in tuple(self._beating):
-                if source in self._beating:
-                    self._serve_on_beat(source)
-        finally:
-            if self._beating and self._beat is None:
-                self._beat = asyncio.get_running_loop().call_later(BEAT, self._serve_beating)
-
-    def _serve_on_beat(self, source: _Source) -> None:
-        if self._allowance(source).left <= 0:
-            self._leave_beat(source)
-            self._wait(source)
-            return
-        before = source.used
-        more = self._serve(source)
-        if self._sources.get(source.descriptor) is not source or source not in self._beating:
-            return
-        source.empty = source.empty + 1 if source.used == before else 0
-        if more or source.empty >= PATIENCE:
-            self._leave_beat(source)  # a flood is bounded by the budget, quiet ones are read at once
+        if self._allowance(source).left > 0:
+            self._serve(source)
+        else:
+            asyncio.get_running_loop().remove_reader(source.descriptor)
+            self._waiting.append(source)
+            self._schedule()
 
     def _serve(self, source: _Source) -> bool:
         """Read and hand on one portion.
@@ -270,7 +187,7 @@ class ReadScheduler:
 
     def _next(self) -> _Source | None:
         able = [source for source in self._waiting if self._allowance(source).left > 0]
-        return min(able, key=lambda source: (source.descriptor != self._focused, source.used), default=None)
+        return min(able, key=lambda source: (source.descriptor != self.focused, source.used), default=None)
 
 
 def read_available(descriptor: int, size: int) -> tuple[bytes, bool]:
