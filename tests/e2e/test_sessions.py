@@ -274,8 +274,13 @@ def test_the_application_is_made_anew_when_it_fails(
     terminal.wait_for("❯", "2 dummy")
     terminal.wait(lambda: "│" in terminal.rows[1], "the two columns of before")
     assert [process.pid for process in host_of(run).children()] == pids, "the agents live"
-    terminal.type("typed after")
-    terminal.wait_for("typed after")
+
+    def typed() -> bool:
+        terminal.type("z")  # what is typed while the application is made anew goes nowhere
+        time.sleep(0.3)
+        return any(row.startswith("❯ z") for row in terminal.rows)
+
+    terminal.wait(typed, "keys to reach the agent")
 
 
 FAILING = """
