@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 import math
 import time
@@ -59,6 +60,9 @@ class FrameClock:
         self._interval = interval
         self._loop = loop or asyncio.get_running_loop()
         self._cpu = cpu
+        # Frames are asked for by agents, who may have begun under an application that is gone by now: Textual
+        # tells by the context which one is running.
+        self._context = contextvars.copy_context()
         self._due: dict[Painter, float] = {}
         self._awaited: set[Painter] = set()
         """Those whose frame a person waits for: they go first, and their frame is written at once."""
@@ -112,7 +116,7 @@ class FrameClock:
             if self._timer.when() <= due:
                 return
             self._timer.cancel()
-        self._timer = self._loop.call_at(due, self._tick)
+        self._timer = self._loop.call_at(due, self._tick, context=self._context)
 
     def _tick(self) -> None:
         self._timer = None

@@ -290,7 +290,7 @@ class Clock:
     def time(self):
         return self.now
 
-    def call_at(self, when, callback):
+    def call_at(self, when, callback, context=None):
         timer = Timer(when, callback)
         self.timers.append(timer)
         return timer
