@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -172,14 +173,15 @@ def test_priority_5_closes_a_stream_and_the_agent_answers_afterwards(app: TmuxTe
 )
 def test_agents_live_through_detach_attach_and_resize(app: TmuxTerminal) -> None:
     agents = sorted(states())
+    mark = uuid.uuid4().hex[:8]  # the log may be that of an earlier run
     before = {agent: process_of(agent) for agent in agents}
     app.keys("C-]")
     app.wait_for("detach")
     app.keys("d")
     app.wait_for("detached from session")
     for agent in agents:
-        subprocess.run(["synapse", "send", agent, f"unseen by {agent}", "--no-response"], check=True)
-        wait(lambda agent=agent: bool(submitted(f"unseen by {agent}")), "a message while detached")  # type: ignore[misc]
+        subprocess.run(["synapse", "send", agent, f"unseen {mark} by {agent}", "--no-response"], check=True)
+        wait(lambda agent=agent: bool(submitted(f"unseen {mark} by {agent}")), "a message while detached")  # type: ignore[misc]
     app.resize(90, 30)
     app.keys("clear; synapse-tui", "Enter")
     app.wait_for("F10")
@@ -189,9 +191,9 @@ def test_agents_live_through_detach_attach_and_resize(app: TmuxTerminal) -> None
     for place, agent in enumerate(agents, 1):
         app.keys("C-]", str(place))
         wait(state_is(agent, "READY"), f"{agent} to be ready")
-        subprocess.run(["synapse", "send", agent, f"seen by {agent}", "--no-response"], check=True)
-        wait(lambda agent=agent: bool(submitted(f"seen by {agent}")), "a message after the attach")  # type: ignore[misc]
-        assert len(submitted(f"unseen by {agent}")) == 1
+        subprocess.run(["synapse", "send", agent, f"seen {mark} by {agent}", "--no-response"], check=True)
+        wait(lambda agent=agent: bool(submitted(f"seen {mark} by {agent}")), "a message after the attach")  # type: ignore[misc]
+        assert len(submitted(f"unseen {mark} by {agent}")) == 1
     assert {agent: process_of(agent) for agent in agents} == before
 
 
