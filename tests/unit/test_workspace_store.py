@@ -19,8 +19,8 @@ from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.workspace import SavedAgent, SavedView, SavedWorkspace, WorkspaceStore, boot_id
 
-AGENT = SavedAgent("claude", "synapse-claude-8100", 8100, "/work/プロジェクト", "審査", ("--model", "x"), 0)
-OTHER = SavedAgent("codex", "synapse-codex-8120", 8120, "/work/x", order=1)
+AGENT = SavedAgent("claude", "synapse-claude-8100", 8100, "/srv/プロジェクト", "審査", ("--model", "x"), 0)
+OTHER = SavedAgent("codex", "synapse-codex-8120", 8120, "/srv/x", order=1)
 WORKSPACE = SavedWorkspace(
     project="/work",
     session="main",
@@ -116,7 +116,7 @@ def test_fields_that_are_not_known_do_no_harm(store: WorkspaceStore) -> None:
 
 
 def test_a_folder_that_is_no_text_comes_back(store: WorkspaceStore) -> None:
-    odd = dataclasses.replace(AGENT, cwd=os.fsdecode(b"/work/\xff"))
+    odd = dataclasses.replace(AGENT, cwd=os.fsdecode(b"/srv/\xff"))
     store.save(dataclasses.replace(WORKSPACE, agents=(odd,)))
     found = store.load()
     assert found is not None
@@ -196,7 +196,7 @@ def test_the_spec_of_a_saved_agent() -> None:
     assert resumed_spec(AGENT, PROFILES.find("claude")) == AgentSpec(
         "claude",
         name="審査",
-        cwd=Path("/work/プロジェクト"),
+        cwd=Path("/srv/プロジェクト"),
         args=("--model", "x"),
         restore=True,
         resume=True,
