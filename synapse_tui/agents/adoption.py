@@ -128,6 +128,7 @@ def describe(session: AgentSession, console: AgentConsole, turns: TurnTracker | 
         outbox=tuple(dataclasses.asdict(session.outbox.entry(task.id)) for task in session.outbox),
         context_id=session.context_id,
         port=session.port,
+        environ=dict(session.environ),
         exit=dataclasses.asdict(session.exit) if session.exit is not None else {},
         extra={"unseen": session.unseen, "turn": turns.state() if turns is not None else {}},
     )

@@ -105,7 +105,7 @@ class AgentSession:
         self.taps: list[Callable[[bytes], None]] = []
         """Called with all that the agent puts out, once it stands on the screen."""
         self.spec = spec
-        self._environ = dict(environ)
+        self.environ = dict(environ)
         self._events = events
         self._scheduler = scheduler
         self._guardian = guardian
@@ -122,11 +122,6 @@ class AgentSession:
         self._delivery: Delivery | None = None
         self._keyboard: Keyboard | None = None
         self._turns: TurnTracker | None = None
-
-    @property
-    def environ(self) -> Mapping[str, str]:
-        """Environment of its process."""
-        return self._environ
 
     @property
     def console(self) -> AgentConsole:
@@ -193,7 +188,7 @@ class AgentSession:
             Launch(
                 argv=(self.profile.command, *self.profile.args, *resume, *self.spec.args),
                 cwd=self.cwd,
-                environ=self._environ,
+                environ=self.environ,
                 columns=columns,
                 lines=lines,
                 scrollback=self._scrollback,

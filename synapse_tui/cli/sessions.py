@@ -16,7 +16,7 @@ from synapse_tui.errors import ConfigError, SessionError, SessionNotFound
 from synapse_tui.paths import UserPaths, find_project
 from synapse_tui.sessions.client import ask, request
 from synapse_tui.sessions.places import SessionPlace, place_of, sockets_folder
-from synapse_tui.sessions.start import connect, locked
+from synapse_tui.sessions.start import connect, is_there, locked
 
 from .output import note, show, show_json, show_table, want_json
 
@@ -61,11 +61,8 @@ def _running() -> Iterator[RunningSession]:
 
 def _remove_stale(place: SessionPlace) -> None:
     with locked(place):
-        connection = connect(place)
-        if connection is None:
+        if not is_there(place):
             place.socket.unlink(missing_ok=True)
-        else:
-            connection.close()
 
 
 def check_answers(place: SessionPlace) -> None:
@@ -225,11 +222,10 @@ def _how_to_end(place: SessionPlace) -> str:
 def _await_end(place: SessionPlace) -> None:
     deadline = time.monotonic() + KILL_SECONDS
     while time.monotonic() < deadline:
-        connection = None
+        there = False
         with contextlib.suppress(SessionError):
-            connection = connect(place)
-        if connection is None:
+            there = is_there(place)
+        if not there:
             return
-        connection.close()
         time.sleep(0.05)
     raise SessionError(f"session '{place.name}' does not end", "look at its log in ~/.synapse/logs")

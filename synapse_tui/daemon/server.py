@@ -66,15 +66,13 @@ class SessionServer:
         asyncio.get_running_loop().add_reader(listener, self._accept)
 
     def refuse(self) -> None:
-        """Take no more clients; those that come wait until the socket is gone, and then begin anew."""
+        """Take no more clients; those that come wait for the next version, or until the socket is gone."""
         self._closed = True
         asyncio.get_running_loop().remove_reader(self._listener)
 
     async def close(self) -> None:
         """Take no more clients; what is being answered is finished."""
-        self._closed = True
-        if self._listener.fileno() >= 0:
-            asyncio.get_running_loop().remove_reader(self._listener)
+        self.refuse()
         self._listener.close()
         await asyncio.gather(*self._working, return_exceptions=True)
         for connection in tuple(self._waiting):
@@ -175,11 +173,8 @@ class SessionServer:
         specs = _specs(line)
         if not specs and not self._host.agents and not self._display.attached:
             specs = self._project.agents()
-        if self._display.offering:
-            await self._display.attach(connection, environ)
-            self._display.open(specs)
-            return
-        check_any(self._host, specs, environ)
+        if not self._display.offering:  # what is offered can be opened all the same
+            check_any(self._host, specs, environ)
         if connection.ended:
             return
         await self._display.attach(
@@ -239,9 +234,7 @@ class SessionServer:
                 "the session is handed over or ended already", "'synapse-tui ls' tells how it is"
             )
         log.info("version %s goes on with the session", version)
-        # Whoever comes from now on waits in the socket's queue for the next version.
-        self._closed = True
-        asyncio.get_running_loop().remove_reader(self._listener)
+        self.refuse()
         self._display.stop(successor=python)
         connection.answer({"is": "handing-over", "to": version, "pid": os.getpid()})
 

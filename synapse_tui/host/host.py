@@ -197,7 +197,6 @@ class Host:
                 await session.hand_over(),
                 sockets=sockets.get(agent_id, ()),
                 token=self._tokens.issue(agent_id),
-                environ=dict(session.environ),
             )
             for agent_id, session in self._agents.items()
         ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import select
 import signal
 import socket
@@ -179,8 +178,3 @@ def _signals() -> Iterator[socket.socket]:
 
 def _heard(_number: int, _frame: FrameType | None) -> None:
     """The wake-up descriptor tells of it."""
-
-
-def terminal_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment that travels with a request: the terminal's kind and all that agents inherit."""
-    return dict(os.environ if environ is None else environ)

@@ -38,6 +38,14 @@ class Shell:
         self.registry = Registry(home / ".a2a" / "registry")
         self.started: list[asyncio.subprocess.Process] = []
 
+    @classmethod
+    def scratch(cls, folder: Path) -> Shell:
+        """A shell in a project of its own, below a folder of the test."""
+        home, project = folder / "home", folder / "project"
+        home.mkdir()
+        (project / ".synapse").mkdir(parents=True)
+        return cls(home, project.resolve())
+
     async def start(
         self, *words: str | bytes, program: tuple[str, ...] = SYNAPSE
     ) -> asyncio.subprocess.Process:

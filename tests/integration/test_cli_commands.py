@@ -22,10 +22,7 @@ from tests.integration.shell_kit import TOOL, Shell
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    home, folder = tmp_path / "home", tmp_path / "project"
-    home.mkdir()
-    (folder / ".synapse").mkdir(parents=True)
-    return Shell(home, folder.resolve())
+    return Shell.scratch(tmp_path)
 
 
 @pytest.fixture

@@ -18,10 +18,7 @@ from tests.integration.shell_kit import Shell
 
 @pytest.fixture
 async def shell(tmp_path: Path) -> AsyncIterator[Shell]:
-    home, folder = tmp_path / "home", tmp_path / "project"
-    home.mkdir()
-    (folder / ".synapse").mkdir(parents=True)
-    shell = Shell(home, folder.resolve())
+    shell = Shell.scratch(tmp_path)
     yield shell
     await shell.end()
 

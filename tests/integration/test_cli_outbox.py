@@ -18,10 +18,7 @@ CODEX = Sender("synapse-codex-8120", "codex", "", verified=True)
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    home, folder = tmp_path / "home", tmp_path / "project"
-    home.mkdir()
-    (folder / ".synapse").mkdir(parents=True)
-    return Shell(home, folder.resolve())
+    return Shell.scratch(tmp_path)
 
 
 @pytest.fixture
