@@ -6,7 +6,6 @@ import asyncio
 import dataclasses
 import itertools
 import logging
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -14,13 +13,13 @@ from uuid import uuid4
 
 from synapse_tui import __version__
 from synapse_tui.a2a.sockets import LoopbackSockets, adopted_sockets
-from synapse_tui.addresses import Address, resolve
+from synapse_tui.addresses import Address
 from synapse_tui.agents.adoption import read_handover, spec_of
 from synapse_tui.agents.profile import Profile
 from synapse_tui.agents.profiles import ProfileSet
 from synapse_tui.agents.seeding import Past
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.errors import AgentNotFound, CommandNotFound, SynapseError
+from synapse_tui.errors import AgentNotFound, SynapseError
 from synapse_tui.events import (
     AgentAdded,
     AgentProcessExited,
@@ -31,11 +30,9 @@ from synapse_tui.events import (
     EventBus,
     Notice,
 )
-from synapse_tui.model import USER, AgentSpec, Sender, Task
-from synapse_tui.names import check_name
+from synapse_tui.model import AgentSpec, Task
 from synapse_tui.paths import UserPaths
 from synapse_tui.pty import Guardian, GuardianHandle, ReadScheduler
-from synapse_tui.pty.command import check_folder, find_command
 from synapse_tui.registry import Registry
 from synapse_tui.settings import Settings
 from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
@@ -43,9 +40,10 @@ from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
 from .factory import SessionFactory
 from .history import HistoryKeeper
 from .identity import Tokens
+from .opening import Door
 from .peers import PeerWatch
 from .records import RecordKeeper
-from .routing import Receipt, address_of, deliver_to_all, peer_address
+from .routing import Receipt, Router
 from .serving import Servers
 
 log = logging.getLogger(__name__)
@@ -101,6 +99,8 @@ class Host:
             self._history,
             make_id,
         )
+        self._router = Router(self._agents, self._peers, self._servers, project)
+        self._door = Door(profiles, self._agents)
         self._unsubscribe = self.events.subscribe(self._on_event)
 
     @property
@@ -247,26 +247,8 @@ class Host:
             ConfigError: The profile is unknown, or the name cannot be given.
             SpawnError: The command or the folder does not allow it.
         """
-        profile = self.profiles.find(spec.profile)
-        self._check_name(spec.name)
-        folder = _real(spec.cwd or self.folder)
-        check_folder(folder)
-        if (
-            find_command(profile.command, env=self._environ if environ is None else environ, cwd=folder)
-            is None
-        ):
-            raise CommandNotFound(profile.command, profile.name, profile.install)
-        return profile, folder
-
-    def _check_name(self, name: str, agent_id: str = "") -> None:
-        """Make sure that a name means nobody else; an empty one is no name."""
-        if not name:
-            return
-        words = {
-            word for profile in self.profiles.profiles.values() for word in (profile.name, *profile.aliases)
-        }
-        others = {agent.name for agent in self._agents.values() if agent.agent_id != agent_id}
-        check_name(name, taken={word.lower() for word in words | others})
+        inherited = self._environ if environ is None else environ
+        return self._door.check(spec, folder=self.folder, environ=inherited)
 
     async def close(self, agent_id: str) -> None:
         """End an agent and forget it.
@@ -302,7 +284,7 @@ class Host:
             ConfigError: It cannot be a name, or means another agent.
         """
         session = self._session(agent_id)
-        self._check_name(name, agent_id)
+        self._door.check_name(name, but=agent_id)
         session.name = name
         self._records.update(session)
         self.events.publish(AgentRenamed(agent_id, name))
@@ -319,49 +301,15 @@ class Host:
 
     def addresses(self) -> list[Address]:
         """Everyone an address can mean: the agents here, ended ones too, then those of other processes."""
-        own = [address_of(session) for session in self._agents.values()]
-        return own + [peer_address(record, self.project) for record in self._peers.records]
+        return self._router.addresses()
 
     def resolve(self, address: str, *, sender: str = "") -> list[Address]:
-        """Find who an address means; several only for `all`.
-
-        Raises:
-            AgentNotFound: Nobody.
-            AmbiguousAddress: Two or more.
-            AgentExited: An agent that has ended.
-        """
-        return resolve(address, self.addresses(), sender=sender)
+        """Find who an address means; see `Router.resolve`."""
+        return self._router.resolve(address, sender=sender)
 
     async def send(self, address: str, text: str, *, sender: str = "", priority: int = 3) -> list[Receipt]:
-        """Send a message over HTTP to whom the address means.
-
-        Args:
-            address: Without the `@`.
-            text: The message.
-            sender: Agent id of the sender; empty for the person at the keyboard.
-            priority: 1 to 5.
-
-        Returns:
-            A receipt for each receiver.
-
-        Raises:
-            AddressError: The address means nobody, or more than one.
-        """
-        targets = self.resolve(address, sender=sender)
-        who = self._sender(sender)
-        client = await self._servers.client()
-
-        async def deliver(target: Address) -> Receipt:
-            answer = await client.send(target.endpoint, text, sender=who, priority=priority)
-            return Receipt(target.agent_id, answer.task_id, answer.status)
-
-        return await deliver_to_all(targets, deliver)
-
-    def _sender(self, agent_id: str) -> Sender:
-        if not agent_id:
-            return USER
-        session = self._session(agent_id)
-        return Sender(session.agent_id, session.agent_type, session.endpoint, verified=True)
+        """Send a message over HTTP to whom the address means; see `Router.send`."""
+        return await self._router.send(address, text, sender=sender, priority=priority)
 
     async def cancel_task(self, agent_id: str, task_id: str) -> Task:
         """Take a message back, or interrupt the turn it began.
@@ -392,8 +340,3 @@ class Host:
             session = self._agents.get(event.agent_id)
             if session is not None:
                 self._records.update(session)
-
-
-def _real(folder: Path) -> Path:
-    """A folder without `~`, `..` or symbolic links."""
-    return Path(os.path.realpath(folder.expanduser()))

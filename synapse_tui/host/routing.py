@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from synapse_tui.addresses import Address
+from synapse_tui.addresses import Address, resolve
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.errors import SynapseError
-from synapse_tui.model import AgentState
+from synapse_tui.errors import AgentNotFound, SynapseError
+from synapse_tui.model import USER, AgentState, Sender
 from synapse_tui.registry import Record
+
+from .peers import PeerWatch
+from .serving import Servers
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,74 @@ class Receipt:
     task_id: str
     status: str
     error: SynapseError | None = None
+
+
+class Router:
+    """Finds who is meant and hands messages to them.
+
+    Args:
+        agents: The agents here.
+        peers: Agents of other processes.
+        servers: Gives the client towards all of them.
+        project: Types, names and `all` mean its agents.
+    """
+
+    def __init__(
+        self, agents: Mapping[str, AgentSession], peers: PeerWatch, servers: Servers, project: Path
+    ) -> None:
+        self._agents = agents
+        self._peers = peers
+        self._servers = servers
+        self._project = project
+
+    def addresses(self) -> list[Address]:
+        """Everyone an address can mean: the agents here, ended ones too, then those of other processes."""
+        own = [address_of(session) for session in self._agents.values()]
+        return own + [peer_address(record, self._project) for record in self._peers.records]
+
+    def resolve(self, address: str, *, sender: str = "") -> list[Address]:
+        """Find who an address means; several only for `all`.
+
+        Raises:
+            AgentNotFound: Nobody.
+            AmbiguousAddress: Two or more.
+            AgentExited: An agent that has ended.
+        """
+        return resolve(address, self.addresses(), sender=sender)
+
+    async def send(self, address: str, text: str, *, sender: str = "", priority: int = 3) -> list[Receipt]:
+        """Send a message over HTTP to whom the address means.
+
+        Args:
+            address: Without the `@`.
+            text: The message.
+            sender: Agent id of the sender; empty for the person at the keyboard.
+            priority: 1 to 5.
+
+        Returns:
+            A receipt for each receiver.
+
+        Raises:
+            AddressError: The address means nobody, or more than one.
+            AgentNotFound: There is no such sender.
+        """
+        targets = self.resolve(address, sender=sender)
+        who = self._sender(sender)
+        client = await self._servers.client()
+
+        async def deliver(target: Address) -> Receipt:
+            answer = await client.send(target.endpoint, text, sender=who, priority=priority)
+            return Receipt(target.agent_id, answer.task_id, answer.status)
+
+        return await deliver_to_all(targets, deliver)
+
+    def _sender(self, agent_id: str) -> Sender:
+        if not agent_id:
+            return USER
+        session = self._agents.get(agent_id)
+        if session is None:
+            raise AgentNotFound(f"there is no agent '{agent_id}' here", "see the sidebar or 'synapse list'")
+        return Sender(session.agent_id, session.agent_type, session.endpoint, verified=True)
 
 
 Deliver = Callable[[Address], Awaitable[Receipt]]
