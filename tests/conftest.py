@@ -7,12 +7,19 @@ product is broken. Tests of pure code get one try.
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
 
 WAITING = {"e2e", "integration", "lab", "ui"}
 TESTS = Path(__file__).parent
+
+
+def pytest_configure() -> None:
+    """Let Ctrl+C reach the programs under test, also where the tests run in the background of a shell."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
