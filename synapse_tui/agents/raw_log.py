@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from synapse_tui.disk_queue import DiskQueue
 from synapse_tui.files import private_folder
-from synapse_tui.spool import Spool
 
 from .log_times import DEFAULT_SIZE, Begun, TimesWriter, previous_path, times_path
 
@@ -56,23 +56,23 @@ class RawLog:
         """Whether the present file of times says where it begins."""
         self._anew = True
         """Whether the process that writes next has not been noted."""
-        self._spool: Spool[_Item] = Spool(self._append, on_error=self._fail, on_room=self._note_gap)
+        self._queue: DiskQueue[_Item] = DiskQueue(self._append, on_error=self._fail, on_room=self._note_gap)
 
     def started(self, columns: int, lines: int) -> None:
         """Note that a process begins in a terminal of that size, in cells."""
-        self._spool.put(_Item(self._clock(), b"", (columns, lines), anew=True), _ITEM_BYTES)
+        self._queue.put(_Item(self._clock(), b"", (columns, lines), anew=True), _ITEM_BYTES)
 
     def resized(self, columns: int, lines: int) -> None:
         """Note that its terminal has another size, in cells."""
-        self._spool.put(_Item(self._clock(), b"", (columns, lines), anew=False), _ITEM_BYTES)
+        self._queue.put(_Item(self._clock(), b"", (columns, lines), anew=False), _ITEM_BYTES)
 
     def write(self, data: bytes) -> None:
         """Add bytes; returns at once."""
-        self._spool.put(_Item(self._clock(), data, DEFAULT_SIZE, anew=False), len(data) + _ITEM_BYTES)
+        self._queue.put(_Item(self._clock(), data, DEFAULT_SIZE, anew=False), len(data) + _ITEM_BYTES)
 
     async def close(self) -> None:
         """Return when all is written."""
-        await self._spool.close()
+        await self._queue.close()
 
     def _note_gap(self) -> None:
         self.write(GAP)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from synapse_tui.disk_queue import DiskQueue
 from synapse_tui.errors import SynapseError
-from synapse_tui.spool import Spool
 
 from .asciicast import MARKER, OUTPUT, RESIZE, CastEncoder, Header
 
@@ -73,7 +73,7 @@ class ScreenRecorder:
         self._begun = self._encoder.header(header)
         """The header, until it is written."""
         self._descriptor = _create(path, overwrite=overwrite)
-        self._spool: Spool[_Item] = Spool(self._append, on_error=self._fail, on_room=self._note_gap)
+        self._queue: DiskQueue[_Item] = DiskQueue(self._append, on_error=self._fail, on_room=self._note_gap)
 
     def output(self, data: bytes) -> None:
         """Add what the terminal is sent, cut anywhere; returns at once."""
@@ -89,7 +89,7 @@ class ScreenRecorder:
 
     async def close(self) -> None:
         """Return when all is written; nothing may follow."""
-        await self._spool.close()
+        await self._queue.close()
         try:
             await asyncio.to_thread(self._finish)
         except OSError as error:
@@ -97,7 +97,7 @@ class ScreenRecorder:
 
     def _put(self, item: _Item) -> None:
         if self._descriptor >= 0:
-            self._spool.put(item, len(item.data) + _ITEM_BYTES)
+            self._queue.put(item, len(item.data) + _ITEM_BYTES)
 
     def _elapsed(self) -> float:
         """Seconds since the beginning; a clock that is put back goes on where it was."""

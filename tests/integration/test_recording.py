@@ -91,9 +91,9 @@ async def test_after_a_gap_all_is_there_again(tmp_path):
     async with open_rig(tmp_path) as rig:
         recorder = await PaneRecorder.start(rig.session, path, environ={})
         # The disk takes nothing, while the agent starts.
-        recorder.recorder._spool._leaving_out = True
+        recorder.recorder._queue._leaving_out = True
         await rig.ready()
-        recorder.recorder._spool._leaving_out = False
+        recorder.recorder._queue._leaving_out = False
         recorder.recorder._note_gap()
         shown = picture(rig.session.terminal)
         await recorder.close()

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from synapse_tui.disk_queue import MAX_WAITING
 from synapse_tui.errors import SynapseError
 from synapse_tui.recording import playback as playback_module
 from synapse_tui.recording import recorder as recorder_module
 from synapse_tui.recording.asciicast import MAX_SIDE, CastEncoder, Event, Header, Recording
 from synapse_tui.recording.playback import Playback
 from synapse_tui.recording.recorder import GAP, ScreenRecorder
-from synapse_tui.spool import MAX_WAITING
 from synapse_tui.terminal import Terminal
 from tests.terminal.test_vt_properties import controls, renditions, streams, words
 

@@ -5,7 +5,7 @@ import itertools
 
 from synapse_tui.agents.log_times import Begun, Resized, TimesReader, Written, times_path
 from synapse_tui.agents.raw_log import GAP, RawLog
-from synapse_tui.spool import MAX_WAITING
+from synapse_tui.disk_queue import MAX_WAITING
 
 
 async def test_bytes_are_appended_in_order(tmp_path):
