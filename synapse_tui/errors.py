@@ -7,6 +7,7 @@ its hint says what to do. Exit codes are given in `cli/output.py`, HTTP status c
     ├── ConfigError             arguments, settings or profiles are wrong
     │   ├── ProfileError        a profile file is broken (file, line, reason)
     │   ├── UnknownProfile      no profile of that name
+    │   ├── RulesBroken         the rules of delegation are missing or broken (file, line, reason)
     │   └── InvalidValue        a value is out of its range (a priority of 9)
     ├── SpawnError              an agent cannot be started
     │   ├── CommandNotFound     its command is not on PATH
@@ -15,10 +16,13 @@ its hint says what to do. Exit codes are given in `cli/output.py`, HTTP status c
     ├── AddressError            a message has no one to go to
     │   ├── AgentNotFound       no agent answers to that address
     │   ├── AmbiguousAddress    two or more do
+    │   ├── NoRuleFits          the rules of delegation give a task to nobody
+    │   ├── RulesUndecided      they give it to two or more
     │   └── AgentExited         it did, but it has ended
     ├── MessageError            a message cannot be taken
     │   ├── MessageTooLarge     its text is over the limit
-    │   └── TaskNotFound        no task of that id
+    │   ├── TaskNotFound        no task of that id
+    │   └── NotAwaited          nobody waits for a reply to that task
     ├── PeerError               another process did not do as asked
     │   ├── PeerUnreachable     nobody listens at its endpoint
     │   └── PeerRefused         it answered with an error
@@ -82,6 +86,10 @@ class UnknownProfile(ConfigError):
         self.name = name
 
 
+class RulesBroken(ConfigError):
+    """The rules of delegation are missing or broken."""
+
+
 class InvalidValue(ConfigError):
     """A value is not one of those allowed."""
 
@@ -124,6 +132,25 @@ class AmbiguousAddress(AddressError):
         self.candidates = tuple(candidates)
 
 
+class NoRuleFits(AddressError):
+    """The rules of delegation give a task to nobody."""
+
+
+class RulesUndecided(AddressError):
+    """The rules of delegation give a task to two or more agents.
+
+    Args:
+        fitting: The rows that fit alike, a few words each.
+    """
+
+    def __init__(self, fitting: Sequence[str]) -> None:
+        super().__init__(
+            f"the rules of delegation fit alike: {'; '.join(fitting)}",
+            "name the agent with `synapse send`, or give one of the rows a longer keyword",
+        )
+        self.fitting = tuple(fitting)
+
+
 class AgentExited(AddressError):
     """The agent has ended and can take no message."""
 
@@ -138,6 +165,10 @@ class MessageTooLarge(MessageError):
 
 class TaskNotFound(MessageError):
     """No task has that id."""
+
+
+class NotAwaited(MessageError):
+    """Nobody waits for a reply to that task: it was answered, was canceled, or has not been given yet."""
 
 
 class PeerError(SynapseError):

@@ -68,6 +68,17 @@ class TaskState(StrEnum):
         return self in (TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED)
 
 
+class ReplyState(StrEnum):
+    """Whether the one who sent a message has been told what came of it."""
+
+    NONE = ""
+    """Nobody is to be told."""
+    DUE = "due"
+    TOLD = "told"
+    FAILED = "failed"
+    """The sender could not be told, and it is tried no more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sender:
     """Who sent a message.
@@ -105,9 +116,11 @@ class Artifact:
 class Task:
     """One message to an agent and all that became of it; a snapshot, replaced as a whole by each change.
 
+    An outgoing task is the sender's own: it stands for the answer that the sender waits for.
+
     Attributes:
         id: UUID, shown to people as its first 8 characters.
-        context_id: UUID of the agent's session.
+        context_id: UUID of the session of the agent that keeps the task.
         target: Agent id of the receiver.
         sender: Who sent it.
         text: The message.
@@ -120,6 +133,9 @@ class Task:
         metadata: Whatever else the sender gave; keys of ours win over the same keys from outside.
         created_at: When it was accepted, aware.
         updated_at: When it last changed, aware.
+        outgoing: Whether it is the sender's own, and never typed.
+        replied: Whether the agent itself has answered, in place of the text of its turn.
+        reply: Whether the sender was told how it ended; of an outgoing task, whether its agent was.
     """
 
     id: str
@@ -136,11 +152,20 @@ class Task:
     artifacts: tuple[Artifact, ...] = ()
     response_expected: bool = False
     metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    outgoing: bool = False
+    replied: bool = False
+    reply: ReplyState = ReplyState.NONE
 
     @property
     def short_id(self) -> str:
         """The first 8 characters of the id."""
         return self.id[:8]
+
+    @property
+    def answer(self) -> str:
+        """What the sender is told: the agent's own reply if there is one, else all that its turn wrote."""
+        texts = [artifact.text for artifact in self.artifacts]
+        return "\n".join(texts[-1:] if self.replied else texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +208,25 @@ class MessageRequest:
     response_expected: bool = False
     task_id: str = ""
     metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer to a task.
+
+    Attributes:
+        text: The answer; for `failed` and `rejected` why, for `input_required` the question.
+        state: What the task becomes by it.
+        truncated: Whether rows of it are known to be missing.
+        explicit: Whether the agent replied by itself, or this is the text of its turn.
+        in_reply_to: Id of the receiver's task that it answers; empty in an answer to that very task.
+    """
+
+    text: str
+    state: TaskState = TaskState.COMPLETED
+    truncated: bool = False
+    explicit: bool = True
+    in_reply_to: str = ""
 
 
 @dataclass(frozen=True, slots=True)

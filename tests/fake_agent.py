@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
 import uuid
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from synapse_tui.agents.outbox import Outbox
 from synapse_tui.agents.outbox_control import OutboxControl
+from synapse_tui.agents.task_desk import TaskDesk
 from synapse_tui.agents.tasks import TaskBook
-from synapse_tui.errors import AgentExited, TaskNotFound
+from synapse_tui.errors import AgentExited
 from synapse_tui.events import EventBus
 from synapse_tui.model import (
     USER,
@@ -38,12 +39,26 @@ class FakeAgent:
         self.state = AgentState.READY
         self.screen = "> "
         self.requests: list[MessageRequest] = []
-        self.tasks: dict[str, Task] = {}
-        self.book = TaskBook(self.agent_id, self.context_id, EventBus())
+        self.ids: Iterator[str] = iter(())
+        self.moments = itertools.count()
+        self.events = EventBus()
+        self.book = TaskBook(
+            self.agent_id,
+            self.context_id,
+            self.events,
+            clock=lambda: T0 + timedelta(milliseconds=next(self.moments)),
+            new_id=lambda: next(self.ids, None) or str(uuid.uuid4()),
+        )
         self.outbox = Outbox(self.book)
+        self.running = ""
+        self.desk = TaskDesk(self.book, self.outbox, self.agent_id, running=lambda: self.running)
         self.control = OutboxControl(self.book, self.outbox, cancel=self.withdraw, wake=lambda: None)
         self.answer: str | None = None
-        self.ids: Iterator[str] = iter(())
+
+    @property
+    def tasks(self) -> dict[str, Task]:
+        """Its tasks by id."""
+        return {task.id: task for task in self.book}
 
     @property
     def agent_id(self) -> str:
@@ -64,37 +79,25 @@ class FakeAgent:
         if self.state is AgentState.EXITED:
             raise AgentExited(f"{self.agent_id} has exited", "restart it")
         self.requests.append(request)
-        task = Task(
-            id=next(self.ids, None) or str(uuid.uuid4()),
-            context_id=self.context_id,
-            target=self.agent_id,
-            sender=request.sender,
-            text=request.text,
-            priority=request.priority,
-            created_at=T0,
-            updated_at=T0,
-            response_expected=request.response_expected,
-            metadata=request.metadata,
-        )
-        self.tasks[task.id] = task
+        task = self.book.create(request)
         if self.answer is not None:
             self.finish(task.id, self.answer)
-        return self.tasks[task.id]
+        return self.book.get(task.id)
 
     def finish(self, task_id: str, text: str = "", state: TaskState = TaskState.COMPLETED) -> None:
         artifacts = (Artifact(text),) if text else ()
-        self.tasks[task_id] = dataclasses.replace(
-            self.tasks[task_id], state=state, delivery=DeliveryState.DONE, artifacts=artifacts
-        )
+        self.book.change(task_id, state=state, delivery=DeliveryState.DONE, artifacts=artifacts)
+
+    def give(self, task_id: str) -> None:
+        """The message was submitted, and the agent works on it."""
+        self.book.change(task_id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED)
+        self.running = task_id
 
     def task(self, task_id: str) -> Task:
-        try:
-            return self.tasks[task_id]
-        except KeyError:
-            raise TaskNotFound(f"there is no task '{task_id}'") from None
+        return self.book.get(task_id)
 
     def list_tasks(self) -> list[Task]:
-        return list(self.tasks.values())
+        return list(self.book)
 
     def wait(self, text: str, sender: Sender = USER, priority: int = 3) -> Task:
         """Let a message wait in the outbox."""
@@ -107,4 +110,4 @@ class FakeAgent:
 
     async def cancel(self, task_id: str) -> Task:
         self.finish(task_id, state=TaskState.CANCELED)
-        return self.tasks[task_id]
+        return self.book.get(task_id)

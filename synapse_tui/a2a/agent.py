@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from synapse_tui.agents.outbox_control import OutboxControl
+from synapse_tui.agents.task_desk import TaskDesk
 from synapse_tui.model import MessageRequest, StateReport, Task
 
 
@@ -46,6 +47,10 @@ class HostedAgent(Protocol):
     @property
     def control(self) -> OutboxControl:
         """What waits to be typed into it."""
+
+    @property
+    def desk(self) -> TaskDesk:
+        """Its tasks: waiting, replies, outgoing ones."""
 
     def recent_text(self) -> str:
         """What its screen shows at present, at most some 4,000 characters, for `GET /status`."""

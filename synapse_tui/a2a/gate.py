@@ -1,8 +1,9 @@
 """What stands in front of every server: loopback is no border, any web page and any local user can reach it.
 
 The checks, in order: method, Host, Origin, owner of the peer socket, content type, body size, signature. A
-request that passes reaches the application with its body buffered, the agent in `scope["state"]["agent"]`
-and the verified sender's id (or "") in `scope["state"]["sender_id"]`.
+request that passes reaches the application with its body buffered, and in `scope["state"]` the `agent`, the
+verified sender's id (or "") as `sender_id`, `is_ours` (whether an id is an agent of this host) and `stopping`
+(set when the server ends: nothing may be waited for any longer).
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ class Gate:
         owner: Tells who owns a connection.
         max_body: Longest body in bytes.
         body_timeout: Seconds in which it must have come.
+
+    Attributes:
+        stopping: Set when the server ends.
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class Gate:
         self._owner = owner
         self._max_body = max_body
         self._body_timeout = body_timeout
+        self.stopping = asyncio.Event()
         names = (f"localhost:{agent.port}", f"127.0.0.1:{agent.port}", f"[::1]:{agent.port}")
         self._hosts = frozenset(names)
         self._origins = frozenset(f"http://{name}" for name in names)
@@ -99,6 +104,8 @@ class Gate:
         state = scope["state"]
         state["agent"] = self._agent
         state["sender_id"] = self._verified_sender(scope, headers, body)
+        state["is_ours"] = self._checker.is_ours
+        state["stopping"] = self.stopping
         return body
 
     def _check_method(self, method: str) -> None:

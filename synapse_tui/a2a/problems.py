@@ -16,6 +16,7 @@ from synapse_tui import errors
 _STATUS: tuple[tuple[type[errors.SynapseError], int], ...] = (
     (errors.MessageTooLarge, 413),
     (errors.TaskNotFound, 404),
+    (errors.NotAwaited, 409),
     (errors.MessageError, 422),
     (errors.InvalidValue, 422),
     (errors.ConfigError, 400),

@@ -10,40 +10,45 @@ import logging
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
+from fastapi import APIRouter, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from synapse_tui.errors import InvalidValue, MessageError, MessageTooLarge, SynapseError, TaskNotFound
-from synapse_tui.model import DEFAULT_PRIORITY, MAX_MESSAGE_BYTES, MessageRequest, Task, check_priority
+from synapse_tui.errors import InvalidValue, MessageError, MessageTooLarge, SynapseError
+from synapse_tui.model import (
+    DEFAULT_PRIORITY,
+    MAX_MESSAGE_BYTES,
+    MessageRequest,
+    Sender,
+    Task,
+    check_priority,
+)
 
 from .agent import HostedAgent
 from .card import card_json
 from .outbox_routes import outbox_router
 from .problems import HttpProblem, answer_for
+from .reply_routes import ReplyTo, reply_router, take_answer
+from .request_state import Agent, IsOurs, VerifiedId, find_task
 from .senders import sender_of
-from .wire import PlainBody, SendBody, SentTask, StatusAnswer, check_metadata, task_json, text_of
+from .waiting import Seen, Wait, waited
+from .wire import (
+    PlainBody,
+    SendBody,
+    SentTask,
+    StatusAnswer,
+    check_metadata,
+    own_metadata,
+    task_json,
+    text_of,
+)
 
 log = logging.getLogger(__name__)
 
-SHORTEST_PREFIX = 8
-"""What people are shown of a task's id."""
 _PRIORITY_HINT = "use 1 (information) to 5 (interrupt)"
 _ROUTES_HINT = "GET /.well-known/agent.json tells what this agent offers"
 
 
-def _agent(request: Request) -> HostedAgent:
-    agent: HostedAgent = request.state.agent
-    return agent
-
-
-def _verified_id(request: Request) -> str:
-    sender_id: str = request.state.sender_id
-    return sender_id
-
-
-Agent = Annotated[HostedAgent, Depends(_agent)]
-VerifiedId = Annotated[str, Depends(_verified_id)]
 Priority = Annotated[int, Query(ge=1, le=5, description=_PRIORITY_HINT)]
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many tasks at most")]
 
@@ -58,25 +63,38 @@ async def read_card(agent: Agent) -> dict[str, Any]:
 
 
 @router.post("/tasks/send")
-async def send_message(body: SendBody, agent: Agent, verified_id: VerifiedId) -> SentTask:
-    """Send a message at the usual priority."""
-    return await _send(agent, text_of(body.message.parts), body.metadata, verified_id, DEFAULT_PRIORITY)
+async def send_message(
+    body: SendBody, agent: Agent, verified_id: VerifiedId, is_ours: IsOurs, reply_to: ReplyTo = ""
+) -> SentTask:
+    """Send a message at the usual priority, or the answer to an outgoing task of this agent."""
+    if reply_to:
+        return SentTask(task=task_json(await take_answer(agent, reply_to, body, verified_id, is_ours)))
+    sender = sender_of(body.metadata, verified_id, is_ours=is_ours)
+    return await _send(agent, text_of(body.message.parts), body.metadata, sender, DEFAULT_PRIORITY)
 
 
 @router.post("/tasks/send-priority")
 async def send_with_priority(
-    body: SendBody, agent: Agent, verified_id: VerifiedId, priority: Priority = DEFAULT_PRIORITY
+    body: SendBody,
+    agent: Agent,
+    verified_id: VerifiedId,
+    is_ours: IsOurs,
+    priority: Priority = DEFAULT_PRIORITY,
 ) -> SentTask:
     """Send a message at a priority; 5 interrupts the agent."""
-    return await _send(agent, text_of(body.message.parts), body.metadata, verified_id, priority)
+    sender = sender_of(body.metadata, verified_id, is_ours=is_ours)
+    return await _send(agent, text_of(body.message.parts), body.metadata, sender, priority)
 
 
 @router.post("/message")
-async def send_plain(body: PlainBody, agent: Agent, verified_id: VerifiedId) -> dict[str, Any]:
+async def send_plain(
+    body: PlainBody, agent: Agent, verified_id: VerifiedId, is_ours: IsOurs
+) -> dict[str, Any]:
     """Send a message in the early form."""
     priority = check_priority(body.priority)
     text = text_of([{"type": "text", "text": body.content}])
-    sent = await _send(agent, text, body.metadata, verified_id, priority)
+    sender = sender_of(body.metadata, verified_id, is_ours=is_ours)
+    sent = await _send(agent, text, body.metadata, sender, priority)
     return {"status": "sent", "priority": priority, "task_id": sent.task["id"], "task": sent.task}
 
 
@@ -87,18 +105,22 @@ async def list_tasks(agent: Agent, limit: Limit = 100) -> list[dict[str, Any]]:
 
 
 @router.get("/tasks/{task_id}")
-async def read_task(task_id: str, agent: Agent) -> dict[str, Any]:
-    """One task."""
-    return task_json(_find(agent, task_id))
+async def read_task(
+    task_id: str, request: Request, agent: Agent, wait: Wait = 0.0, seen: Seen = ""
+) -> dict[str, Any]:
+    """One task; with `wait` as soon as it differs from what was seen, or the time is over."""
+    task = find_task(agent, task_id)
+    return task_json(await waited(request, agent, task, seen, wait) if wait else task)
 
 
 @router.post("/tasks/{task_id}/cancel")
 async def cancel_task(task_id: str, agent: Agent) -> dict[str, Any]:
     """Cancel a task that has not ended."""
-    task = _find(agent, task_id)
+    task = find_task(agent, task_id)
     if task.state.final:
         raise HttpProblem(409, "task_not_cancelable", f"task {task.short_id} is {task.state} already")
-    return task_json(await agent.control.saved(await agent.cancel(task.id)))
+    canceled = agent.desk.cancel_outgoing(task.id) if task.outgoing else await agent.cancel(task.id)
+    return task_json(await agent.control.saved(canceled))
 
 
 @router.get("/status")
@@ -109,7 +131,7 @@ async def read_status(agent: Agent) -> StatusAnswer:
 
 
 async def _send(
-    agent: HostedAgent, text: str, metadata: Mapping[str, Any], verified_id: str, priority: int
+    agent: HostedAgent, text: str, metadata: Mapping[str, Any], sender: Sender, priority: int
 ) -> SentTask:
     size = len(text.encode("utf-8", "replace"))
     if size > MAX_MESSAGE_BYTES:
@@ -120,28 +142,32 @@ async def _send(
     expected = metadata.get("response_expected", False)
     if not isinstance(expected, bool):
         raise MessageError("metadata.response_expected is neither true nor false", "send a boolean")
-    rest = {key: value for key, value in check_metadata(metadata).items() if key != "sender"}
     request = MessageRequest(
         text=text,
-        sender=sender_of(metadata, verified_id),
+        sender=sender,
         priority=priority,
         response_expected=expected,
-        metadata=rest,
+        metadata=own_metadata(check_metadata(metadata)),
     )
+    task = _told_before(agent, request) or agent.accept(request)
     # Whoever is told that a message was taken need not send it again, whatever happens to this process.
-    return SentTask(task=task_json(await agent.control.saved(agent.accept(request))))
+    return SentTask(task=task_json(await agent.control.saved(task)))
 
 
-def _find(agent: HostedAgent, task_id: str) -> Task:
-    """The task of an id or of a unique beginning of one."""
-    found = [task for task in agent.list_tasks() if task.id.startswith(task_id.lower())]
-    if len(task_id) < SHORTEST_PREFIX or not found:
-        raise TaskNotFound(f"there is no task '{task_id[:40]}'", "GET /tasks lists them")
-    if len(found) > 1:
-        raise HttpProblem(
-            409, "ambiguous_task", f"'{task_id}' begins several tasks", "give more characters of the id"
-        )
-    return found[0]
+def _told_before(agent: HostedAgent, request: MessageRequest) -> Task | None:
+    """The task of a reply that comes again: whoever tells it does not know whether it arrived."""
+    about = [request.metadata.get(key) for key in ("in_reply_to", "explicit")]
+    if not request.sender.verified or not isinstance(about[0], str):
+        return None
+    return next(
+        (
+            task
+            for task in agent.list_tasks()
+            if task.sender.sender_id == request.sender.sender_id
+            and [task.metadata.get(key) for key in ("in_reply_to", "explicit")] == about
+        ),
+        None,
+    )
 
 
 def build_app() -> FastAPI:
@@ -150,6 +176,7 @@ def build_app() -> FastAPI:
         title="synapse-tui", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False
     )
     app.include_router(router)
+    app.include_router(reply_router)
     app.include_router(outbox_router)
     app.add_exception_handler(SynapseError, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,18 +20,22 @@ _AGENT_ID = re.compile(r"synapse-(.+)-\d+")
 _OWN_TYPES = {"user": "user", RESERVED: "system"}
 
 
-def sender_of(metadata: Mapping[str, Any], verified_id: str) -> Sender:
+def sender_of(
+    metadata: Mapping[str, Any], verified_id: str, *, is_ours: Callable[[str], bool] = lambda _id: False
+) -> Sender:
     """The sender of a message.
 
-    A claim that no signature proves stays a claim (`verified` is False), whoever it names.
+    A claim that no signature proves stays a claim (`verified` is False); agents of this very host can always
+    prove themselves, so nobody else may claim to be one.
 
     Args:
         metadata: The message's metadata; its `sender` is the claim.
         verified_id: Whose signature the request carries; empty for none.
+        is_ours: Tells whether an id is that of an agent of this host.
 
     Raises:
         MessageError: The claim is malformed.
-        HttpProblem: It names another sender than the signature, or a reserved one.
+        HttpProblem: It names another sender than the signature, a reserved one, or an agent of this host.
     """
     claim = _claim(metadata.get("sender"))
     if verified_id:
@@ -46,6 +50,13 @@ def sender_of(metadata: Mapping[str, Any], verified_id: str) -> Sender:
     if claim.sender_id.lower() == RESERVED or claim.sender_type.lower() == "system":
         raise HttpProblem(
             403, "sender_reserved", f"'{RESERVED}' is reserved", "send under a name of your own"
+        )
+    if is_ours(claim.sender_id):
+        raise HttpProblem(
+            403,
+            "sender_not_proved",
+            f"the request says that it is from {claim.sender_id}, and is not signed by it",
+            "send from inside that agent, or under a name of your own",
         )
     return Sender(claim.sender_id, claim.sender_type, claim.sender_endpoint, verified=False)
 

@@ -55,10 +55,10 @@ class AgentServer:
     ) -> None:
         self.agent = agent
         self.sockets = sockets
-        gate = Gate(app or build_app(), agent, checker=SignatureChecker(token_of), owner=owner)
+        self._gate = Gate(app or build_app(), agent, checker=SignatureChecker(token_of), owner=owner)
         self._server = _Server(
             uvicorn.Config(
-                gate,
+                self._gate,
                 http=_Protocol,
                 ws="none",
                 lifespan="off",
@@ -99,6 +99,7 @@ class AgentServer:
 
     async def stop(self) -> None:
         """End: no new requests, those under way get a moment, other servers go on. Harmless twice."""
+        self._gate.stopping.set()
         self._server.ask_to_stop()
         if self._task is not None:
             await asyncio.wait({self._task})

@@ -110,6 +110,10 @@ class SignatureChecker:
         self._clock = clock
         self._seen: OrderedDict[tuple[str, str], float] = OrderedDict()
 
+    def is_ours(self, sender: str) -> bool:
+        """Whether an id is that of an agent of this host, which can prove itself by its signature."""
+        return sender.startswith(_AGENT_PREFIX) and bool(self._token_of(sender))
+
     def check(self, request: SignedRequest, *, sender: str, signature: str) -> Verdict:
         """Check one request.
 

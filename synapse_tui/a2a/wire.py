@@ -16,6 +16,8 @@ from .problems import HttpProblem
 MAX_DEPTH = 20
 _OTHER_CONTENT = frozenset({"file", "data", "raw", "url"})
 MAX_PARTS = 1000
+_RESERVED = frozenset({"sender", "direction", "replied", "reply"})
+"""Keys of the metadata that only this program writes."""
 
 
 class WireMessage(BaseModel):
@@ -33,6 +35,15 @@ class WireSender(BaseModel):
     sender_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$")] = "external"
     sender_type: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$")] = "external"
     sender_endpoint: Annotated[str, Field(pattern=r"^(https?://[!-~]{1,500})?$")] = ""
+
+
+class WireTarget(BaseModel):
+    """The part of the metadata that says to whom an outgoing task was sent."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    target_agent: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$")]
+    target_endpoint: Annotated[str, Field(pattern=r"^https?://[!-~]{1,500}$")]
 
 
 class SendBody(BaseModel):
@@ -111,6 +122,11 @@ def check_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     return metadata
 
 
+def own_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of the metadata that a caller gave."""
+    return {key: value for key, value in metadata.items() if key not in _RESERVED}
+
+
 def check_unicode(text: str, where: str) -> None:
     """Refuse half a surrogate pair, which JSON can write and UTF-8 cannot.
 
@@ -154,6 +170,9 @@ def task_json(task: Task) -> dict[str, Any]:
             "response_expected": task.response_expected,
             "delivery": task.delivery.value,
             "reason": _sound(task.reason),
+            "direction": "outgoing" if task.outgoing else "incoming",
+            "replied": task.replied,
+            "reply": task.reply.value,
         },
         "created_at": task.created_at.isoformat(),
         "updated_at": task.updated_at.isoformat(),

@@ -263,6 +263,9 @@ class Delivery:
     # -- what became of it ---
 
     def _settle(self, message: Standing, result: TypingResult) -> None:
+        if message.task_id not in self._outbox:
+            self._went(message)  # the agent has answered it already, which proves more than the screen
+            return
         if not result.entered:
             self._outbox.note_entered(message.task_id, entered=False)
         match result.outcome:

@@ -38,6 +38,7 @@ from .profile import Profile
 from .raw_log import RawLog
 from .sanitize import check_size, typed_text
 from .seeding import Past
+from .task_desk import TaskDesk
 from .tasks import Journal, TaskBook
 from .told import bus_event
 from .turns import TurnTracker
@@ -99,6 +100,7 @@ class AgentSession:
         self.tasks = TaskBook(agent_id, self.context_id, events, journal=journal, new_id=make_id)
         self.outbox = Outbox(self.tasks)
         self.control = OutboxControl(self.tasks, self.outbox, cancel=self.cancel, wake=self._wake)
+        self.desk = TaskDesk(self.tasks, self.outbox, agent_id, running=self._running)
         self.exit: ExitStatus | None = None
         self.unseen = False
         self.damage_listener: Callable[[], None] | None = None
@@ -356,6 +358,9 @@ class AgentSession:
     def _wake(self) -> None:
         if self._console is not None:
             self._console.wake()
+
+    def _running(self) -> str:
+        return self._turns.running if self._turns is not None else ""
 
     def _compose(self, task: Task) -> str:
         return typed_text(task, self.profile, plain=self._plain, prompt=self.outbox.entry(task.id).prompt)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.events import EventBus, TaskChanged
-from synapse_tui.model import DeliveryState, MessageRequest, OutboxEntry, Task, TaskState
+from synapse_tui.model import DeliveryState, MessageRequest, OutboxEntry, ReplyState, Task, TaskState
 
 MIN_PREFIX = 8
 """The shortest prefix of a task id that names a task: what people are shown."""
@@ -27,6 +27,10 @@ _WHY_DELIVERY = {
     DeliveryState.DONE: "answered",
 }
 _WHY_STATE = {TaskState.WORKING: "the agent works on it"}
+_WHY_REPLY = {
+    ReplyState.TOLD: "the sender was told",
+    ReplyState.FAILED: "the sender could not be told",
+}
 
 
 class Journal(Protocol):
@@ -105,6 +109,8 @@ class TaskBook:
         self._new_id = new_id
         self._limit = limit
         self._tasks: dict[str, Task] = {}
+        self.listener: Callable[[Task], None] | None = None
+        """Told of every new snapshot of this agent's tasks."""
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -127,6 +133,23 @@ class TaskBook:
         Raises:
             MessageError: A task of that id exists.
         """
+        return self._make(request, self._agent_id)
+
+    def create_outgoing(self, request: MessageRequest, target: str) -> Task:
+        """Make a task of a message that this agent sends: it stands for the answer.
+
+        Args:
+            request: The message; its sender is this agent.
+            target: Agent id of the receiver.
+
+        Raises:
+            MessageError: A task of that id exists.
+        """
+        return self._make(
+            request, target, outgoing=True, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED
+        )
+
+    def _make(self, request: MessageRequest, target: str, **fields: object) -> Task:
         task_id = request.task_id or self._new_id()
         if task_id in self._tasks:
             raise MessageError(f"there is a task '{task_id}' already", "leave the id out, or use a new UUID")
@@ -134,7 +157,7 @@ class TaskBook:
         task = Task(
             id=task_id,
             context_id=self._context_id,
-            target=self._agent_id,
+            target=target,
             sender=request.sender,
             text=request.text,
             priority=request.priority,
@@ -142,6 +165,7 @@ class TaskBook:
             updated_at=now,
             response_expected=request.response_expected,
             metadata=MappingProxyType(dict(request.metadata)),
+            **fields,  # type: ignore[arg-type]
         )
         self._store(task, _why(None, task))
         return task
@@ -153,6 +177,8 @@ class TaskBook:
 
     def change(self, task_id: str, **fields: object) -> Task:
         """Replace a task's snapshot; nothing happens when the fields have these values already.
+
+        A task that ends owes its end to whoever waits for it (`Task.reply`).
 
         Args:
             task_id: Its whole id.
@@ -170,6 +196,8 @@ class TaskBook:
         if all(getattr(old, name) == value for name, value in fields.items()):
             return old
         new = dataclasses.replace(old, updated_at=self._clock(), **fields)  # type: ignore[arg-type]
+        if new.state.final and not old.state.final and "reply" not in fields and is_awaited(new):
+            new = dataclasses.replace(new, reply=ReplyState.DUE)
         self._store(new, _why(old, new))
         return new
 
@@ -206,16 +234,35 @@ class TaskBook:
         self._tasks[task.id] = task
         if task.state.final:
             self._forget_old()
+        if self.listener is not None:
+            self.listener(task)
         self._events.publish(TaskChanged(task))
 
     def _forget_old(self) -> None:
-        ended = [key for key, task in self._tasks.items() if task.state.final]
+        ended = [
+            key for key, task in self._tasks.items() if task.state.final and task.reply is not ReplyState.DUE
+        ]
         for key in ended[: max(0, len(ended) - self._limit)]:
             del self._tasks[key]
 
 
+def is_awaited(task: Task) -> bool:
+    """Whether a task of the sender's waits for the end of this one, or the sender for an outgoing one."""
+    if task.outgoing:
+        return task.state is not TaskState.CANCELED
+    return bool(peer_task(task) and task.sender.sender_endpoint) and task.sender.sender_id != task.target
+
+
+def peer_task(task: Task) -> str:
+    """Id of the sender's own task that waits for this one; empty for none."""
+    found = task.metadata.get("sender_task_id")
+    return found if isinstance(found, str) else ""
+
+
 def _why(old: Task | None, new: Task) -> str:
     """Why a task changed, in words that are never empty."""
+    if old is not None and old.reply is not new.reply and old.state is new.state:
+        return _WHY_REPLY.get(new.reply, "the sender is to be told")
     if new.reason:
         return new.reason
     if old is not None and new.delivery is old.delivery:

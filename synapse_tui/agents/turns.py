@@ -68,6 +68,11 @@ class TurnTracker:
         return self._collector is not None
 
     @property
+    def running(self) -> str:
+        """Id of the task of the running turn; empty for none."""
+        return self.current.task_id if self.current is not None else ""
+
+    @property
     def _collector(self) -> AnswerCollector | None:
         return self.current.answer if self.current is not None else self._answer
 
@@ -120,7 +125,7 @@ class TurnTracker:
         assert self._answer is not None, "prepare() comes first"
         answer, self._answer = self._answer, None
         self.current = Turn(task.id, text, begun, answer, changed=self._clock())
-        self._book.change(task.id, delivery=DeliveryState.SUBMITTED, reason="")
+        self._change(task.id, delivery=DeliveryState.SUBMITTED, reason="")
         if report.since >= begun:
             self.on_report(report)
 
@@ -131,10 +136,10 @@ class TurnTracker:
             return
         if report.state is AgentState.PROCESSING:
             turn.worked = True
-            self._book.change(turn.task_id, state=TaskState.WORKING, reason="")
+            self._change(turn.task_id, state=TaskState.WORKING, reason="")
         elif report.state is AgentState.WAITING:
             turn.worked = True
-            self._book.change(
+            self._change(
                 turn.task_id, state=TaskState.INPUT_REQUIRED, reason=report.detail or "waits for you"
             )
         elif report.state is AgentState.ERROR:
@@ -202,19 +207,24 @@ class TurnTracker:
         return patience
 
     def end(self, state: TaskState, reason: str = "") -> None:
-        """The turn is over, whatever it wrote."""
+        """The turn is over; what it wrote is the answer, unless the agent has given one by itself."""
         turn, self.current = self.current, None
         if turn is None:
             return
         artifact = turn.answer.finish(turn.prompts)
         delivery = {TaskState.COMPLETED: DeliveryState.DONE, TaskState.CANCELED: DeliveryState.CANCELED}
-        self._book.change(
+        self._change(
             turn.task_id,
             state=state,
             delivery=delivery.get(state, DeliveryState.FAILED),
             reason=reason,
             artifacts=(artifact,) if artifact.text else (),
         )
+
+    def _change(self, task_id: str, **fields: object) -> None:
+        """Change the turn's task; one that the agent has answered already has ended."""
+        if task_id in self._book and not self._book.get(task_id).state.final:
+            self._book.change(task_id, **fields)
 
     def _ready(self, turn: Turn) -> None:
         if turn.stop_reason:

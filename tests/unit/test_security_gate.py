@@ -254,12 +254,20 @@ async def test_a_signature_alone_names_the_sender(client: httpx.AsyncClient, age
     assert (taken.sender.sender_id, taken.sender.sender_type, taken.sender.verified) == ("user", "user", True)
 
 
-@pytest.mark.parametrize("claimed", ["synapse-codex-8120", "user", "bob", "me@host"])
+@pytest.mark.parametrize("claimed", ["synapse-codex-8129", "user", "bob", "me@host"])
 async def test_a_claim_stays_a_claim(client: httpx.AsyncClient, agent: FakeAgent, claimed: str) -> None:
     sender = {"sender_id": claimed, "sender_type": "codex", "verified": True}
     assert (await client.post("/tasks/send", json=message(sender=sender))).status_code == 200
     assert agent.requests[0].sender.sender_id == claimed
     assert agent.requests[0].sender.verified is False
+
+
+@pytest.mark.parametrize("path", ["/tasks/send", "/tasks/send-priority?priority=5"])
+async def test_who_claims_to_be_an_agent_of_this_host_must_sign(
+    client: httpx.AsyncClient, agent: FakeAgent, path: str
+) -> None:
+    answer = await client.post(path, json=message(sender={"sender_id": "synapse-codex-8120"}))
+    refused(answer, 403, "sender_not_proved", agent)
 
 
 async def test_an_agent_may_not_sign_for_another(client: httpx.AsyncClient, agent: FakeAgent) -> None:

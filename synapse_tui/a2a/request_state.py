@@ -1,0 +1,57 @@
+"""What the gate knows of a request, as routes take it, and the task that a request names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from synapse_tui.errors import TaskNotFound
+from synapse_tui.model import Task
+
+from .agent import HostedAgent
+from .problems import HttpProblem
+
+SHORTEST_PREFIX = 8
+"""What people are shown of a task's id."""
+
+
+def _agent(request: Request) -> HostedAgent:
+    agent: HostedAgent = request.state.agent
+    return agent
+
+
+def _verified_id(request: Request) -> str:
+    sender_id: str = request.state.sender_id
+    return sender_id
+
+
+def _is_ours(request: Request) -> Callable[[str], bool]:
+    is_ours: Callable[[str], bool] = request.state.is_ours
+    return is_ours
+
+
+Agent = Annotated[HostedAgent, Depends(_agent)]
+"""Whose request it is."""
+VerifiedId = Annotated[str, Depends(_verified_id)]
+"""The sender that the signature proves; empty for none."""
+IsOurs = Annotated[Callable[[str], bool], Depends(_is_ours)]
+"""Tells whether an id is that of an agent of this host."""
+
+
+def find_task(agent: HostedAgent, task_id: str) -> Task:
+    """The task of an id or of a unique beginning of one.
+
+    Raises:
+        TaskNotFound: There is none.
+        HttpProblem: Several begin so.
+    """
+    found = [task for task in agent.list_tasks() if task.id.startswith(task_id.lower())]
+    if len(task_id) < SHORTEST_PREFIX or not found:
+        raise TaskNotFound(f"there is no task '{task_id[:40]}'", "GET /tasks lists them")
+    if len(found) > 1:
+        raise HttpProblem(
+            409, "ambiguous_task", f"'{task_id}' begins several tasks", "give more characters of the id"
+        )
+    return found[0]

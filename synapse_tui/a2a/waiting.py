@@ -1,0 +1,64 @@
+"""Long polls: a request that is answered once a task is another one than the caller has seen."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import Query, Request
+
+from synapse_tui.agents.tasks import peer_task
+from synapse_tui.model import Task
+
+from .agent import HostedAgent
+
+LONGEST = 60.0
+"""Seconds."""
+
+Wait = Annotated[float, Query(ge=0, le=LONGEST, description="Seconds to wait for a change")]
+Seen = Annotated[str, Query(max_length=64, description="`updated_at` of the snapshot that is known")]
+
+
+async def waited(request: Request, agent: HostedAgent, task: Task, seen: str, seconds: float) -> Task:
+    """Wait until a task differs from what was seen; ends early when the server stops or the caller leaves.
+
+    Args:
+        request: The caller's request, its body read.
+        agent: Whose task it is.
+        task: The task.
+        seen: `updated_at` of what the caller has seen; empty for the task as it is now.
+        seconds: How long at most.
+
+    Returns:
+        The newest snapshot.
+    """
+    # A plus sign that was not escaped is a space by now.
+    changed = asyncio.ensure_future(agent.desk.wait(task.id, seen.replace(" ", "+"), seconds))
+    stopping = asyncio.ensure_future(request.state.stopping.wait())
+    left = asyncio.ensure_future(_left(request))
+    work = (changed, stopping, left)
+    try:
+        await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+        if not changed.done():
+            return task
+        task = changed.result()
+        if task.state.final and not left.done():
+            _collect(agent, task, request.state.sender_id)
+        return task
+    finally:
+        for each in work:
+            each.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+
+
+async def _left(request: Request) -> None:
+    """Return when the caller hangs up."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _collect(agent: HostedAgent, task: Task, caller: str) -> None:
+    """Note that the end of a task has come to the one who waits for it; a look of others does not count."""
+    mine = caller == agent.agent_id if task.outgoing else not peer_task(task)
+    if mine:
+        agent.desk.collected(task)

@@ -1,0 +1,261 @@
+"""What others may do with an agent's tasks: wait for them, reply to them, keep outgoing ones."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from types import MappingProxyType
+
+from synapse_tui.errors import MessageError, NotAwaited, TaskNotFound
+from synapse_tui.model import (
+    Artifact,
+    DeliveryState,
+    MessageRequest,
+    Reply,
+    ReplyState,
+    Task,
+    TaskState,
+)
+
+from .outbox import Outbox
+from .sanitize import check_size
+from .tasks import TaskBook
+
+MAX_WAITERS = 100
+"""How many may wait at the same time for tasks of one agent; others are answered at once."""
+MAX_OUTGOING = 500
+"""How many outgoing tasks may be open; the oldest is given up for a new one."""
+GIVEN = (DeliveryState.SUBMITTING, DeliveryState.SUBMITTED)
+"""Deliveries at which the agent may have read the message."""
+_REASON = 200
+_UNWANTED = (TaskState.CANCELED, TaskState.REJECTED)
+
+
+class TaskDesk:
+    """The tasks of one agent for those outside.
+
+    Args:
+        book: Its tasks.
+        outbox: Its waiting messages.
+        agent_id: Whose they are.
+        running: Gives the id of the task on which the agent works at present; empty for none.
+    """
+
+    def __init__(self, book: TaskBook, outbox: Outbox, agent_id: str, *, running: Callable[[], str]) -> None:
+        self._book = book
+        self._outbox = outbox
+        self._agent_id = agent_id
+        self._running = running
+        self._waiters: dict[str, set[asyncio.Future[Task]]] = {}
+        book.listener = self._changed
+
+    # -- waiting ---
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for a change of a task."""
+        return sum(map(len, self._waiters.values()))
+
+    async def wait(self, task_id: str, seen: str, seconds: float) -> Task:
+        """Wait until a task is another one than was seen; one that has ended is not waited for.
+
+        Args:
+            task_id: Its id or unique prefix.
+            seen: `updated_at` of the snapshot that was seen, in ISO format; empty for the one of now.
+            seconds: How long at most.
+
+        Returns:
+            The newest snapshot.
+
+        Raises:
+            TaskNotFound: There is none of that id.
+        """
+        task = self._book.get(task_id)
+        changed = seen and task.updated_at.isoformat() != seen
+        if changed or task.state.final or self.waiting >= MAX_WAITERS:
+            return task
+        future: asyncio.Future[Task] = asyncio.get_running_loop().create_future()
+        waiters = self._waiters.setdefault(task.id, set())
+        waiters.add(future)
+        try:
+            async with asyncio.timeout(seconds):
+                return await future
+        except TimeoutError:
+            return task
+        finally:
+            waiters.discard(future)
+            if not waiters and self._waiters.get(task.id) is waiters:
+                del self._waiters[task.id]
+
+    def _changed(self, task: Task) -> None:
+        for future in self._waiters.pop(task.id, ()):
+            if not future.done():
+                future.set_result(task)
+
+    def collected(self, task: Task) -> None:
+        """Whoever waited for a task has got its end: nobody is to be told of it any more."""
+        if task.id in self._book and self._book.get(task.id).reply is ReplyState.DUE:
+            self._book.change(task.id, reply=ReplyState.TOLD)
+
+    # -- replying: tasks that were given to this agent ---
+
+    def awaiting(self) -> Sequence[Task]:
+        """The tasks that this agent can answer: that it works on, then the newest that expect it."""
+        running = self._running()
+        found = [task for task in self._book if task.id == running and not task.replied]
+        others = [
+            task
+            for task in reversed(tuple(self._book))
+            if task.response_expected and task.id != running and self._may_answer(task)
+        ]
+        return [*found, *others]
+
+    def _may_answer(self, task: Task) -> bool:
+        given = task.delivery in GIVEN or task.delivery is DeliveryState.DONE
+        return given and not task.outgoing and not task.replied and task.state not in _UNWANTED
+
+    def meant(self) -> Task:
+        """The task that a reply without an id is for.
+
+        Raises:
+            NotAwaited: There is none.
+        """
+        running = self._running()
+        if running and running in self._book and (task := self._book.get(running)).replied:
+            raise NotAwaited(
+                f"task {task.short_id} of {task.sender.sender_id} has its answer already",
+                f'for something new: synapse send {task.sender.sender_id} "..."',
+            )
+        found = self.awaiting()
+        if not found:
+            raise NotAwaited(
+                f"no task of {self._agent_id} awaits a reply",
+                'to write to an agent: synapse send AGENT "..."',
+            )
+        return found[0]
+
+    def reply(self, task_id: str, reply: Reply) -> Task:
+        """Answer a task in the agent's own words; the text of its turn replaces them no more.
+
+        Args:
+            task_id: Its id or unique prefix; empty for the one that is meant.
+            reply: The answer.
+
+        Raises:
+            TaskNotFound: There is none of that id.
+            NotAwaited: It was answered, was canceled, or was not given to this agent yet.
+            MessageError: The answer is empty or too large, or the task is one of the agent's own.
+        """
+        check_size(reply.text)
+        task = self._book.get(task_id) if task_id else self.meant()
+        self._check(task)
+        if task.id in self._outbox:
+            self._outbox.take(task.id)  # it was uncertain whether the agent was given it
+        fields = {} if task.state.final else _ended(reply)
+        if reply.state.final:
+            fields |= {"replied": True, "artifacts": (*task.artifacts, _artifact(reply))}
+        return self._book.change(task.id, **fields, reply=self._owed(task))
+
+    def _check(self, task: Task) -> None:
+        sender = task.sender.sender_id
+        if task.outgoing or sender == self._agent_id:
+            raise MessageError(
+                f"task {task.short_id} was sent by {self._agent_id} itself",
+                "its answer comes by itself; to write more: " + f'synapse send {task.target} "..."',
+            )
+        again = f'to write to it: synapse send {sender} "..."'
+        if task.replied:
+            raise NotAwaited(f"task {task.short_id} of {sender} has its answer already", again)
+        if task.state in _UNWANTED:
+            raise NotAwaited(f"task {task.short_id} of {sender} is {task.state}", again)
+        uncertain = task.id in self._outbox and self._outbox.entry(task.id).entered
+        if not task.state.final and task.delivery not in GIVEN and not uncertain:
+            raise NotAwaited(f"task {task.short_id} of {sender} has not been given to this agent yet", again)
+
+    def _owed(self, task: Task) -> ReplyState:
+        """Whether the sender is to be told of the agent's own reply: one that waits, or has a server."""
+        has_server = bool(task.sender.sender_endpoint)
+        return ReplyState.DUE if has_server and not by_person(task) else ReplyState.NONE
+
+    # -- outgoing: tasks that stand for answers to this agent ---
+
+    def open(self, request: MessageRequest, target: str) -> Task:
+        """Make an outgoing task.
+
+        Args:
+            request: The message; its metadata has the receiver's endpoint.
+            target: Agent id of the receiver.
+        """
+        opened = [task for task in self._book if task.outgoing and not task.state.final]
+        for task in opened[: max(0, len(opened) + 1 - MAX_OUTGOING)]:
+            self._book.change(
+                task.id,
+                state=TaskState.FAILED,
+                delivery=DeliveryState.FAILED,
+                reason="too many are open",
+                reply=ReplyState.NONE,
+            )
+        return self._book.create_outgoing(request, target)
+
+    def outgoing(self, task_id: str) -> Task:
+        """The outgoing task of that id or unique prefix.
+
+        Raises:
+            TaskNotFound: There is none.
+        """
+        task = self._book.get(task_id)
+        if not task.outgoing:
+            raise TaskNotFound(
+                f"task '{task_id[:40]}' is none that {self._agent_id} has sent", "use the id of its own task"
+            )
+        return task
+
+    def answered(self, task_id: str, reply: Reply) -> Task | None:
+        """Take the answer to an outgoing task.
+
+        Returns:
+            The task; None when it has ended already and this is something new, to be told to the agent.
+
+        Raises:
+            TaskNotFound: There is none of that id.
+        """
+        task = self.outgoing(task_id)
+        note = {"in_reply_to": reply.in_reply_to, "explicit": reply.explicit}
+        if task.state.final:
+            known = all(task.metadata.get(key) == value for key, value in note.items())
+            return task if known or task.state is TaskState.CANCELED else None
+        fields = _ended(reply) | {"metadata": MappingProxyType({**task.metadata, **note})}
+        if reply.state is not TaskState.INPUT_REQUIRED:
+            fields["artifacts"] = (_artifact(reply),) if reply.text.strip() else ()
+        return self._book.change(task.id, **fields)
+
+    def cancel_outgoing(self, task_id: str) -> Task:
+        """Wait for the answer no more; one that comes is dropped."""
+        return self._book.change(
+            task_id, state=TaskState.CANCELED, delivery=DeliveryState.CANCELED, reason="canceled"
+        )
+
+
+def by_person(task: Task) -> bool:
+    """Whether the person wrote the message in the sender's pane: the answer is shown there, not typed."""
+    return task.metadata.get("author") == "user"
+
+
+def _artifact(reply: Reply) -> Artifact:
+    return Artifact(reply.text, truncated=reply.truncated)
+
+
+def _ended(reply: Reply) -> dict[str, object]:
+    """What becomes of a task by an answer."""
+    fields: dict[str, object] = {"state": reply.state, "reason": ""}
+    if reply.state is not TaskState.COMPLETED:
+        fields["reason"] = shortened(reply.text)
+    if reply.state.final:
+        fields["delivery"] = DeliveryState.DONE
+    return fields
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text as one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= _REASON else line[: _REASON - 1] + "…"
