@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from synapse_tui.errors import ConfigError
 from synapse_tui.paths import UserPaths
 
-from .schema import SCHEMA, Setting, nearest_key
+from .schema import SCHEMA, Setting, find_setting, nearest_key
 
 Trusted = Callable[[Path, bytes], bool]
 """Tells whether the user has trusted this content of a project's file."""
@@ -21,8 +21,8 @@ class Settings:
     """The settings that hold, and what was wrong with the files they came from.
 
     Attributes:
-        values: A value for every key of the schema.
-        origins: For every key where its value came from: `default`, a file's path or `environment`.
+        values: A value for every key of the schema, and for those of `instructions.<type>` that are set.
+        origins: For each of them where its value came from: `default`, a file's path or `environment`.
         problems: What could not be used, each a sentence with file and key.
         untrusted: Files of the project that were left out because the user has not trusted them.
     """
@@ -51,7 +51,12 @@ class Settings:
 
 
 def load_settings(
-    project: Path, *, paths: UserPaths, environ: Mapping[str, str], trusted: Trusted
+    project: Path,
+    *,
+    paths: UserPaths,
+    environ: Mapping[str, str],
+    trusted: Trusted,
+    types: Collection[str] = (),
 ) -> Settings:
     """Read all layers; a broken file is reported and the others still count.
 
@@ -60,6 +65,7 @@ def load_settings(
         paths: Folders of the user.
         environ: The environment; only variables of the schema's `env.` keys are read.
         trusted: Asked for every file of the project.
+        types: Names of the profiles, for `instructions.<type>`; empty for any.
     """
     values: dict[str, object] = {key: setting.default for key, setting in SCHEMA.items()}
     origins = dict.fromkeys(SCHEMA, "default")
@@ -76,12 +82,10 @@ def load_settings(
         if not own and not trusted(path, data):
             untrusted.append(path)
             continue
-        for setting, value in _entries(path, data, own=own, problems=problems):
+        for setting, value in _entries(path, data, own=own, types=types, problems=problems):
             values[setting.key], origins[setting.key] = value, str(path)
-    for key, setting in SCHEMA.items():
-        variable = key.removeprefix("env.")
-        if variable != key and variable in environ:
-            values[key], origins[key] = setting.convert(environ[variable]), "environment"
+    for key, value in _variables(environ, problems):
+        values[key], origins[key] = value, "environment"
     return Settings(values, origins, tuple(problems), tuple(untrusted))
 
 
@@ -96,7 +100,7 @@ def _read(path: Path, problems: list[ConfigError]) -> bytes | None:
 
 
 def _entries(
-    path: Path, data: bytes, *, own: bool, problems: list[ConfigError]
+    path: Path, data: bytes, *, own: bool, types: Collection[str], problems: list[ConfigError]
 ) -> Iterator[tuple[Setting, object]]:
     try:
         content = json.loads(data)
@@ -107,9 +111,9 @@ def _entries(
         problems.append(ConfigError(f"{path} must hold a JSON object", "correct the file; it was left out"))
         return
     for key, value in _flatten(content, ""):
-        setting = SCHEMA.get(key)
+        setting = find_setting(key, types)
         if setting is None:
-            near = nearest_key(key)
+            near = nearest_key(key, types)
             hint = f"did you mean '{near}'?" if near else "remove it"
             problems.append(ConfigError(f"{path}: unknown setting '{key}'", hint))
         elif not own and not setting.project:
@@ -123,6 +127,17 @@ def _entries(
                 yield setting, setting.convert(value)
             except ValueError as error:
                 problems.append(ConfigError(f"{path}: '{key}' {error}", "the value was left out"))
+
+
+def _variables(environ: Mapping[str, str], problems: list[ConfigError]) -> Iterator[tuple[str, object]]:
+    """The settings that the environment gives, by key."""
+    for key, setting in SCHEMA.items():
+        variable = key.removeprefix("env.")
+        if variable != key and variable in environ:
+            try:
+                yield key, setting.convert(environ[variable])
+            except ValueError as error:
+                problems.append(ConfigError(f"the variable {variable} {error}", "the value was left out"))
 
 
 def _flatten(content: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:

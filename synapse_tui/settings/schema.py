@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
 from synapse_tui.model import LAYOUTS
 
-Kind = Literal["boolean", "text", "number", "choice", "list", "table"]
+Kind = Literal["boolean", "text", "number", "choice", "list", "table", "file"]
 
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
+_FILE = re.compile(r"(\w[\w.-]*)?")
+_FAMILY = "instructions"
+_TYPE = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +92,14 @@ def _table(value: object) -> dict[str, str]:
     return {str(key): item for key, item in value.items()}
 
 
+def _file(value: object) -> str:
+    if not isinstance(value, str) or not _FILE.fullmatch(value):
+        raise ValueError("must be the name of a file in .synapse, without folders, or empty for none")
+    return value
+
+
 _CONVERTERS: Mapping[Kind, Callable[[object], object]] = MappingProxyType(
-    {"boolean": _boolean, "text": _text, "number": _number, "list": _list, "table": _table}
+    {"boolean": _boolean, "text": _text, "number": _number, "list": _list, "table": _table, "file": _file}
 )
 
 
@@ -132,13 +142,47 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "Whether `synapse send` waits for the answer when it is not told.",
                 ("auto", "roundtrip", "oneway"),
             ),
+            Setting(
+                "instructions.default",
+                "file",
+                "default.md",
+                "The text that every agent gets when a conversation begins; `instructions.<type>` adds one.",
+            ),
+            Setting(
+                "delegation.enabled",
+                "boolean",
+                False,
+                "Whether agents are told the rules of `delegate.md`, to hand tasks on by themselves.",
+            ),
+            Setting(
+                "env.SYNAPSE_FILE_SAFETY_ENABLED",
+                "boolean",
+                False,
+                "Whether agents are told the rules of `file-safety.md`.",
+            ),
             Setting("env.SYNAPSE_LOG_LEVEL", "text", "INFO", "Least severity of what is logged."),
         )
     }
 )
 
 
-def nearest_key(key: str) -> str | None:
+def find_setting(key: str, types: Collection[str] = ()) -> Setting | None:
+    """The setting of a key; None when there is none.
+
+    Args:
+        key: Dotted path; `instructions.<type>` is one for every type of agent.
+        types: The types; empty for any.
+    """
+    family, _, name = key.rpartition(".")
+    if key in SCHEMA or family != _FAMILY:
+        return SCHEMA.get(key)
+    if name not in types if types else not _TYPE.fullmatch(name):
+        return None
+    return Setting(key, "file", f"{name}.md", f"The text that agents of the type {name} get besides.")
+
+
+def nearest_key(key: str, types: Collection[str] = ()) -> str | None:
     """The known key that looks most like one that is not known, or None."""
-    close = difflib.get_close_matches(key, SCHEMA, n=1, cutoff=0.6)
+    known = [*SCHEMA, *(f"{_FAMILY}.{name}" for name in types)]
+    close = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
     return close[0] if close else None

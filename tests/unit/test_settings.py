@@ -104,3 +104,31 @@ def test_in_the_home_folder_the_files_are_the_users_own(home: Path) -> None:
     settings = load(home, home, trusted=False)
     assert settings.text("tui.layout") == "grid"
     assert not settings.untrusted
+
+
+def test_any_type_may_have_instructions_and_a_misspelt_one_is_told(home: Path, project: Path) -> None:
+    content = {"instructions": {"claude": "a.md", "gemeni": "b.md", "codex": "../c.md"}}
+    write(home / ".synapse/settings.json", content)
+    assert load(home, project).values["instructions.gemeni"] == "b.md"
+    found = load_settings(
+        project,
+        paths=UserPaths(home),
+        environ={},
+        trusted=lambda *_: True,
+        types=("claude", "gemini", "codex"),
+    )
+    assert found.values["instructions.claude"] == "a.md"
+    assert found.origins["instructions.claude"] == str(home / ".synapse/settings.json")
+    assert "instructions.gemeni" not in found.values
+    assert [problem.hint for problem in found.problems] == [
+        "did you mean 'instructions.gemini'?",
+        "the value was left out",
+    ]
+    assert "without folders" in found.problems[1].message
+
+
+def test_a_variable_that_means_nothing_is_told(home: Path, project: Path) -> None:
+    found = load(home, project, {"SYNAPSE_FILE_SAFETY_ENABLED": "perhaps"})
+    assert not found.flag("env.SYNAPSE_FILE_SAFETY_ENABLED")
+    (problem,) = found.problems
+    assert problem.message == "the variable SYNAPSE_FILE_SAFETY_ENABLED must be true or false"
