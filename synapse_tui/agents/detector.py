@@ -119,7 +119,7 @@ class StateDetector:
         if state is not self._candidate:
             self._candidate, self._candidate_since = state, now
         held = self._candidate_since + wait
-        self._set_deadline(signals, now, held)
+        self._set_deadline(next_change(self._profile.states, signals, verdict and verdict.rule), now, held)
         return self._settle(state, verdict, now) if now >= held else None
 
     def exited(self, now: float) -> StateReport:
@@ -167,11 +167,10 @@ class StateDetector:
         startup = self._profile.startup
         return now >= self._spawned + startup.delay and (self._reading.visible or not startup.composer)
 
-    def _set_deadline(self, signals: Signals, now: float, held: float) -> None:
+    def _set_deadline(self, wait: float | None, now: float, held: float) -> None:
         times = [held] if now < held else []
         if self._frame_began is not None:
             times.append(self._frame_began + _FRAME_PATIENCE)
-        wait = next_change(self._profile.states, signals)
         if wait is not None:
             times.append(now + wait)
         if not self._was_ready:

@@ -66,8 +66,16 @@ def decide(rules: Sequence[StateRule], signals: Signals) -> Verdict | None:
     return None
 
 
-def next_change(rules: Sequence[StateRule], signals: Signals) -> float | None:
-    """Seconds until silence alone may change which rule holds; None for never."""
+def next_change(rules: Sequence[StateRule], signals: Signals, holds: StateRule | None) -> float | None:
+    """Seconds until silence alone may change which rule holds; None for never.
+
+    Args:
+        rules: In their order.
+        signals: What is known now.
+        holds: The rule that holds now: those behind it change nothing; None for none.
+    """
+    if holds is not None:
+        rules = rules[: rules.index(holds) + 1]
     waits = [
         limit - signals.quiet
         for rule in rules

@@ -2,102 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import os
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-
 import pytest
 
-from synapse_tui.agents.composer import ComposerReading
-from synapse_tui.agents.detector import StateDetector
-from synapse_tui.agents.profiles import load_profiles
 from synapse_tui.model import AgentState
-from synapse_tui.paths import shipped_profiles
-from synapse_tui.terminal import Terminal
+from tests.integration.capture_replay import AGENTS, MISSING, MISSING_REASON, replay
 
-AGENTS = ("claude", "codex", "gemini", "opencode", "copilot")
-SHARED = Path(os.environ.get("SYNAPSE_SHARED") or Path(__file__).parents[3] / "shared")
 READY, WORKING, WAITING = AgentState.READY, AgentState.PROCESSING, AgentState.WAITING
 
-pytestmark = pytest.mark.skipif(
-    not (SHARED / "captures").is_dir(),
-    reason="the recordings are not here (SYNAPSE_SHARED names their folder)",
-)
-
-
-@dataclass(frozen=True)
-class Moment:
-    """What was known after some output, until the next moment."""
-
-    time: float
-    state: AgentState
-    reading: ComposerReading
-
-
-@dataclass
-class Replay:
-    """A whole recording."""
-
-    marks: list[tuple[str, float]]
-    moments: list[Moment] = field(default_factory=list)
-    inputs: list[tuple[float, bytes]] = field(default_factory=list)
-
-    def scene(self, name: str) -> tuple[float, float]:
-        """When a scene began, and when the next one did."""
-        starts = [start for _, start in self.marks] + [float("inf")]
-        index = [mark for mark, _ in self.marks].index(name)
-        return starts[index], starts[index + 1]
-
-    def keys(self, scene: str) -> list[tuple[float, bytes]]:
-        start, end = self.scene(scene)
-        return [(time, data) for time, data in self.inputs if start <= time < end]
-
-    def between(self, start: float, end: float) -> list[Moment]:
-        """All that was shown between two times, what stood at the first one included."""
-        before = [moment for moment in self.moments if moment.time <= start][-1:]
-        return before + [moment for moment in self.moments if start < moment.time < end]
-
-    def states(self, start: float, end: float) -> set[AgentState]:
-        return {moment.state for moment in self.between(start, end)}
-
-    def at(self, time: float) -> Moment:
-        return [moment for moment in self.moments if moment.time <= time][-1]
-
-
-@cache
-def replay(agent: str) -> Replay:
-    record = json.loads((SHARED / "captures" / f"{agent}-full.json").read_text())
-    data = (SHARED / "captures" / f"{agent}-full.bin").read_bytes()
-    found = Replay([(name, time) for name, _, time in record["marks"]])
-    clock = [0.0]
-    detector = StateDetector(load_profiles(shipped_profiles()).profiles[agent], now=0.0)
-    terminal = Terminal(
-        record["cols"], record["rows"], listener=lambda event: detector.event(event, clock[0])
-    )
-    for time, kind, *rest in record["events"]:
-        for due in deadlines(detector, terminal, time):
-            found.moments.append(Moment(due, detector.report.state, detector.reading))
-        clock[0] = time
-        if kind == "i":
-            found.inputs.append((time, base64.b64decode(rest[0])))
-        elif kind == "r":
-            terminal.resize(rest[0], rest[1])
-        else:
-            terminal.feed(data[rest[0] : rest[0] + rest[1]])
-            detector.update(terminal, time)
-            found.moments.append(Moment(time, detector.report.state, detector.reading))
-    return found
-
-
-def deadlines(detector: StateDetector, terminal: Terminal, until: float) -> Iterator[float]:
-    while detector.deadline is not None and detector.deadline < until:
-        due = detector.deadline
-        detector.update(terminal, due)
-        yield due
+pytestmark = pytest.mark.skipif(MISSING, reason=MISSING_REASON)
 
 
 def pasted(keys: list[tuple[float, bytes]]) -> tuple[float, str]:
@@ -210,3 +122,32 @@ def test_interrupts_are_seen(agent: str) -> None:
     assert found.at(last - 0.01).state is WORKING
     seconds = 8.0 if agent == "copilot" else 1.0  # that recording pressed Escape too slowly for it to count
     assert READY in found.states(last, last + seconds)
+
+
+PROMPT = [READY, WORKING, READY]
+ASKED = [READY, WORKING, WAITING, WORKING, READY]
+ORDER = {
+    "submit-twowrites": PROMPT,
+    "paste-delay": PROMPT,
+    "slow": PROMPT,
+    "hang": PROMPT,
+    "queue": PROMPT,
+    "perm": ASKED,
+    "perm-deny": [READY, WORKING, WAITING, READY],
+    "sbox": ASKED,
+    "int-esc": PROMPT + PROMPT[1:],
+}
+OTHER_ORDER = {
+    ("codex", "perm-deny"): ASKED,  # it goes on for a moment after the denial
+    ("opencode", "perm-deny"): ASKED,
+    ("codex", "sbox"): PROMPT,  # its sandbox needs no leave
+    ("copilot", "perm"): [READY, WORKING, WAITING, WORKING, WAITING],  # asks twice
+    ("copilot", "perm-deny"): [WAITING, WORKING, READY, AgentState.UNKNOWN, READY],  # Escape arms "rewind"
+}
+
+
+@pytest.mark.parametrize("scene", ORDER)
+def test_the_timeline_of_each_scene(agent: str, scene: str) -> None:
+    start, end = replay(agent).scene(scene)
+    seen = [state for began, until, state in replay(agent).spans() if until > start and began < end]
+    assert seen == OTHER_ORDER.get((agent, scene), ORDER[scene])

@@ -112,11 +112,16 @@ def test_a_prompt_in_the_title_decides_nothing(agent: str) -> None:
     [
         ("claude", "⠂ fix the tests", WORKING, "title spinner"),
         ("claude", "⠐ fix the tests", WORKING, "title spinner"),
+        ("claude", "◐ fix the tests", WORKING, "title spinner"),
+        ("claude", "◓ fix the tests", WORKING, "title spinner"),
         ("codex", "⠸ fake | proj", WORKING, "title spinner"),
         ("codex", "[ ! ] Action Required | proj", WAITING, "title action required"),
         ("codex", "[ . ] Action Required | proj", WAITING, "title action required"),
         ("gemini", "✦  Working… (proj)      ", WORKING, "title working"),
         ("gemini", "✋  Action Required (proj)", WAITING, "title hand"),
+        ("gemini", "✱  Working… (proj)", WORKING, "title working"),
+        ("gemini", "✦  Reading a file (proj)", WORKING, "title working"),
+        ("gemini", "☞  Action Required (proj)", WAITING, "title hand"),
         ("dummy", "⠂ Working · dummy", WORKING, "title spinner"),
         ("dummy", "✋ Waiting · dummy", WAITING, "title hand"),
         ("dummy", "✘ Error · dummy", "ERROR", "title cross"),
@@ -160,7 +165,7 @@ def test_program_status_wins_over_a_late_title() -> None:
 def test_a_cleared_program_status_counts_no_longer() -> None:
     screen = idle("codex")
     screen.feed(osc("7501;state=idle") + osc("7501;state=clear"))
-    assert screen.rule == "composer"
+    assert screen.rule == "composer rests"
     screen.show(["bye"])
     screen.wait(4)
     assert screen.state == UNKNOWN
@@ -168,7 +173,7 @@ def test_a_cleared_program_status_counts_no_longer() -> None:
 
 @pytest.mark.parametrize(
     ("agent", "rule"),
-    [("claude", "title star while in progress"), ("copilot", "in progress without composer")],
+    [("claude", "in progress without composer"), ("copilot", "in progress without composer")],
 )
 def test_an_unknown_dialog_is_told_by_the_progress_that_goes_on(agent: str, rule: str) -> None:
     screen = idle(agent)
@@ -343,3 +348,67 @@ def test_the_trust_questions_of_a_first_start() -> None:
         screen.show(rows)
         assert screen.state == WAITING, agent
         assert "trust" in screen.detector.report.detail.lower(), agent
+
+
+def test_an_idle_title_does_not_hide_claudes_work() -> None:
+    rows, cursor = claude()
+    for above, footer, rule in (
+        ([], "  esc to interrupt · ← for agents", "footer interrupt"),
+        (["✢ Crunching… (3s · ↓ 2 tokens)", "  ⎿  Tip: x"], "  ? for shortcuts", "spinner"),
+    ):
+        screen = idle("claude")
+        screen.show([*above, *rows[:-1], footer], (cursor[0], cursor[1] + len(above)))
+        screen.wait(5)
+        assert (screen.state, screen.rule) == (WORKING, rule)
+
+
+def test_claude_is_ready_by_its_footer_where_the_title_says_nothing() -> None:
+    screen = Screen("claude")
+    screen.feed(osc("0;✶ another star"))
+    screen.show(*claude())
+    screen.wait(1.5)
+    assert (screen.state, screen.rule) == (READY, "footer shortcuts")
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "gemini", "opencode", "copilot"])
+def test_without_any_known_word_a_composer_that_rests_is_ready(agent: str) -> None:
+    rows, cursor = COMPOSERS[agent]()
+    unknown = [*rows[:-1], "  another footer"] if agent != "gemini" else rows
+    screen = Screen(agent)
+    for second in range(5):
+        screen.show(["~" * second, *unknown], (cursor[0], cursor[1] + 1))
+        screen.wait(1)
+        assert screen.state != READY
+    screen.wait(3)
+    assert (screen.state, screen.rule) == (READY, "composer rests")
+
+
+def test_a_status_of_codex_that_the_title_denies_is_not_believed() -> None:
+    screen = idle("codex")
+    screen.feed(osc("7501;state=idle") + osc("0;⠸ proj"))
+    screen.wait(10)
+    assert (screen.state, screen.rule) == (WORKING, "title spinner")
+
+
+def test_codex_asks_what_becomes_of_its_task() -> None:
+    screen = idle("codex")
+    screen.feed(osc("7501;state=working"))
+    screen.show(
+        [
+            "  Task is still running",
+            "  Choose what happens to the current task.",
+            "› 1. Cancel task        Stop the current task and stay in Codex",
+            "  2. Run in background  Exit Codex and leave the task running",
+            "  enter select · esc back",
+        ]
+    )
+    assert screen.state == WAITING
+
+
+def test_where_opencode_shows_its_path_another_spinner_may_turn() -> None:
+    rows, cursor = opencode(footer="●○○○  esc stops")
+    screen = Screen("opencode")
+    for turn in range(20):
+        screen.show([*rows[:-1], rows[-1].replace("●", "●○"[turn % 2])], cursor)
+        screen.wait(0.5)
+        assert screen.state != READY

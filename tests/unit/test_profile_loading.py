@@ -78,8 +78,11 @@ def test_facts_that_keep_messages_safe() -> None:
 
 def test_no_shipped_agent_is_ready_by_silence_alone() -> None:
     for name, profile in load_profiles(shipped_profiles()).profiles.items():
+        silent = [index for index, rule in enumerate(profile.states) if rule.silence is not None]
         if name != "shell":
-            assert not [rule.name for rule in profile.states if rule.silence is not None], name
+            assert silent in ([], [len(profile.states) - 1]), f"{name}: silence comes last"
+            assert all(profile.states[index].composer for index in silent), name
+            assert all(profile.states[index].dialog is False for index in silent), name
 
 
 def test_placeholders_of_the_command_are_filled_in() -> None:
