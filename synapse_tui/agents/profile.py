@@ -17,6 +17,8 @@ WorkingInput = Literal["hold", "queue", "steer"]
 DialogKind = Literal["permission", "question", "notice"]
 
 DEFAULT_PORTS = (8200, 8289)
+DOCTOR_PROMPTS = ("submit", "multiline", "long", "hazard", "slow", "run", "reply")
+"""Names of the messages of `synapse doctor`."""
 READY_DEBOUNCE = 0.25
 """Seconds that READY must hold: agents show their idle screen for some 0.1 s between a turn and a dialog."""
 
@@ -210,16 +212,32 @@ class StateRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Transcript:
-    """Where the agent writes its conversation.
+class TranscriptLines:
+    """Which lines of an agent's own log of the conversation are meant, and where their text stands.
 
     Attributes:
-        format: Name of the reader.
-        path: Glob below the user's home folder; `{cwd}` is the working folder with every `/` and `.` as `-`.
+        where: Values that a line must have, by dotted path (`payload.role`), as JSON writes them.
+        text: Dotted path of the text: a string, or a list of blocks with a `text` each.
     """
 
-    format: str
+    where: Mapping[str, str]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """Where the agent writes its conversation, as JSON lines.
+
+    Attributes:
+        path: Glob below the user's home folder; `{cwd}` is the working folder with `-` for all but letters and digits,
+            `${NAME:-folder}` a variable of the agent's environment.
+        user: What the user said.
+        agent: What the agent answered.
+    """
+
     path: str
+    user: TranscriptLines
+    agent: TranscriptLines
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +263,42 @@ class Quirks:
 
 
 @dataclass(frozen=True, slots=True)
+class DoctorPrompt:
+    """A message of `synapse doctor`, in words that this agent's model follows; empty for the general ones.
+
+    Attributes:
+        text: The message; `{first}`, `{second}`, `{filler}`, `{command}`, `{seconds}` are filled in.
+        expect: Pattern of an answer that proves it, filled in likewise, with `{chars}` and `{lines}` of what
+            was typed.
+    """
+
+    text: str = ""
+    expect: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorRules:
+    """What `synapse doctor` needs to know to try the other rules on the installed agent.
+
+    Attributes:
+        version: The version that the profile was last proved with; empty when it was with none.
+        version_args: Arguments with which the command tells its version.
+        free: Whether its turns cost nothing, so that the person need not be asked.
+        trust: Matches the screen while it asks whether it trusts its folder, with "yes" chosen; None when it
+            never does.
+        trust_keys: Keys that say yes to that.
+        prompts: Messages in place of the general ones, by their names.
+    """
+
+    version: str = ""
+    version_args: tuple[str, ...] = ("--version",)
+    free: bool = False
+    trust: re.Pattern[str] | None = None
+    trust_keys: tuple[bytes, ...] = (b"\r",)
+    prompts: Mapping[str, DoctorPrompt] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """One kind of agent.
 
@@ -261,6 +315,7 @@ class Profile:
         install: The command that installs it; empty when unknown.
         receives: Whether messages may be typed into it at all (a shell would run them).
         working_input: Whether a message for a working agent is held back, queued by it, or steers its turn.
+        sandbox: Whether it may run its tools in a sandbox that forbids connections and writing outside its folder.
         startup: When it is ready.
         submit: How a message gets in.
         interrupt: How a turn is stopped.
@@ -273,6 +328,7 @@ class Profile:
         resume: Arguments that continue its last conversation.
         transcript: Where it writes its conversation.
         quirks: What else is special.
+        doctor: What `synapse doctor` needs to know besides.
         source: The file it was read from.
         origin: Whose file that is.
     """
@@ -289,6 +345,7 @@ class Profile:
     install: str = ""
     receives: bool = True
     working_input: WorkingInput = "hold"
+    sandbox: bool = False
     startup: Startup = field(default_factory=Startup)
     submit: Submit = field(default_factory=Submit)
     interrupt: Interrupt = field(default_factory=Interrupt)
@@ -301,6 +358,7 @@ class Profile:
     resume: tuple[str, ...] = ()
     transcript: Transcript | None = None
     quirks: Quirks = field(default_factory=Quirks)
+    doctor: DoctorRules = field(default_factory=DoctorRules)
     source: Path = field(default_factory=Path)
     origin: Origin = "shipped"
 

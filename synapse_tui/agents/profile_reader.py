@@ -13,6 +13,7 @@ from typing import get_args
 from synapse_tui.errors import ProfileError
 from synapse_tui.model import AgentState
 
+from .doctor_reader import read_doctor
 from .key_names import key_bytes
 from .profile import (
     DEFAULT_PORTS,
@@ -31,6 +32,7 @@ from .profile import (
     StateRule,
     Submit,
     Transcript,
+    TranscriptLines,
     WorkingInput,
 )
 from .yaml_nodes import Faults, Section, read_mapping
@@ -84,6 +86,7 @@ def _profile(top: Section, path: Path, origin: Origin, environ: Mapping[str, str
         install=top.text("install"),
         receives=top.flag("receives", default=True),
         working_input=top.choice("working_input", get_args(WorkingInput), "hold"),
+        sandbox=top.flag("sandbox", default=False),
         startup=_startup(top),
         submit=_submit(top),
         interrupt=_interrupt(top.section("interrupt")),
@@ -96,6 +99,7 @@ def _profile(top: Section, path: Path, origin: Origin, environ: Mapping[str, str
         resume=top.strings("resume"),
         transcript=_transcript(top.section("transcript")) if top.has("transcript") else None,
         quirks=_quirks(top.section("quirks")),
+        doctor=read_doctor(top.section("doctor")),
         source=path,
         origin=origin,
     )
@@ -329,7 +333,19 @@ def _legacy_rules(top: Section) -> tuple[StateRule, ...]:
 
 
 def _transcript(section: Section) -> Transcript:
-    found = Transcript(format=section.text("format"), path=section.text("path"))
+    found = Transcript(
+        path=section.text("path"),
+        user=_transcript_lines(section.section("user")),
+        agent=_transcript_lines(section.section("agent")),
+    )
+    if not (found.path and found.user.text and found.agent.text):
+        section.fault("path", "needs 'path', 'user.text' and 'agent.text'")
+    section.finish()
+    return found
+
+
+def _transcript_lines(section: Section) -> TranscriptLines:
+    found = TranscriptLines(where=section.mapping("where"), text=section.text("text"))
     section.finish()
     return found
 

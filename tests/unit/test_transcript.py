@@ -1,0 +1,168 @@
+"""Answers read out of the files in which the agents keep their conversations."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.agents.answer_reader import AnswerReader
+from synapse_tui.agents.profile import Transcript
+from synapse_tui.agents.profiles import load_profiles
+from synapse_tui.agents.transcript import TAIL, agrees, read_answer
+from synapse_tui.model import Artifact
+from synapse_tui.paths import shipped_profiles
+
+PROFILES = load_profiles(shipped_profiles())
+CWD = Path("/srv/my.project")
+ASKED = "[A2A:19b094bd:synapse-codex-8120] how many?"
+
+
+def claude(kind: str, content: object, **fields: object) -> dict[str, object]:
+    return {"type": kind, "isSidechain": False, "message": {"role": kind, "content": content}, **fields}
+
+
+def texts(*parts: str) -> list[dict[str, str]]:
+    return [{"type": "text", "text": part} for part in parts]
+
+
+def codex(role: str, text: str) -> dict[str, object]:
+    kind = "output_text" if role == "assistant" else "input_text"
+    content = [{"type": kind, "text": text}]
+    return {"type": "response_item", "payload": {"type": "message", "role": role, "content": content}}
+
+
+FILES: dict[str, tuple[str, list[dict[str, object]], str]] = {
+    "claude": (
+        ".claude/projects/-srv-my-project/one.jsonl",
+        [
+            {"type": "mode", "mode": "x"},
+            claude("user", ASKED),
+            claude("assistant", [{"type": "tool_use", "name": "Bash"}, *texts("I count.")]),
+            claude("user", [{"type": "tool_result", "content": "3"}]),
+            claude("assistant", texts("a subagent's"), isSidechain=True),
+            claude("assistant", texts("**Three**:", "| a | b |")),
+        ],
+        "I count.\n\n**Three**:\n| a | b |",
+    ),
+    "codex": (
+        ".codex/sessions/2026/01/02/rollout-1.jsonl",
+        [
+            codex("developer", "be brief"),
+            codex("user", "<environment_context>"),
+            codex("user", ASKED),
+            {"type": "event_msg", "payload": {"type": "agent_message", "message": "Three"}},
+            codex("assistant", "Three"),
+        ],
+        "Three",
+    ),
+    "gemini": (
+        ".gemini/tmp/project/chats/session-1.jsonl",
+        [
+            {"type": "user", "content": [{"text": ASKED}]},
+            {"$set": {"lastUpdated": "now"}},
+            {"type": "gemini", "content": "Three"},
+        ],
+        "Three",
+    ),
+    "copilot": (
+        ".copilot/session-state/1234/events.jsonl",
+        [
+            {"type": "user.message", "data": {"content": ASKED}},
+            {"type": "assistant.message", "data": {"content": ""}},
+            {"type": "assistant.message", "data": {"content": "Three"}},
+        ],
+        "Three",
+    ),
+}
+
+
+def transcript(agent: str = "claude") -> Transcript:
+    found = PROFILES.find(agent).transcript
+    assert found is not None
+    return found
+
+
+def write(home: Path, agent: str, lines: list[dict[str, object]], name: str = "") -> Path:
+    path = home / (name or FILES[agent][0])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+    return path
+
+
+def read(home: Path, agent: str = "claude", text: str = ASKED, since: float = 0.0) -> str:
+    return read_answer(transcript(agent), text, since=since, cwd=CWD, environ={"HOME": str(home)})
+
+
+@pytest.mark.parametrize("agent", FILES)
+def test_every_agent_that_keeps_lines_of_json(tmp_path: Path, agent: str) -> None:
+    _, lines, answer = FILES[agent]
+    write(tmp_path, agent, lines)
+    assert read(tmp_path, agent) == answer
+
+
+def test_an_answer_ends_where_the_user_speaks_again(tmp_path: Path) -> None:
+    other = [claude("user", "and now?"), claude("assistant", texts("something else"))]
+    write(tmp_path, "claude", [claude("user", ASKED), claude("assistant", texts("three")), *other])
+    assert read(tmp_path) == "three"
+
+
+def test_the_newest_of_equal_prompts_counts(tmp_path: Path) -> None:
+    lines = [claude("user", ASKED), claude("assistant", texts("old"))]
+    write(tmp_path, "claude", [*lines, claude("user", ASKED), claude("assistant", texts("new"))])
+    assert read(tmp_path) == "new"
+
+
+def test_what_cannot_be_read_is_no_answer(tmp_path: Path) -> None:
+    assert read(tmp_path) == ""
+    path = write(tmp_path, "claude", [claude("user", "something else"), claude("assistant", texts("no"))])
+    assert read(tmp_path) == ""
+    path.write_bytes(b"\xff\xfe not json\n[1, 2]\n" + b"[" * 100_000 + b"\n" + path.read_bytes()[:-20])
+    assert read(tmp_path) == ""
+
+
+def test_files_from_before_the_turn_are_left_alone(tmp_path: Path) -> None:
+    path = write(tmp_path, "claude", [claude("user", ASKED), claude("assistant", texts("old"))])
+    os.utime(path, (1000, 1000))
+    assert read(tmp_path, since=2000) == ""
+    assert read(tmp_path, since=1000) == "old"
+
+
+def test_only_the_end_of_a_long_file_is_read(tmp_path: Path) -> None:
+    lines = [claude("user", "x" * (TAIL // 2)) for _ in range(3)]
+    write(tmp_path, "claude", [*lines, claude("user", ASKED), claude("assistant", texts("three"))])
+    assert read(tmp_path) == "three"
+
+
+def test_a_variable_moves_the_folder(tmp_path: Path) -> None:
+    write(tmp_path, "claude", FILES["claude"][1], "elsewhere/projects/-srv-my-project/1.jsonl")
+    environ = {"HOME": str(tmp_path / "home"), "CLAUDE_CONFIG_DIR": str(tmp_path / "elsewhere")}
+    assert read_answer(transcript(), ASKED, since=0, cwd=CWD, environ=environ).startswith("I count.")
+
+
+def test_agreement_with_the_screen() -> None:
+    assert agrees("**Three** of `them`:\n- one\n- two", "Three of them:\n• one\n• two")
+    assert not agrees("I look at it.", "I look at it.\nThere are three."), "its end is not written yet"
+    assert not agrees("", "three")
+    assert agrees("three", ""), "the screen showed nothing of it"
+
+
+async def test_the_file_is_taken_when_it_agrees_and_the_screen_when_not(tmp_path: Path) -> None:
+    found: list[Artifact] = []
+    reader = AnswerReader(transcript(), cwd=CWD, environ={"HOME": str(tmp_path)})
+    reader.read(ASKED, Artifact("three", truncated=True), age=1, done=found.append)
+    assert not found
+    await reader.settle()
+    assert found == [Artifact("three", truncated=True)]
+    write(tmp_path, "claude", [claude("user", ASKED), claude("assistant", texts("two\n\n*three*"))])
+    reader.read(ASKED, Artifact("three", truncated=True), age=1, done=found.append)
+    await reader.settle()
+    assert found[1:] == [Artifact("two\n\n*three*")]
+
+
+async def test_without_a_file_the_screen_counts_at_once(tmp_path: Path) -> None:
+    found: list[Artifact] = []
+    AnswerReader(None, cwd=CWD, environ={}).read("x", Artifact("three"), age=1, done=found.append)
+    assert found == [Artifact("three")]
