@@ -22,7 +22,8 @@ its hint says what to do. Exit codes are given in `cli/output.py`, HTTP status c
     ├── MessageError            a message cannot be taken
     │   ├── MessageTooLarge     its text is over the limit
     │   ├── TaskNotFound        no task of that id
-    │   └── NotAwaited          nobody waits for a reply to that task
+    │   ├── NotAwaited          nobody waits for a reply to that task
+    │   └── NotWatched          no watch is over that agent
     ├── PeerError               another process did not do as asked
     │   ├── PeerUnreachable     nobody listens at its endpoint
     │   └── PeerRefused         it answered with an error
@@ -169,6 +170,10 @@ class TaskNotFound(MessageError):
 
 class NotAwaited(MessageError):
     """Nobody waits for a reply to that task: it was answered, was canceled, or has not been given yet."""
+
+
+class NotWatched(MessageError):
+    """Nobody watches over that agent."""
 
 
 class PeerError(SynapseError):

@@ -38,6 +38,13 @@ class AgentRenamed:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentInstructed:
+    """The agent's conversation has got its instructions."""
+
+    agent_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class AgentStateChanged:
     """The detector decided on another state, or on the same for another reason."""
 
@@ -95,6 +102,14 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class WatchChanged:
+    """A watch over an agent began, goes on differently, or ended; `on` tells whether it goes on."""
+
+    agent_id: str
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PeersChanged:
     """The agents of other processes in the registry are others than before."""
 
@@ -103,6 +118,7 @@ Event = (
     AgentAdded
     | AgentRemoved
     | AgentRenamed
+    | AgentInstructed
     | AgentStateChanged
     | AgentProcessExited
     | AgentTitleChanged
@@ -110,6 +126,7 @@ Event = (
     | ClipboardRequested
     | TaskChanged
     | Notice
+    | WatchChanged
     | PeersChanged
 )
 Listener = Callable[[Event], None]

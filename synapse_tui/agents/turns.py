@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from synapse_tui.model import AgentState, DeliveryState, StateReport, Task, TaskState
+from synapse_tui.model import AgentState, Artifact, DeliveryState, StateReport, Task, TaskState
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent
 
 from .answer import AnswerCollector
+from .answer_reader import AnswerReader
 from .tasks import TaskBook
 
 SETTLED = 1.0
@@ -47,17 +48,50 @@ class Turn:
     prompts: list[str] = field(default_factory=list)
 
 
+class Keeper(Protocol):
+    """Keeps a task open after its turns; `watcher.Watcher` does so while it watches over one."""
+
+    def begun(self, task: Task) -> str:
+        """A message was submitted: id of the task that its turn works on, its own as a rule."""
+
+    def keeps(self, task_id: str) -> str:
+        """What a task that goes on after its turn waits for; empty when it ends with its turn."""
+
+
+class NoKeeper:
+    """Lets every task end with its turn."""
+
+    def begun(self, task: Task) -> str:
+        """The task itself."""
+        return task.id
+
+    def keeps(self, _task_id: str) -> str:
+        """Nothing."""
+        return ""
+
+
 class TurnTracker:
     """Moves the task of the running turn through its states by what the detector reports.
 
     Args:
         book: Where tasks change.
         clock: Monotonic seconds.
+        keeper: May keep a task open when its turn is over; None for nobody.
+        reader: Finds better texts of answers than the screen's; None for nobody.
     """
 
-    def __init__(self, book: TaskBook, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        book: TaskBook,
+        clock: Callable[[], float],
+        *,
+        keeper: Keeper | None = None,
+        reader: AnswerReader | None = None,
+    ) -> None:
         self._book = book
         self._clock = clock
+        self._keeper = keeper or NoKeeper()
+        self._reader = reader
         self.current: Turn | None = None
         self._answer: AnswerCollector | None = None
         self._user_stop = float("-inf")
@@ -124,10 +158,18 @@ class TurnTracker:
         """A task's message was submitted at `begun`; the agent's state is now `report`."""
         assert self._answer is not None, "prepare() comes first"
         answer, self._answer = self._answer, None
-        self.current = Turn(task.id, text, begun, answer, changed=self._clock())
-        self._change(task.id, delivery=DeliveryState.SUBMITTED, reason="")
+        task_id = self._keeper.begun(task)
+        self.current = Turn(task_id, text, begun, answer, changed=self._clock())
+        self._change(task_id, delivery=DeliveryState.SUBMITTED, reason="")
         if report.since >= begun:
             self.on_report(report)
+
+    def join(self, task: Task, answer: AnswerCollector, report: StateReport) -> None:
+        """Let the turn that runs already work on a task; what was written before is no answer to it."""
+        answer.begin()
+        now = self._clock()
+        self.current = Turn(task.id, task.text, now, answer, worked=True, changed=now)
+        self.on_report(report)
 
     def on_report(self, report: StateReport) -> None:
         """The agent's state has changed."""
@@ -143,7 +185,7 @@ class TurnTracker:
                 turn.task_id, state=TaskState.INPUT_REQUIRED, reason=report.detail or "waits for you"
             )
         elif report.state is AgentState.ERROR:
-            self.end(TaskState.FAILED, report.detail or "agent shows an error")
+            self._over(TaskState.FAILED, report.detail or "agent shows an error")
         elif report.state is AgentState.EXITED:
             self.end(TaskState.FAILED, "agent exited")
         elif report.state is AgentState.READY and turn.stop_reason:
@@ -202,7 +244,7 @@ class TurnTracker:
             return None
         patience = turn.begun + UNANSWERED - now
         if patience <= 0:
-            self.end(TaskState.COMPLETED, "no answer was seen")
+            self._over(TaskState.COMPLETED, "no answer was seen")
             return None
         return patience
 
@@ -211,15 +253,29 @@ class TurnTracker:
         turn, self.current = self.current, None
         if turn is None:
             return
-        artifact = turn.answer.finish(turn.prompts)
         delivery = {TaskState.COMPLETED: DeliveryState.DONE, TaskState.CANCELED: DeliveryState.CANCELED}
-        self._change(
-            turn.task_id,
-            state=state,
-            delivery=delivery.get(state, DeliveryState.FAILED),
-            reason=reason,
-            artifacts=(artifact,) if artifact.text else (),
-        )
+
+        def conclude(artifact: Artifact) -> None:
+            self._change(
+                turn.task_id,
+                state=state,
+                delivery=delivery.get(state, DeliveryState.FAILED),
+                reason=reason,
+                artifacts=(artifact,) if artifact.text else (),
+            )
+
+        if state is TaskState.COMPLETED:
+            self._read(turn, conclude)
+        else:
+            conclude(turn.answer.finish(turn.prompts))
+
+    def _read(self, turn: Turn, conclude: Callable[[Artifact], None]) -> None:
+        """Find the best text of a turn's answer; it may come a moment later."""
+        seen = turn.answer.finish(turn.prompts)
+        if self._reader is None:
+            conclude(seen)
+        else:
+            self._reader.read(turn.text, seen, age=self._clock() - turn.begun, done=conclude)
 
     def _change(self, task_id: str, **fields: object) -> None:
         """Change the turn's task; one that the agent has answered already has ended."""
@@ -232,4 +288,19 @@ class TurnTracker:
         elif turn.begun <= self._user_stop > self._clock() - STOPPED_BY_USER:
             self.end(TaskState.CANCELED, "interrupted at the keyboard")
         else:
-            self.end(TaskState.COMPLETED)
+            self._over(TaskState.COMPLETED)
+
+    def _over(self, state: TaskState, reason: str = "") -> None:
+        """The agent has come to rest by itself: its task ends, or waits for the next turn."""
+        turn = self.current
+        if turn is None or not (kept := self._keeper.keeps(turn.task_id)):
+            self.end(state, reason)
+            return
+        self.current = None
+        words = f"{reason}; {kept}" if reason else kept
+
+        def conclude(artifact: Artifact) -> None:
+            written = {"artifacts": (artifact,)} if artifact.text else {}
+            self._change(turn.task_id, state=TaskState.WORKING, reason=words, **written)
+
+        self._read(turn, conclude)

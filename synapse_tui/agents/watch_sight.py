@@ -1,0 +1,92 @@
+"""What a watch sees of an agent: what it does, and what stands against a nudge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from synapse_tui.model import AgentState, StateReport, Task, TaskState
+
+from .answer import AnswerCollector
+from .gate import NO_COMPOSER, UNSTEADY, Hold, dialog_open, why_held
+from .keyboard import Keyboard
+from .outbox import BEING_TYPED, Outbox
+from .profile import Profile
+from .turns import TurnTracker
+from .view import AgentView
+from .watch import Sight
+
+SOON = 1.0
+"""Seconds after which a composer that is not to be seen for a moment is looked at again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A running process, as a watch sees it.
+
+    Attributes:
+        view: Its terminal and state.
+        keyboard: The person's keys.
+        turns: The turn that runs.
+        collector: Makes what collects the answer to a text.
+    """
+
+    view: AgentView
+    keyboard: Keyboard
+    turns: TurnTracker
+    collector: Callable[[str], AnswerCollector]
+
+    @property
+    def report(self) -> StateReport:
+        """The agent's state."""
+        return self.view.report
+
+    @property
+    def busy(self) -> bool:
+        """Whether the agent works, or asks in the middle of its work."""
+        return self.report.state in (AgentState.PROCESSING, AgentState.WAITING)
+
+
+def see(post: Post, profile: Profile, outbox: Outbox, task: Task, nudge: Task | None) -> Sight:
+    """Look at an agent.
+
+    Args:
+        post: The agent.
+        profile: What is known of it.
+        outbox: What waits to be typed into it.
+        task: The task that is watched.
+        nudge: The nudge that waits; None for none.
+    """
+    now, works = post.view.now(), post.report.state is AgentState.PROCESSING
+    if nudge is not None and outbox.is_parked(nudge.id):
+        return Sight(now, f"the nudge is held: {nudge.reason}", works=works, asks=True)
+    typed = nudge is not None and nudge.delivery in BEING_TYPED
+    held = why_held(post.view, post.keyboard, profile)
+    if held is not None and held.reason in (NO_COMPOSER, UNSTEADY):
+        return Sight(now, works=works, typed=typed, soon=held.seconds or SOON)
+    words = _held_text(post, held) or _others_text(outbox, nudge)
+    asks = dialog_open(post.view) or (not words and _has_asked(post, task))
+    words = words or _task_text(post, task)
+    return Sight(now, words, works=works, asks=asks, dialog=asks, typed=typed)
+
+
+def _held_text(post: Post, held: Hold | None) -> str:
+    if held is None:
+        return ""
+    return (post.report.detail or held.reason) if dialog_open(post.view) else held.reason
+
+
+def _others_text(outbox: Outbox, nudge: Task | None) -> str:
+    others = len(outbox) - (nudge is not None)
+    return f"{others} message{'s wait' if others > 1 else ' waits'} to be typed" if others else ""
+
+
+def _task_text(post: Post, task: Task) -> str:
+    if post.turns.current is not None:
+        return "working"
+    return f"it has asked: {task.reason}" if _has_asked(post, task) else ""
+
+
+def _has_asked(post: Post, task: Task) -> bool:
+    """Whether the agent has asked by a message, and rests until it is answered."""
+    return task.state is TaskState.INPUT_REQUIRED and post.turns.current is None
