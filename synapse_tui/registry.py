@@ -54,6 +54,7 @@ class Record:
         started_at: When it was opened, ISO 8601; may be empty.
         command: Its command line.
         aliases: Further names of its type, of the profile.
+        pid_namespace: Where that pid counts, as `pid_namespace` tells; empty when unknown.
     """
 
     agent_id: str
@@ -69,6 +70,7 @@ class Record:
     started_at: str = ""
     command: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    pid_namespace: str = ""
 
 
 class RecordChanges(TypedDict, total=False):
@@ -117,8 +119,21 @@ def _linux_start(pid: int) -> float | None:
     return int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 
+def pid_namespace() -> str:
+    """In which namespace this process sees others (pid_namespaces(7)); empty where that is not told."""
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return ""
+
+
 def is_live(record: Record) -> bool:
-    """Whether the process of a record is there and is still the one that wrote it."""
+    """Whether the process of a record is there and is still the one that wrote it.
+
+    From within a sandbox or a container, processes outside cannot be seen: they count as there.
+    """
+    if record.pid_namespace and pid_namespace() not in ("", record.pid_namespace):
+        return True
     started = process_start(record.pid)
     if started is None:
         return False
@@ -158,6 +173,7 @@ class Registry:
             record,
             pid_started=record.pid_started or process_start(record.pid) or 0.0,
             project=record.project or record.working_dir,
+            pid_namespace=record.pid_namespace or pid_namespace(),
         )
         private_folder(self._folder)
         with self._locked():
@@ -359,6 +375,7 @@ def _record(fields: Mapping[str, object]) -> Record:
         started_at=_text(fields, "started_at"),
         command=_words(fields, "command"),
         aliases=_words(fields, "aliases"),
+        pid_namespace=_text(fields, "pid_namespace"),
     )
 
 

@@ -137,15 +137,42 @@ class A2AClient:
             self._secure = asyncio.create_task(asyncio.to_thread(self._make, verify=True))
         return await asyncio.shield(self._secure)
 
+    async def forward(
+        self, endpoint: str, call: Call, *, sender_id: str, patience: float
+    ) -> tuple[int, bytes]:
+        """Carry somebody's request, signed anew in the sender's name.
+
+        Args:
+            endpoint: URL of the receiver's server.
+            call: The request.
+            sender_id: Whose it is.
+            patience: Seconds that the answer may take.
+
+        Returns:
+            Status and body of the answer, whatever they are.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+        """
+        limits = httpx.Timeout(patience, connect=dialect.CONNECT_TIMEOUT)
+        return await self._exchange(endpoint, call, sender_id, limits)
+
     async def _call(self, endpoint: str, call: Call, sender: Sender | None = None) -> object:
-        headers = call.headers(endpoint, sender.sender_id if sender else "", self._token_of)
+        sender_id = sender.sender_id if sender else ""
+        status, body = await self._exchange(endpoint, call, sender_id, self._timeout)
+        return dialect.read_answer(endpoint, status, body)
+
+    async def _exchange(
+        self, endpoint: str, call: Call, sender_id: str, limits: httpx.Timeout
+    ) -> tuple[int, bytes]:
+        headers = call.headers(endpoint, sender_id, self._token_of)
         client = await self._client_for(endpoint)
         url = endpoint.rstrip("/") + call.target
         try:
             async with client.stream(
-                call.method, url, content=call.body or None, headers=headers
+                call.method, url, content=call.body or None, headers=headers, timeout=limits
             ) as response:
-                return dialect.read_answer(endpoint, response.status_code, await _read(response))
+                return response.status_code, await _read(response)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise PeerUnreachable(f"nobody answers at {endpoint}", "the agent may have just ended") from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:

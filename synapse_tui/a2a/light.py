@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import http.client
+import os
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from synapse_tui.errors import PeerRefused, PeerUnreachable
-from synapse_tui.model import Sender
+from synapse_tui.model import Reply, Sender
 
 from . import dialect
 from .dialect import Call, PeerTask
@@ -23,11 +24,19 @@ class LightClient:
     Args:
         token_of: Gives the token of a sender, to sign with.
         timeout: Seconds that an answer may take.
+        environ: Tells of the agent's spool, for sandboxes; None for the environment of this process.
     """
 
-    def __init__(self, *, token_of: TokenVerifier = nobody, timeout: float = dialect.ANSWER_TIMEOUT) -> None:
+    def __init__(
+        self,
+        *,
+        token_of: TokenVerifier = nobody,
+        timeout: float = dialect.ANSWER_TIMEOUT,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
         self._token_of = token_of
         self._timeout = timeout
+        self._environ = os.environ if environ is None else environ
 
     def send(
         self,
@@ -37,6 +46,7 @@ class LightClient:
         sender: Sender | None = None,
         priority: int = 3,
         response_expected: bool = False,
+        metadata: Mapping[str, object] | None = None,
     ) -> PeerTask:
         """Send a message.
 
@@ -47,8 +57,54 @@ class LightClient:
             PeerUnreachable: Nobody answers there.
             PeerRefused: The message was not taken.
         """
-        call = dialect.send_call(text, sender=sender, priority=priority, response_expected=response_expected)
+        call = dialect.send_call(
+            text,
+            sender=sender,
+            priority=priority,
+            response_expected=response_expected,
+            metadata=metadata or {},
+        )
         return dialect.read_task(endpoint, self._call(endpoint, call, sender.sender_id if sender else ""))
+
+    def create(
+        self, endpoint: str, text: str, *, sender: Sender, target_agent: str, target_endpoint: str
+    ) -> PeerTask:
+        """Make a task on the sender's own server that ends when the answer comes.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: The server keeps no such tasks, or it is not the sender's own.
+        """
+        call = dialect.create_call(
+            text, sender=sender, target_agent=target_agent, target_endpoint=target_endpoint
+        )
+        return dialect.read_task(endpoint, self._call(endpoint, call, sender.sender_id))
+
+    def reply(self, endpoint: str, task_id: str, reply: Reply, *, sender_id: str) -> PeerTask:
+        """Answer a task of the agent inside which this runs.
+
+        Args:
+            endpoint: URL of its own server.
+            task_id: The task; empty for the one that awaits the reply.
+            reply: The answer.
+            sender_id: The agent.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: There is no such task, or it takes no reply.
+        """
+        call = dialect.reply_call(task_id, reply)
+        return dialect.read_task(endpoint, self._call(endpoint, call, sender_id))
+
+    def awaiting(self, endpoint: str) -> list[PeerTask]:
+        """The tasks that an agent can reply to, the one that it works on first.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: It tells none.
+        """
+        found = dialect.read_list(endpoint, self._call(endpoint, Call("GET", "/reply")), "tasks")
+        return [dialect.read_task(endpoint, task) for task in found]
 
     def task(self, endpoint: str, task_id: str) -> PeerTask:
         """Read a task.
@@ -58,6 +114,33 @@ class LightClient:
             PeerRefused: There is no such task.
         """
         return dialect.read_task(endpoint, self._call(endpoint, dialect.task_call(task_id)))
+
+    def wait(self, endpoint: str, task: PeerTask, seconds: float, *, sender_id: str = "") -> PeerTask:
+        """Read a task as soon as it is another one than the given, or after so many seconds.
+
+        Args:
+            endpoint: URL of the server that keeps it.
+            task: What is known of it.
+            seconds: How long to wait at most.
+            sender_id: Who asks; an agent for the answer to itself.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: There is no such task.
+        """
+        call = dialect.wait_call(task.task_id, seen=task.updated_at, seconds=seconds)
+        answer = self._call(endpoint, call, sender_id, patience=seconds + self._timeout)
+        return dialect.read_task(endpoint, answer)
+
+    def cancel(self, endpoint: str, task_id: str, *, sender_id: str = "") -> PeerTask:
+        """Cancel a task.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: There is no such task, or it has ended.
+        """
+        call = dialect.task_call(task_id, "cancel")
+        return dialect.read_task(endpoint, self._call(endpoint, call, sender_id))
 
     def status(self, endpoint: str) -> Mapping[str, object]:
         """Read an agent's state: `{"status", "context"}`.
@@ -103,7 +186,7 @@ class LightClient:
         tasks = dialect.read_list(endpoint, answer, "tasks")
         return [dialect.read_task(endpoint, task) for task in tasks]
 
-    def _call(self, endpoint: str, call: Call, sender_id: str = "") -> object:
+    def _call(self, endpoint: str, call: Call, sender_id: str = "", patience: float = 0.0) -> object:
         url = urlsplit(endpoint)
         make = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
         connection = make(url.hostname or "", url.port, timeout=dialect.CONNECT_TIMEOUT)
@@ -119,9 +202,9 @@ class LightClient:
         try:
             connection.connect()
         except OSError as error:
-            raise PeerUnreachable(
-                f"nobody answers at {endpoint}", "the agent may have just ended; see 'synapse list'"
-            ) from error
+            from .light_spool import without_connection  # noqa: PLC0415 - seldom needed
+
+            return without_connection(endpoint, call, error, timeout=self._timeout, environ=self._environ)
         try:
             connection.sock.settimeout(self._timeout)
             headers = call.headers(endpoint, sender_id, self._token_of)

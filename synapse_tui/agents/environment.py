@@ -35,7 +35,9 @@ _REMOVED_PREFIXES = (
     "KITTY_", "WEZTERM_", "ITERM_", "ALACRITTY_", "GHOSTTY_", "KONSOLE_", "ZELLIJ", "VSCODE_",
     "GNOME_TERMINAL_", "WARP_",
 )  # fmt: skip
-_OURS = re.compile(r"SYNAPSE_(?:AGENT_ID|ENDPOINT|TOKEN|BIN)$|SYNAPSE_.*(?:KEY|SECRET|PASSWORD|DATABASE)")
+_OURS = re.compile(
+    r"SYNAPSE_(?:AGENT_ID|ENDPOINT|TOKEN|BIN|SPOOL)$|SYNAPSE_.*(?:KEY|SECRET|PASSWORD|DATABASE)"
+)
 """Who we are ourselves, and secrets that are never an agent's business."""
 
 
@@ -86,6 +88,7 @@ def child_environment(
     agent_id: str,
     endpoint: str,
     token: str,
+    spool: Path | None = None,
     paths: UserPaths | None = None,
 ) -> dict[str, str]:
     """The environment for an agent.
@@ -96,6 +99,7 @@ def child_environment(
         agent_id: `synapse-claude-8100`.
         endpoint: URL of the agent's own server.
         token: Its secret, by which a message is known to come from it.
+        spool: Where its processes leave requests when they may not connect; None for nowhere.
         paths: The user's folders; None for those of this process.
 
     Returns:
@@ -116,6 +120,8 @@ def child_environment(
     env["SYNAPSE_ENDPOINT"] = endpoint
     env["SYNAPSE_TOKEN"] = token
     env["SYNAPSE_BIN"] = str(command)
+    if spool is not None:
+        env["SYNAPSE_SPOOL"] = str(spool)
     return env
 
 

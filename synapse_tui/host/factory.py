@@ -21,6 +21,7 @@ from synapse_tui.settings import Settings
 
 from .history import HistoryKeeper
 from .identity import Tokens
+from .spool import SpoolKeeper
 
 
 @dataclass(slots=True)
@@ -35,6 +36,7 @@ class SessionFactory:
         guardian: Ends processes when the host is killed.
         tokens: The agents' secrets.
         history: Makes tasks and outboxes durable.
+        spools: Gives agents a way around their sandboxes.
         make_id: Makes UUIDs.
     """
 
@@ -45,6 +47,7 @@ class SessionFactory:
     guardian: Guardian
     tokens: Tokens
     history: HistoryKeeper
+    spools: SpoolKeeper
     make_id: Callable[[], str]
     _last_ports: dict[tuple[str, Path], int] = field(default_factory=dict)
 
@@ -65,9 +68,9 @@ class SessionFactory:
         self._last_ports[session.agent_type, session.cwd] = session.port
 
     def environ(
-        self, profile: Profile, sockets: LoopbackSockets, inherited: Mapping[str, str]
+        self, profile: Profile, sockets: LoopbackSockets, folder: Path, inherited: Mapping[str, str]
     ) -> dict[str, str]:
-        """The environment of an agent's process; its token is issued with it."""
+        """The environment of an agent's process; its token is issued and its spool made with it."""
         agent_id = agent_id_for(profile.name, sockets.port)
         return child_environment(
             inherited,
@@ -75,6 +78,7 @@ class SessionFactory:
             agent_id=agent_id,
             endpoint=sockets.endpoint,
             token=self.tokens.issue(agent_id),
+            spool=self.spools.make(agent_id, profile, folder, inherited),
         )
 
     def make(

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from synapse_tui import __version__
 from synapse_tui.a2a.sockets import LoopbackSockets, adopted_sockets
-from synapse_tui.addresses import Address
+from synapse_tui.addresses import Address, agent_id_for
 from synapse_tui.agents.adoption import read_handover, spec_of
 from synapse_tui.agents.profile import Profile
 from synapse_tui.agents.profiles import ProfileSet
@@ -45,6 +45,7 @@ from .peers import PeerWatch
 from .records import RecordKeeper
 from .routing import Receipt, Router
 from .serving import Servers
+from .spool import SpoolKeeper
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +90,14 @@ class Host:
         self._peers = PeerWatch(self._registry, self.events)
         self._servers = Servers(self._tokens, self.events)
         self._history = HistoryKeeper(paths.history, project, self.events, self._agents)
+        self._spools = SpoolKeeper(
+            project,
+            home=paths.home,
+            registry=self._registry,
+            tokens=self._tokens,
+            client=self._servers.client,
+            endpoints=lambda: [agent.endpoint for agent in self._agents.values()],
+        )
         self._factory = SessionFactory(
             paths,
             settings,
@@ -97,6 +106,7 @@ class Host:
             self._guardian,
             self._tokens,
             self._history,
+            self._spools,
             make_id,
         )
         self._router = Router(self._agents, self._peers, self._servers, project)
@@ -119,6 +129,7 @@ class Host:
     async def start(self) -> None:
         """Begin to watch the registry; records that a killed process left are removed."""
         self._peers.start()
+        self._spools.start()
 
     def inherit(self, environ: Mapping[str, str]) -> None:
         """Let agents that are opened from now on inherit another environment: that of who opens them."""
@@ -135,6 +146,7 @@ class Host:
         await asyncio.gather(
             *(self.close(agent_id) for agent_id in tuple(self._agents)), return_exceptions=True
         )
+        await self._spools.stop()
         await self._servers.stop()
         await self._records.close()
         await self._history.close()
@@ -168,11 +180,12 @@ class Host:
         profile, folder = self.check(spec, inherited)
         sockets = self._factory.bind(profile, spec, folder)
         try:
-            environ = self._factory.environ(profile, sockets, inherited)
+            environ = self._factory.environ(profile, sockets, folder, inherited)
             session = self._factory.make(profile, spec, folder, sockets.port, environ, before=before)
             session.start(columns, lines)
         except BaseException:
             sockets.close()
+            self._spools.unmake(agent_id_for(profile.name, sockets.port))
             raise
         self._add(session, sockets)
         return session
@@ -182,6 +195,7 @@ class Host:
         self._history.restore(session, release=session.spec.restore or adopted, adopted=adopted)
         self._records.add(session, session.spec, project=self.project)
         self._servers.add(session, sockets)
+        self._spools.add(session.agent_id, session.environ)
         self.events.publish(AgentAdded(session.agent_id))
 
     async def hand_over(self) -> Handover:
@@ -190,6 +204,7 @@ class Host:
         Ports, processes and their guardian stay; what is written for the agents is kept.
         """
         await self._peers.stop()
+        await self._spools.hand_over()
         sockets = self._servers.keep_sockets()
         await self._servers.stop()
         agents = [
@@ -262,6 +277,7 @@ class Host:
         await self._records.remove(agent_id)
         await self._servers.remove(agent_id)
         await session.stop()
+        await self._spools.remove(agent_id)
         self._tokens.revoke(agent_id)
         self.events.publish(AgentRemoved(agent_id))
 

@@ -1,0 +1,67 @@
+"""The folder `.synapse` of a project, of which version control leaves out what is this machine's alone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+
+FOLDER = ".synapse"
+IGNORED = b"""\
+# Kept here by synapse-tui for this machine alone.
+/.gitignore
+*.db
+*.db-*
+/spool/
+/settings.local.json
+"""
+"""The `.gitignore` that is written when there is none; it leaves itself out: the repository stays clean."""
+
+
+def make_project_folder(project: Path) -> Path:
+    """Make `.synapse` in a folder, with its `.gitignore`; called before anything of ours is put there.
+
+    Args:
+        project: The folder; `.synapse` in it makes it a project (`paths.find_project`).
+
+    Returns:
+        `.synapse`.
+
+    Raises:
+        OSError: It cannot be made, or is no folder of this user.
+    """
+    folder = project / FOLDER
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        # A cloned repository may bring a link that leads anywhere.
+        raise NotADirectoryError(f"{folder} is no folder of this user")
+    ignore_ours(folder)
+    return folder
+
+
+def ignore_ours(folder: Path) -> None:
+    """Write the `.gitignore` of `.synapse`; one that is there stays as it is.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    try:
+        descriptor = os.open(
+            folder / ".gitignore", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
+        )
+    except FileExistsError:
+        return
+    with open(descriptor, "wb") as file:  # noqa: PTH123 - from a descriptor
+        file.write(IGNORED)
+
+
+def remove_project_folder(folder: Path) -> None:
+    """Remove a `.synapse` that holds nothing but our own `.gitignore`; any other stays as it is."""
+    ignore = folder / ".gitignore"
+    with contextlib.suppress(OSError):
+        if [entry.name for entry in os.scandir(folder)] == [ignore.name] and ignore.read_bytes() == IGNORED:
+            ignore.unlink()
+            folder.rmdir()

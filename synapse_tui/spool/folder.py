@@ -1,0 +1,195 @@
+"""One spool as its host handles it: made, watched over, emptied, removed; blocking, used in threads."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from .lock import lock
+from .messages import (
+    ANSWER,
+    HOST_FILE,
+    ID,
+    MAX_REQUEST,
+    REQUEST,
+    TAKEN,
+    SpoolAnswer,
+    SpoolRequest,
+    read_private,
+    write_whole,
+)
+
+STALE = 600.0
+"""Seconds after which nobody comes any more for what lies in a spool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A request that was taken out of a spool.
+
+    Attributes:
+        name: Its id.
+        request: The request; None when it is none.
+        problem: Why it is none.
+    """
+
+    name: str
+    request: SpoolRequest | None
+    problem: str = ""
+
+
+class SpoolFolder:
+    """A spool, locked for this host.
+
+    Args:
+        path: The folder.
+        descriptor: Holds the lock; -1 for none.
+    """
+
+    def __init__(self, path: Path, descriptor: int = -1) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    @classmethod
+    def create(cls, path: Path) -> SpoolFolder:
+        """Make a spool; it is locked before it appears, so that no other host takes it for abandoned.
+
+        Raises:
+            OSError: It cannot be made; nothing is left of it.
+        """
+        hidden = path.with_name(f".{path.name}")
+        hidden.mkdir(mode=0o700)
+        descriptor = -1
+        try:
+            descriptor = lock(hidden)
+            hidden.rename(path)
+        except BaseException:
+            _close(descriptor)
+            shutil.rmtree(hidden, ignore_errors=True)
+            raise
+        return cls(path, descriptor)
+
+    @property
+    def locked(self) -> bool:
+        """Whether this host holds its lock."""
+        return self._descriptor >= 0
+
+    def restore(self) -> None:
+        """Make the spool anew where it was swept away, and lock it anew.
+
+        Raises:
+            OSError: It cannot be made, or is somebody else's.
+        """
+        self.leave()
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_ours(self.path)
+        self._descriptor = lock(self.path)
+
+    def leave(self) -> None:
+        """Give the lock back; what lies there stays for the next host."""
+        _close(self._descriptor)
+        self._descriptor = -1
+
+    def remove(self) -> None:
+        """Remove the spool, and the folder of spools when this was the last one."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.leave()
+        if self.path.parent.name == "spool":
+            with contextlib.suppress(OSError):
+                self.path.parent.rmdir()
+
+    def take(self, limit: int) -> list[Taken]:
+        """Take requests, the oldest first; what has no business there is removed on the way.
+
+        Args:
+            limit: How many at most.
+
+        Raises:
+            OSError: The folder cannot be read.
+        """
+        found: list[tuple[int, str]] = []
+        with os.scandir(self.path) as entries:
+            for entry in entries:
+                name = entry.name.removesuffix(REQUEST)
+                if name != entry.name and ID.fullmatch(name):
+                    found.append((_changed(entry), name))
+                else:
+                    self._tidy(entry)
+        taken: list[Taken] = []
+        for _, name in sorted(found):
+            if len(taken) == limit:
+                break
+            one = self._take(name)
+            if one is not None:
+                taken.append(one)
+        return taken
+
+    def _take(self, name: str) -> Taken | None:
+        path = self.path / f"{name}{TAKEN}"
+        try:
+            # Fails when the client has just taken it back; that is decided here and nowhere else.
+            (self.path / f"{name}{REQUEST}").rename(path)
+        except OSError:
+            return None
+        try:
+            return Taken(name, SpoolRequest.decode(read_private(path, MAX_REQUEST)))
+        except (OSError, ValueError) as error:
+            return Taken(name, None, str(error))
+
+    def answer(self, name: str, answer: SpoolAnswer) -> None:
+        """Put the answer to a request that was taken; a client that has gone leaves it to be tidied up.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        try:
+            write_whole(self.path, f"{name}{ANSWER}", answer.encode())
+        finally:
+            _remove(self.path / f"{name}{TAKEN}")
+
+    def _tidy(self, entry: os.DirEntry[str]) -> None:
+        """Remove what is no file of a spool, and files that nobody comes for any more."""
+        if entry.name == HOST_FILE:
+            return
+        partial = entry.name.startswith(".")
+        known = partial or entry.name.removesuffix(TAKEN).removesuffix(ANSWER) != entry.name
+        if not known or time.time() - _changed(entry) / 1e9 > STALE:
+            _remove(Path(entry.path))
+
+
+def check_ours(folder: Path) -> None:
+    """Make sure that a folder is a real one of this user, and close it to all others.
+
+    Raises:
+        OSError: It is something else.
+    """
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        raise NotADirectoryError(f"{folder} is no folder of this user")
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        folder.chmod(0o700)
+
+
+def _changed(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, or a folder that somebody put in its place; a link goes, and not where it leads to."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _close(descriptor: int) -> None:
+    if descriptor >= 0:
+        os.close(descriptor)
