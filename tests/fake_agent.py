@@ -7,10 +7,14 @@ import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+from synapse_tui.agents.explanation import Explanation, explain
 from synapse_tui.agents.outbox import Outbox
 from synapse_tui.agents.outbox_control import OutboxControl
+from synapse_tui.agents.profile import Profile
 from synapse_tui.agents.task_desk import TaskDesk
 from synapse_tui.agents.tasks import TaskBook
+from synapse_tui.agents.timeline import Timeline
+from synapse_tui.agents.watcher import Watcher
 from synapse_tui.errors import AgentExited
 from synapse_tui.events import EventBus
 from synapse_tui.model import (
@@ -53,7 +57,20 @@ class FakeAgent:
         self.running = ""
         self.desk = TaskDesk(self.book, self.outbox, self.agent_id, running=lambda: self.running)
         self.control = OutboxControl(self.book, self.outbox, cancel=self.withdraw, wake=lambda: None)
+        self.watcher = Watcher(
+            self.agent_id,
+            Profile("fake", "Fake", "fake"),
+            book=self.book,
+            outbox=self.outbox,
+            events=self.events,
+            accept=self.accept,
+            cancel=self.withdraw,
+            wake=lambda: None,
+        )
         self.answer: str | None = None
+        self.now = 0.0
+        self.timeline = Timeline(today=lambda: T0 + timedelta(seconds=self.now))
+        self.timeline.add(self.report, self.now)
 
     @property
     def tasks(self) -> dict[str, Task]:
@@ -71,6 +88,10 @@ class FakeAgent:
     @property
     def report(self) -> StateReport:
         return StateReport(self.state, "fake", "", 0.0)
+
+    def explain(self) -> Explanation:
+        running = self.tasks.get(self.running)
+        return explain(self.timeline.passages[-1].report, self.timeline, self.control, running, now=self.now)
 
     def recent_text(self) -> str:
         return self.screen
@@ -104,6 +125,11 @@ class FakeAgent:
         task = self.book.create(MessageRequest(text, sender, priority))
         self.outbox.put(task)
         return task
+
+    def info(self, text: str, sender: Sender = USER) -> Task:
+        """Let a message lie unread in the inbox."""
+        task = self.wait(text, sender, 1)
+        return self.outbox.shelve(task.id)
 
     async def withdraw(self, task_id: str) -> Task:
         return self.outbox.cancel(task_id)

@@ -31,7 +31,7 @@ DRAIN = 16 * 1024 * 1024
 """How much of a body over the limit is read and dropped, so that the caller sees the answer and no reset."""
 BODY_TIMEOUT = 30.0
 """Seconds in which a body must have come."""
-METHODS = frozenset({"GET", "HEAD", "POST"})
+METHODS = frozenset({"GET", "HEAD", "POST", "DELETE"})
 JSON_TYPES = frozenset({"application/json", "application/a2a+json"})
 
 

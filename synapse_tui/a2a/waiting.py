@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from collections.abc import Coroutine
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Query, Request
 
@@ -11,6 +12,8 @@ from synapse_tui.agents.tasks import peer_task
 from synapse_tui.model import Task
 
 from .agent import HostedAgent
+
+T = TypeVar("T")
 
 LONGEST = 60.0
 """Seconds."""
@@ -33,22 +36,36 @@ async def waited(request: Request, agent: HostedAgent, task: Task, seen: str, se
         The newest snapshot.
     """
     # A plus sign that was not escaped is a space by now.
-    changed = asyncio.ensure_future(agent.desk.wait(task.id, seen.replace(" ", "+"), seconds))
+    found = await while_wanted(request, agent.desk.wait(task.id, seen.replace(" ", "+"), seconds))
+    if found is None:
+        return task
+    newest, there = found
+    if newest.state.final and there:
+        _collect(agent, newest, request.state.sender_id)
+    return newest
+
+
+async def while_wanted(request: Request, work: Coroutine[Any, Any, T]) -> tuple[T, bool] | None:
+    """Wait for something as long as the server goes on and the caller is there.
+
+    Args:
+        request: The caller's request, its body read.
+        work: Gives what is waited for.
+
+    Returns:
+        That, and whether the caller is still there; None when it did not come.
+    """
+    wanted = asyncio.ensure_future(work)
     stopping = asyncio.ensure_future(request.state.stopping.wait())
     left = asyncio.ensure_future(_left(request))
-    work = (changed, stopping, left)
+    every = (wanted, stopping, left)
     try:
-        await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
-        if not changed.done():
-            return task
-        task = changed.result()
-        if task.state.final and not left.done():
-            _collect(agent, task, request.state.sender_id)
-        return task
+        await asyncio.wait(every, return_when=asyncio.FIRST_COMPLETED)
+        return (wanted.result(), not left.done()) if wanted.done() else None
     finally:
-        for each in work:
+        for each in every:
             each.cancel()
-        await asyncio.gather(*work, return_exceptions=True)
+        await asyncio.gather(*every, return_exceptions=True)
 
 
 async def _left(request: Request) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 from synapse_tui.model import Sender
 
-from .watch import Watch, WatchOrder, WatchStep
+from .watch import Watch, WatchStep
+from .watch_order import WatchOrder
 
 _COUNTS = ("sent", "helped", "in_vain", "version")
 

@@ -17,22 +17,21 @@ from typing import Any, Literal
 
 from synapse_tui.errors import AgentExited, MessageError, NotWatched, SynapseError
 from synapse_tui.events import EventBus, Notice, WatchChanged
-from synapse_tui.model import DeliveryState, MessageRequest, Sender, Task, TaskState
+from synapse_tui.model import DeliveryState, MessageRequest, Task, TaskState
 
 from .matching import matches
 from .outbox import BEING_TYPED, Outbox
 from .profile import Profile
 from .pulse import Pulse
 from .tasks import TaskBook
-from .watch import Do, Sight, Watch, WatchOrder, WatchReport, WatchState, check_order, nudges_text
+from .watch import Do, Sight, Watch, WatchReport, WatchState
+from .watch_order import WatchOrder, check_order, nudges_text
 from .watch_sight import Post, see
 from .watch_state import watch_from_json, watch_to_json
 from .watched_task import named_task, usual_task
 
 log = logging.getLogger(__name__)
 
-SYSTEM = Sender("synapse-system", "system", verified=True)
-"""Who nudges."""
 _ENDS = {
     TaskState.COMPLETED: WatchState.DONE,
     TaskState.CANCELED: WatchState.CANCELED,
@@ -245,7 +244,7 @@ class Watcher:
 
     def _nudge(self, watch: Watch, task: Task) -> None:
         about = {"nudge": watch.sent + 1, "reference_task": task.id}
-        request = MessageRequest(watch.order.text, SYSTEM, metadata=MappingProxyType(about))
+        request = MessageRequest(watch.order.text, watch.order.by, metadata=MappingProxyType(about))
         try:
             nudge = self._accept(request)
         except SynapseError as error:
@@ -354,4 +353,3 @@ class Watcher:
         self._events.publish(WatchChanged(self._agent_id, report.on))
         self._news.fire()
         return report
-
