@@ -53,6 +53,11 @@ class UserPaths:
         return self.synapse / "workspaces"
 
     @property
+    def doctor(self) -> Path:
+        """`~/.synapse/doctor`."""
+        return self.synapse / "doctor"
+
+    @property
     def registry(self) -> Path:
         """`~/.a2a/registry`."""
         return self.home / ".a2a" / "registry"

@@ -44,3 +44,18 @@ def key_bytes(name: str) -> bytes:
         return name.encode()
     near = difflib.get_close_matches(word, _NAMED, 1)
     raise ValueError(f"there is no key '{name}'" + (f": did you mean '{near[0]}'?" if near else ""))
+
+
+def key_names(keys: tuple[bytes, ...]) -> str:
+    """Keys as a profile names them, `[escape, ctrl+c]`: the reverse of `key_bytes`."""
+    return f"[{', '.join(map(_name, keys))}]"
+
+
+def _name(key: bytes) -> str:
+    for name, data in _NAMED.items():
+        if data == key:
+            return name
+    if len(key) == 1 and 1 <= key[0] <= 26:
+        return f"ctrl+{chr(key[0] + 0x60)}"
+    text = key.decode("utf-8", "replace")
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\x1b", "\\e") + '"'

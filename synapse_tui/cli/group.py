@@ -14,9 +14,12 @@ from synapse_tui import __version__
 
 _COMMANDS: Mapping[str, str] = MappingProxyType(
     {
+        "doctor": "synapse_tui.cli.doctor",
+        "broadcast": "synapse_tui.cli.broadcast",
         "list": "synapse_tui.cli.list_agents",
         "logs": "synapse_tui.cli.logs",
         "outbox": "synapse_tui.cli.outbox",
+        "reply": "synapse_tui.cli.reply",
         "send": "synapse_tui.cli.send",
         "start": "synapse_tui.cli.start",
         "stop": "synapse_tui.cli.stop",

@@ -43,6 +43,8 @@ class ExitCode(IntEnum):
     """An agent cannot be started."""
     NO_SESSION = 10
     """There is no such session, or its host cannot be used."""
+    UNPROVED = 11
+    """`synapse doctor` found something that does not hold."""
     INTERRUPTED = 130
 
 

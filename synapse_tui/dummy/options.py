@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from synapse_tui import __version__
+
 from .script import DIRECTIVES_HELP
 
 WhileWorking = Literal["ignore", "queue", "steer"]
@@ -75,6 +77,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("prompt", nargs="?", default="", help="submitted as soon as it has started")
     add("--name", default="", help="what it calls itself (default: its address, or dummy)")
     add("--reply", default="", metavar="TEXT", help="answer everything with this; {text} is what was asked")
+    add("--version", action="version", version=f"dummy {__version__}")
     add("--resume", action="store_true", help="say that the last conversation goes on")
     add(
         "--log",

@@ -256,6 +256,10 @@ def test_profiles_are_found_by_alias_and_whatever_their_case() -> None:
             f"{name}: {{zzzzzz: 1}}\n"
             for name in ("startup", "submit", "interrupt", "hazards", "quirks", "transcript")
         ),
+        "doctor: {zzzzzz: 1}\n",
+        "doctor: {trust: {zzzzzz: 1}}\n",
+        "doctor: {prompts: {zzzzzz: 1}}\n",
+        "doctor: {prompts: {submit: {zzzzzz: 1}}}\n",
         "composer: {prompt: x, zzzzzz: 1}\n",
         "composer: {prompt: x, placeholder: {zzzzzz: 1}}\n",
         "dialogs: [{screen: x, zzzzzz: 1}]\n",

@@ -1,0 +1,142 @@
+"""What an examination says: results, and what to change in the profile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Outcome(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    FAILED = "failed"
+    """The agent does something else than its profile says."""
+    NOT_SHOWN = "not shown"
+    """Neither proved nor refuted: the model or the agent's configuration did not give rise to it."""
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Something to do about a result.
+
+    Attributes:
+        key: Key of the profile (`interrupt.keys`); empty when something else is to be done.
+        value: The value to try, as YAML; or what to do.
+        why: What was seen that speaks for it.
+    """
+
+    key: str
+    value: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a check found.
+
+    Attributes:
+        outcome: How it ended.
+        evidence: What was seen, in a sentence.
+        advice: What to do about it.
+    """
+
+    outcome: Outcome
+    evidence: str
+    advice: tuple[Advice, ...] = ()
+
+
+def ok(evidence: str) -> Verdict:
+    """It holds."""
+    return Verdict(Outcome.OK, evidence)
+
+
+def failed(evidence: str, *advice: Advice) -> Verdict:
+    """It does not hold."""
+    return Verdict(Outcome.FAILED, evidence, advice)
+
+
+def not_shown(evidence: str, *advice: Advice) -> Verdict:
+    """It could not be seen."""
+    return Verdict(Outcome.NOT_SHOWN, evidence, advice)
+
+
+def skipped(evidence: str) -> Verdict:
+    """It was not tried."""
+    return Verdict(Outcome.SKIPPED, evidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One row of the table.
+
+    Attributes:
+        check: Name of the check.
+        verdict: What it found.
+        seconds: How long it took.
+        screen: The agent's screen at its end, where it did not hold; else empty.
+    """
+
+    check: str
+    verdict: Verdict
+    seconds: float = 0.0
+    screen: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that was found of one agent.
+
+    Attributes:
+        agent: Name of the profile.
+        version: The installed version; empty when the command does not tell it.
+        proved: The version that the profile was last proved with; empty for none.
+        source: File of the profile.
+        shipped: Whether that is a profile of this installation.
+        folder: The folder that the agent worked in.
+        results: In the order of the checks.
+    """
+
+    agent: str
+    version: str
+    proved: str
+    source: str
+    shipped: bool
+    folder: str
+    results: Sequence[Result] = field(default_factory=tuple)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a check failed."""
+        return any(result.verdict.outcome is Outcome.FAILED for result in self.results)
+
+    @property
+    def advice(self) -> list[Advice]:
+        """What to do, each once, in the order of the checks."""
+        return list(dict.fromkeys(advice for result in self.results for advice in result.verdict.advice))
+
+    def json(self) -> dict[str, Any]:
+        """The report as data."""
+        return {
+            "agent": self.agent,
+            "version": self.version,
+            "profile_version": self.proved,
+            "profile": self.source,
+            "folder": self.folder,
+            "ok": not self.failed,
+            "checks": [
+                {
+                    "check": result.check,
+                    "outcome": result.verdict.outcome.value,
+                    "seconds": round(result.seconds, 2),
+                    "evidence": result.verdict.evidence,
+                    "advice": [asdict(advice) for advice in result.verdict.advice],
+                    "screen": result.screen,
+                }
+                for result in self.results
+            ],
+            "advice": [asdict(advice) for advice in self.advice],
+        }

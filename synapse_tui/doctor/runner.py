@@ -1,0 +1,248 @@
+"""Runs the checks of one agent in their order, on a host without a screen."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from synapse_tui.agents.profile import Profile
+from synapse_tui.agents.profiles import ProfileSet
+from synapse_tui.errors import AgentExited, InvalidValue
+from synapse_tui.host import Host
+from synapse_tui.model import AgentSpec
+from synapse_tui.paths import UserPaths
+from synapse_tui.settings import load_settings
+
+from .blocked import blocked
+from .examination import Examination
+from .life import leave, start
+from .prompts import Prompts
+from .recorder import Recorder
+from .report import Outcome, Report, Result, Verdict, failed, skipped
+from .scratch import Scratch
+from .signals import signals
+from .stopping import interrupt, working
+from .transcripts import Transcripts
+from .turns import hazards, long_paste, multiline, reply, submit
+from .versions import installed_version
+
+COLUMNS, LINES = 100, 32
+PORTS = (8980, 8999)
+"""Apart from those of the profiles: an examination takes no port that a session may want."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check.
+
+    Attributes:
+        name: As `--check` and the table name it.
+        run: Does it.
+        turns: How many turns of the model it takes.
+        always: Whether it is done whatever was asked for.
+        goes_on: Whether it goes on where the check before it has left off, with no rest in between.
+    """
+
+    name: str
+    run: Callable[[Examination], Awaitable[Verdict]]
+    turns: int = 1
+    always: bool = False
+    goes_on: bool = False
+
+
+CHECKS = (
+    Check("start", start, turns=0, always=True, goes_on=True),
+    Check("submit", submit),
+    Check("multiline", multiline),
+    Check("long-paste", long_paste),
+    Check("hazards", hazards, turns=4),
+    Check("working", working),
+    Check("interrupt", interrupt, turns=0, goes_on=True),
+    Check("blocked", blocked, turns=2),
+    Check("reply", reply),
+    Check("signals", signals, turns=0),
+    Check("exit", leave, turns=0, always=True, goes_on=True),
+)
+NAMES = tuple(check.name for check in CHECKS)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is asked for.
+
+    Attributes:
+        checks: Names of the checks; empty for all.
+        timeout: Seconds that a turn of the agent may take.
+        keep: Whether the scratch folder stays.
+        texts: Messages in place of the profile's, by name.
+        expects: Patterns of their answers, by name.
+    """
+
+    checks: tuple[str, ...] = ()
+    timeout: float = 120.0
+    keep: bool = False
+    texts: Mapping[str, str] = field(default_factory=dict)
+    expects: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in self.checks:
+            if name not in NAMES:
+                raise InvalidValue(f"there is no check '{name}'", f"use {', '.join(NAMES)}")
+
+    def wants(self, check: Check) -> bool:
+        """Whether a check is to be done."""
+        return check.always or not self.checks or check.name in self.checks
+
+    @property
+    def turns(self) -> int:
+        """Turns of the model that it takes."""
+        return sum(check.turns for check in CHECKS if self.wants(check))
+
+
+Begun = Callable[[str], None]
+Done = Callable[[Result], None]
+
+
+async def examine(
+    profile: Profile,
+    order: Order,
+    *,
+    paths: UserPaths,
+    environ: Mapping[str, str],
+    begun: Begun = lambda _name: None,
+    done: Done = lambda _result: None,
+) -> Report:
+    """Examine one agent.
+
+    Args:
+        profile: The agent.
+        order: What is asked for.
+        paths: Folders of the person.
+        environ: Environment of the person.
+        begun: Told the name of each check as it begins.
+        done: Told each result.
+
+    Raises:
+        InvalidValue: A message or a check is unknown, or the agent is being examined already.
+        SpawnError: The agent cannot be started.
+    """
+    prompts = Prompts(profile.doctor, order.texts, order.expects)
+    scratch = await asyncio.to_thread(Scratch.make, paths, profile.name)
+    try:
+        version = await asyncio.to_thread(installed_version, profile, environ, scratch.folder)
+        results: list[Result] = []
+
+        def note(result: Result) -> None:
+            results.append(result)
+            done(result)
+
+        async with _opened(profile, scratch, prompts, order, paths, environ) as examination:
+            await _Run(examination, order, begun, note).all()
+    finally:
+        await asyncio.to_thread(scratch.close, keep=order.keep)
+    return Report(
+        profile.name,
+        version,
+        profile.doctor.version,
+        str(profile.source),
+        profile.origin == "shipped",
+        str(scratch.folder),
+        tuple(results),
+    )
+
+
+@asynccontextmanager
+async def _opened(
+    profile: Profile,
+    scratch: Scratch,
+    prompts: Prompts,
+    order: Order,
+    paths: UserPaths,
+    environ: Mapping[str, str],
+) -> AsyncIterator[Examination]:
+    """The agent in a host of its own, which keeps everything in the scratch folder."""
+    own = UserPaths(scratch.home)
+    profile = dataclasses.replace(profile, ports=PORTS)
+    host = Host(
+        scratch.folder,
+        profiles=ProfileSet({profile.name: profile}),
+        settings=load_settings(scratch.folder, paths=own, environ={}, trusted=lambda _path, _data: False),
+        paths=own,
+        environ=environ,
+    )
+    examination: Examination | None = None
+    try:
+        await host.start()
+        host.load_servers()
+        transcripts = Transcripts(profile.transcript, paths.home, scratch.folder)
+        session = await host.open(AgentSpec(profile.name), columns=COLUMNS, lines=LINES)
+        examination = Examination(
+            host,
+            session,
+            prompts=prompts,
+            recorder=Recorder(session, host.events),
+            transcripts=transcripts,
+            outside=scratch.outside,
+            timeout=order.timeout,
+        )
+        yield examination
+    finally:
+        if examination is not None:
+            await examination.close()
+        await host.stop()
+
+
+class _Run:
+    """The checks, one after the other."""
+
+    def __init__(self, examination: Examination, order: Order, begun: Begun, done: Done) -> None:
+        self._examination = examination
+        self._order = order
+        self._begun = begun
+        self._done = done
+        self._started = False
+
+    async def all(self) -> None:
+        """Do every check that is wanted; those that cannot be done are skipped and say why."""
+        for check in CHECKS:
+            if not self._order.wants(check):
+                continue
+            self._begun(check.name)
+            clock = asyncio.get_running_loop().time
+            began = clock()
+            verdict = await self._why_not(check) or await self._one(check)
+            if check.name == "start":
+                self._started = verdict.outcome is Outcome.OK
+            shown = "" if verdict.outcome in (Outcome.OK, Outcome.SKIPPED) else self._examination.screen()
+            self._done(Result(check.name, verdict, clock() - began, shown))
+
+    async def _why_not(self, check: Check) -> Verdict | None:
+        """Make ready for a check, or say why it cannot be done."""
+        if check.always:
+            return None
+        if not self._started:
+            return skipped("it did not start")
+        if not self._examination.profile.receives:
+            return skipped("it takes no messages")
+        if check.goes_on or check.name == "signals":
+            return None
+        if self._examination.alive and await self._examination.rest():
+            return None
+        if await self._examination.renew():
+            return None
+        return skipped("it could not be brought to rest, nor started anew")
+
+    async def _one(self, check: Check) -> Verdict:
+        verdict = await self._tried(check)
+        if check.always or self._examination.alive or verdict.outcome is Outcome.FAILED:
+            return verdict
+        return failed(f"the agent ended meanwhile: {verdict.evidence}")
+
+    async def _tried(self, check: Check) -> Verdict:
+        try:
+            return await check.run(self._examination)
+        except AgentExited as error:
+            return failed(error.message)

@@ -1,0 +1,148 @@
+"""Makes rules for a profile out of what the agent showed, as YAML that can be put into the profile."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from synapse_tui.model import AgentState
+
+from .recorder import Sample
+
+_STATUS: dict[AgentState, tuple[str, ...]] = {
+    AgentState.READY: ("idle", "done"),
+    AgentState.PROCESSING: ("working",),
+    AgentState.WAITING: ("blocked",),
+}
+_RUNNING = (1, 3)
+"""OSC 9;4 states that tell that something goes on: set, indeterminate."""
+_LAST_ROWS = 3
+_BRAILLE = re.compile(r"[\u2800-\u28ff]")
+_CHOICE = re.compile(r"^(?P<before>\W*?)(?P<pointer>[❯›>●→▶*])\s*(?:\d+[.)]\s+)?\w")
+_WORDS = re.compile(
+    r"(?i)\b(?:esc|enter)\b.{0,20}\b(?:cancel|reject|deny|exit|confirm|select|submit)|\(y/n\)|\[y/n\]"
+)
+
+
+def suggest_rule(state: AgentState, shown: Sequence[Sample], otherwise: Sequence[Sample]) -> str:
+    """A state rule for what was shown in a state and not otherwise.
+
+    Args:
+        state: The state that the agent really was in.
+        shown: What it showed then; not empty.
+        otherwise: What it showed at other times; may be empty.
+
+    Returns:
+        One entry of `states`, as YAML.
+    """
+    for condition in (_by_status, _by_progress, _by_title, _by_row):
+        if found := condition(state, shown, otherwise):
+            return _entry(state, found)
+    if state is AgentState.READY and all(sample.composer for sample in shown):
+        return _entry(state, "composer: true, dialog: false, debounce: 1")
+    silent = "silence: 1.5" if state is AgentState.READY else "active: 1.5"
+    return _entry(state, silent)
+
+
+def suggest_dialog(rows: Sequence[str]) -> str:
+    """A dialog rule for what stands on the screen; empty when nothing there looks like one.
+
+    Args:
+        rows: The last rows with text.
+    """
+    patterns = [_choice_pattern(row) for row in rows if _CHOICE.match(row)][:1]
+    patterns += [f"(?i){_loose(found[0])}" for row in rows if (found := _WORDS.search(row))][:1]
+    if not patterns:
+        return ""
+    return f"{{name: permission, kind: permission, screen: [{', '.join(map(quoted, patterns))}]}}"
+
+
+def suggest_stand_in(draft: str) -> str:
+    """A pattern for what an agent shows in place of a long paste; empty when the draft holds no stand-in."""
+    found = re.search(r"\[[^\[\]\n]*\d[^\[\]\n]*\]", draft)
+    return quoted(_loose(found[0])) if found else ""
+
+
+def quoted(text: str) -> str:
+    """A text as a YAML scalar in single quotes."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _entry(state: AgentState, condition: str) -> str:
+    return f"{{name: seen by the doctor, state: {state.value.lower()}, {condition}}}"
+
+
+def _by_status(state: AgentState, shown: Sequence[Sample], _otherwise: Sequence[Sample]) -> str:
+    words = _STATUS.get(state, ())
+    if not words or not all(sample.status in words for sample in shown):
+        return ""
+    return f"status: [{', '.join(words)}]"
+
+
+def _by_progress(state: AgentState, shown: Sequence[Sample], otherwise: Sequence[Sample]) -> str:
+    if state is not AgentState.PROCESSING or not all(sample.progress in _RUNNING for sample in shown):
+        return ""
+    return (
+        "" if any(sample.progress in _RUNNING for sample in otherwise) else "progress: [set, indeterminate]"
+    )
+
+
+def _by_title(state: AgentState, shown: Sequence[Sample], otherwise: Sequence[Sample]) -> str:
+    patterns = {_title_pattern(sample.title) for sample in shown}
+    pattern = patterns.pop() if len(patterns) == 1 else ""
+    if not pattern or any(re.search(pattern, sample.title) for sample in otherwise):
+        return ""
+    composer = ", composer: true, dialog: false" if state is AgentState.READY and shown[-1].composer else ""
+    return f"title: {quoted(pattern)}{composer}"
+
+
+def _title_pattern(title: str) -> str:
+    """The start of a title that tells the state: a sign in front, else its first word; empty for neither."""
+    if not title:
+        return ""
+    if _BRAILLE.match(title):
+        return "^[⠀-⣿]"
+    if unicodedata.category(title[0]) in ("So", "Sm", "Po"):
+        return f"^{_plain(title[0])}"
+    return f"^{_plain(title.split(maxsplit=1)[0])}\\b" if title[0].isalpha() else ""
+
+
+def _by_row(state: AgentState, shown: Sequence[Sample], otherwise: Sequence[Sample]) -> str:
+    """A row at the end of the screen that was always there then and never otherwise."""
+    if not otherwise:
+        return ""
+    always = set.intersection(*(_patterns(sample.rows[-_LAST_ROWS:]) for sample in shown))
+    never = set.union(*(_patterns(sample.rows) for sample in otherwise))
+    if not (found := sorted(always - never, key=len)):
+        return ""
+    composer = ", composer: true, dialog: false" if state is AgentState.READY and shown[-1].composer else ""
+    return f"tail: {_LAST_ROWS}, screen: {quoted(found[-1])}{composer}"
+
+
+def _patterns(rows: Iterable[str]) -> set[str]:
+    return {f"^{_loose(row.rstrip())}$" for row in rows if any(char.isalpha() for char in row)}
+
+
+def _choice_pattern(row: str) -> str:
+    found = _CHOICE.match(row)
+    assert found is not None
+    return (
+        "^"
+        + re.sub(r"\\?\s+", r"\\s*", _loose(row[: found.end("pointer")]))
+        + r"\s*"
+        + (r"\d+[.)]" if re.match(r"\s*\d+[.)]", row[found.end("pointer") :]) else r"\w")
+    )
+
+
+def _loose(text: str) -> str:
+    """A pattern for a text in which numbers may change and blanks may be wider."""
+    pieces = re.split(r"(\d+|\s+)", text)
+    return "".join(
+        r"\d+" if piece.isdigit() else r"\s+" if piece.isspace() else _plain(piece) for piece in pieces
+    )
+
+
+def _plain(text: str) -> str:
+    """A pattern for exactly this text that a person can read: only what means something is escaped."""
+    return re.sub(r"([\\.^$*+?{}\[\]|()])", r"\\\1", text)

@@ -1,0 +1,192 @@
+"""Checks of messages: they are submitted, arrive as one and whole, and are answered."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+
+from synapse_tui.agents.profile import Profile
+from synapse_tui.model import AgentState, TaskState
+
+from .advice import advice_for, no_end
+from .examination import Examination, Seen
+from .report import Advice, Outcome, Verdict, failed, not_shown, ok
+
+_WORKING = (AgentState.PROCESSING, AgentState.WAITING)
+_SHOWN = 70
+MENTION = "@READ"
+"""The beginning of a file name in the scratch folder."""
+LEADING = ("!", "/", "#")
+
+
+async def submit(examination: Examination) -> Verdict:
+    """A message is submitted and answered."""
+    seen = await examination.ask(examination.prompts.make("submit"))
+    verdict = judge_turn(seen, examination.profile)
+    if verdict.outcome is Outcome.NOT_SHOWN and seen.task.state is TaskState.COMPLETED and _worked(seen):
+        return ok(f"it was submitted and a turn ran; the answer was {brief(seen.answer)}")
+    return verdict
+
+
+async def multiline(examination: Examination) -> Verdict:
+    """Several lines, with Japanese and emoji, arrive as one message."""
+    seen = await examination.ask(examination.prompts.make("multiline"))
+    return judge_pieces(seen, examination.profile)
+
+
+async def long_paste(examination: Examination) -> Verdict:
+    """A message of 20 kB arrives to its end."""
+    seen = await examination.ask(examination.prompts.make("long"))
+    return judge_turn(seen, examination.profile)
+
+
+def judge_turn(seen: Seen, profile: Profile) -> Verdict:
+    """Say what a turn proves: its answer, or else the agent's own record."""
+    task = seen.task
+    if not seen.ended:
+        return _judge_open(seen, profile)
+    if task.state is not TaskState.COMPLETED:
+        return failed(f"the turn ended as {task.state}: {task.reason}", *advice_for(seen, profile))
+    if seen.proof:
+        size = f"{len(seen.typed.encode()):,} bytes, " if len(seen.typed) > 1000 else ""
+        return ok(f"{size}answered with {brief(seen.proof)}")
+    if seen.recorded == "whole":
+        return ok("the agent's own record of the conversation holds the whole message")
+    if not seen.answer and not _worked(seen):
+        return failed(
+            "Enter was pressed, and nothing shows that a turn ran",
+            Advice("states", "a rule for 'processing'", "no rule told that it worked"),
+        )
+    return not_shown(
+        f"a turn ran, but its answer proves nothing: {brief(seen.answer)}",
+        Advice("", f"give other words with --prompt and --expect (now: {seen.question.expect})"),
+    )
+
+
+def judge_pieces(seen: Seen, profile: Profile) -> Verdict:
+    """The same for a message of several lines, which may have been submitted line by line."""
+    if seen.recorded == "part":
+        return failed(
+            "its lines arrived as several messages",
+            Advice("submit.multiline", "false", "a line feed submits"),
+        )
+    return judge_turn(seen, profile)
+
+
+def _judge_open(seen: Seen, profile: Profile) -> Verdict:
+    task = seen.task
+    if task.state is TaskState.SUBMITTED:
+        return failed(f"not submitted: {task.reason or task.delivery}", *advice_for(seen, profile))
+    if task.state is TaskState.INPUT_REQUIRED:
+        return not_shown(f"it asks in place of an answer: {task.reason}", *advice_for(seen, profile))
+    return failed(
+        f"the end of the turn was not seen in {seen.seconds:.0f} s; the state is {seen.last.state}",
+        *no_end(seen),
+    )
+
+
+def _worked(seen: Seen) -> bool:
+    return any(state in _WORKING for state in seen.states)
+
+
+def brief(text: str) -> str:
+    """The beginning of a text on one line, in quotes."""
+    line = " ".join(text.split())
+    return f"'{line[:_SHOWN]}…'" if len(line) > _SHOWN else f"'{line}'"
+
+
+# -- hazards ---
+
+
+async def hazards(examination: Examination) -> Verdict:
+    """Texts that begin like a command or end in a mention are taken for what they are."""
+    found: list[tuple[str, Seen]] = []
+    for sign in LEADING:
+        question = examination.prompts.make("hazard")
+        question = dataclasses.replace(question, text=f"{sign} {question.text}")
+        found.append((sign, await examination.ask(question, as_prompt=True)))
+        if not await examination.rest():
+            break
+    else:
+        question = examination.prompts.make("hazard")
+        question = dataclasses.replace(question, text=f"{question.text} {MENTION}")
+        found.append((MENTION, await examination.ask(question)))
+    return judge_hazards(found, examination.profile)
+
+
+def judge_hazards(found: Sequence[tuple[str, Seen]], profile: Profile) -> Verdict:
+    """Say what the messages with a hazard prove.
+
+    Args:
+        found: The hazard and what became of the message with it.
+        profile: The profile as it is.
+    """
+    verdicts = [(hazard, judge_turn(seen, profile)) for hazard, seen in found]
+    wrong = [(hazard, verdict) for hazard, verdict in verdicts if verdict.outcome is Outcome.FAILED]
+    if wrong:
+        told = "; ".join(f"{hazard} - {verdict.evidence}" for hazard, verdict in wrong)
+        return failed(
+            told, *(advice for hazard, verdict in wrong for advice in _fix(hazard, verdict, profile))
+        )
+    unproved = [
+        f"{hazard} - {verdict.evidence}" for hazard, verdict in verdicts if verdict.outcome is not Outcome.OK
+    ]
+    if unproved:
+        return not_shown("; ".join(unproved), *verdicts[-1][1].advice)
+    return ok(f"a leading {' '.join(LEADING)} and a trailing {MENTION} were taken as text")
+
+
+def _fix(hazard: str, verdict: Verdict, profile: Profile) -> tuple[Advice, ...]:
+    if hazard == MENTION:
+        if profile.hazards.trailing_mention:
+            return verdict.advice
+        return (
+            Advice("hazards.trailing_mention", "true", "Enter accepted a completion in place of the message"),
+        )
+    if hazard in profile.hazards.leading:
+        return verdict.advice
+    signs = ", ".join(f'"{sign}"' for sign in (*profile.hazards.leading, hazard))
+    return (Advice("hazards.leading", f"[{signs}]", f"a message that begins with {hazard} was no message"),)
+
+
+# -- the answer ---
+
+
+async def reply(examination: Examination) -> Verdict:
+    """The agent's answer becomes the artifact of the task, without what is drawn around it."""
+    seen = await examination.ask(examination.prompts.make("reply"))
+    return judge_reply(seen, examination.profile)
+
+
+def judge_reply(seen: Seen, profile: Profile) -> Verdict:
+    """Say what the artifact of a turn proves."""
+    verdict = judge_turn(dataclasses.replace(seen, recorded=""), profile)
+    if verdict.outcome is Outcome.FAILED:
+        return verdict
+    if not seen.answer:
+        return failed(
+            "the answer was not seen: the task has no artifact",
+            Advice(
+                "composer.above", "a pattern of the row over the composer", "answers are what stands above it"
+            ),
+        )
+    if frame := _frame_in(seen.answer, profile):
+        return failed(
+            f"the artifact holds a piece of the screen's frame: {brief(frame)}",
+            Advice(
+                "composer.above, composer.below", "patterns that match the rows around the composer", frame
+            ),
+        )
+    return ok(f"the answer is the artifact: {brief(seen.answer)}") if seen.proof else verdict
+
+
+def _frame_in(answer: str, profile: Profile) -> str:
+    """A row of the answer that belongs to the composer; empty for none."""
+    rules = profile.composer
+    if rules is None:
+        return ""
+    patterns: list[re.Pattern[str]] = [
+        pattern for pattern in (rules.above, rules.below) if pattern is not None
+    ]
+    return next((row for row in answer.split("\n") if any(pattern.search(row) for pattern in patterns)), "")

@@ -1,0 +1,112 @@
+"""Which agents are installed, in which version, and what their profiles lack; no agent is started."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from synapse_tui.agents.profile import Profile
+from synapse_tui.pty.command import find_command
+
+PATIENCE = 20.0
+"""Seconds in which a command must tell its version."""
+AT_ONCE = 2
+_VERSION = re.compile(r"\d+(?:\.\d+)+(?:[-+][\w.+-]*\w)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What can be said of a profile without starting its agent.
+
+    Attributes:
+        agent: Name of the profile.
+        installed: Whether its command is there.
+        version: The version that the command tells; empty when it tells none.
+        proved: The version that the profile was last proved with.
+        remarks: What is missing, each a few words.
+    """
+
+    agent: str
+    installed: bool
+    version: str
+    proved: str
+    remarks: tuple[str, ...] = ()
+
+
+def glance(profiles: Sequence[Profile], environ: Mapping[str, str], folder: Path) -> list[Glance]:
+    """Look at every profile; the commands are asked for their versions, two at a time.
+
+    Args:
+        profiles: All there are.
+        environ: Environment of the person, for PATH.
+        folder: Where the commands are run.
+    """
+
+    def look(profile: Profile) -> Glance:
+        installed = find_command(profile.command, env=environ, cwd=folder) is not None
+        version = installed_version(profile, environ, folder) if installed else ""
+        remarks = remarks_on(profile, installed=installed, version=version)
+        return Glance(profile.name, installed, version, profile.doctor.version, remarks)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(look, profiles))
+
+
+def installed_version(profile: Profile, environ: Mapping[str, str], folder: Path) -> str:
+    """The version that the agent's command tells; empty when it tells none in time."""
+    if not profile.doctor.version_args:
+        return ""
+    command = find_command(profile.command, env=environ, cwd=folder)
+    if command is None:
+        return ""
+    try:
+        done = subprocess.run(  # noqa: S603 - the agent's own command
+            [command, *profile.doctor.version_args],
+            cwd=folder,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return read_version(f"{done.stdout.decode(errors='replace')}\n{done.stderr.decode(errors='replace')}")
+
+
+def read_version(text: str) -> str:
+    """The first version number in a text; empty for none."""
+    found = _VERSION.search(text)
+    return found[0] if found else ""
+
+
+def remarks_on(profile: Profile, *, installed: bool, version: str) -> tuple[str, ...]:
+    """What a person should know of a profile, each in a few words."""
+    remarks: list[str] = []
+    if not installed:
+        how = f": {profile.install}" if profile.install else ""
+        return (f"not installed{how}",)
+    if not profile.receives:
+        return ("takes no messages",)
+    proved = profile.doctor.version
+    if version and proved and version != proved:
+        remarks.append("another version than the profile was proved with")
+    elif version and not proved and not profile.doctor.free:
+        remarks.append("never proved")
+    missing = [name for name in ("composer", "dialogs", "states") if _lacks(profile, name)]
+    if missing:
+        remarks.append(f"profile lacks {', '.join(missing)}")
+    return tuple(remarks)
+
+
+def _lacks(profile: Profile, name: str) -> bool:
+    if name == "states":
+        # Without any, rules that only know silence take their place.
+        return all(
+            rule.silence is not None or rule.active is not None or rule.dialog for rule in profile.states
+        )
+    return not getattr(profile, name)
