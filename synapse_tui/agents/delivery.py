@@ -70,7 +70,7 @@ class Delivery:
         self._collector = collector
         self._typist = Typist(view, keyboard, profile)
         self._dialogs = AfterDialog(view, self._typist)
-        self._interrupter = Interrupter(view, profile)
+        self._interrupter = Interrupter(view, keyboard, profile)
         self._busy = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._covered: Standing | None = None

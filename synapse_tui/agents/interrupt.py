@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from synapse_tui.model import AgentState
 
 from .gate import EXITED, dialog_open
+from .keyboard import APART, Keyboard
 from .profile import Profile
 from .proof import Proof
 from .view import AgentView
@@ -41,16 +43,19 @@ class InterruptOutcome:
 
 
 class Interrupter:
-    """Interrupts one agent.
+    """Interrupts one agent. The user's keys are held back meanwhile: an Escape before one makes it Alt+key.
 
     Args:
         view: The agent's terminal.
+        keyboard: The user's keys.
         profile: Its interrupt, its deny and its clear keys.
     """
 
-    def __init__(self, view: AgentView, profile: Profile) -> None:
+    def __init__(self, view: AgentView, keyboard: Keyboard, profile: Profile) -> None:
         self._view = view
+        self._keyboard = keyboard
         self._profile = profile
+        self._pressed = float("-inf")
 
     async def run(self, submitted: Iterable[Proof] = ()) -> InterruptOutcome:
         """Dismiss open dialogs, stop the turn, and clear what the agent put back into its composer.
@@ -59,13 +64,31 @@ class Interrupter:
             submitted: Texts that were submitted of late: only these count as put back, a user's draft stays.
         """
         begun = self._view.now()
-        reason = await self._stop()
-        if not reason and self._view.alive:
-            await self.clear_restored(tuple(submitted))
+        async with self._alone():
+            reason = await self._stop()
+            if not reason and self._view.alive:
+                await self._clear_restored(tuple(submitted))
         seconds = self._view.now() - begun
         if not self._view.alive:
             return InterruptOutcome(stopped=True, alive=False, seconds=seconds, reason=EXITED)
         return InterruptOutcome(stopped=not reason, alive=True, seconds=seconds, reason=reason)
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Keep the user's keys and ours apart; those of a user who answers a dialog go through."""
+        held = self._keyboard.holding
+        self._keyboard.hold()
+        try:
+            yield
+            while self._keyboard.waiting_since is not None and await self._change(self._pressed + APART):
+                pass
+        finally:
+            if not held and not self._asked():
+                self._keyboard.release()
+
+    def _press(self, key: bytes) -> None:
+        self._pressed = self._view.now()
+        self._view.write(key)
 
     async def _stop(self) -> str:
         if not await self._deny():
@@ -98,7 +121,7 @@ class Interrupter:
             if not self._asked():
                 return True
             for key in self._profile.deny:
-                self._view.write(key)
+                self._press(key)
             deadline = self._view.now() + DENY_TIME
             while self._asked():
                 if not await self._change(deadline):
@@ -110,17 +133,27 @@ class Interrupter:
 
     async def _press_until_stopped(self) -> bool:
         interrupt = self._profile.interrupt
+        if await self._apart_from_user():
+            return True
         if interrupt.signal:
             self._view.signal(interrupt.signal)
         for place, key in enumerate(interrupt.keys):
             if place and await self._pause(interrupt.gap):
                 return True
-            self._view.write(key)
+            self._press(key)
         deadline = self._view.now() + interrupt.timeout
         while not self._stopped():
             if not await self._change(deadline):
                 return False
         return True
+
+    async def _apart_from_user(self) -> bool:
+        """Wait until the user's last key was read; True when the turn has ended meanwhile."""
+        while (left := self._keyboard.apart_in(self._view.now())) > 0:
+            if self._view.report.state in _IDLE or not self._view.alive:
+                return True
+            await self._view.changed(left)
+        return False
 
     async def _pause(self, seconds: float) -> bool:
         """Wait between two keys; True when the turn has stopped: another key would do something else."""
@@ -145,6 +178,10 @@ class Interrupter:
 
     async def clear_restored(self, submitted: Iterable[Proof]) -> None:
         """Empty the composer when it holds what was submitted before the interrupt."""
+        async with self._alone():
+            await self._clear_restored(submitted)
+
+    async def _clear_restored(self, submitted: Iterable[Proof]) -> None:
         if not self.restored(submitted):
             return
         for _ in range(LINES_CLEARED):
@@ -152,7 +189,7 @@ class Interrupter:
             if not reading.visible or not reading.draft:
                 return
             for key in self._profile.clear:
-                self._view.write(key)
+                self._press(key)
             deadline = self._view.now() + CLEAR_TIME
             while self._view.reading().draft == reading.draft:
                 if not await self._change(deadline):

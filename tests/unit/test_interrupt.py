@@ -3,6 +3,7 @@
 import pytest
 
 from synapse_tui.agents.interrupt import Interrupter
+from synapse_tui.agents.keyboard import APART
 from synapse_tui.agents.profile import Interrupt
 from synapse_tui.agents.proof import Proof
 from synapse_tui.model import AgentState
@@ -33,7 +34,7 @@ def stops_by(agent: FakeAgent, *keys: bytes, delay: float = 0.1) -> None:
 
 
 def interrupter(agent: FakeAgent, **fields: object) -> Interrupter:
-    return Interrupter(agent, make_profile(interrupt=Interrupt(**fields)))  # type: ignore[arg-type]
+    return Interrupter(agent, agent.keyboard, make_profile(interrupt=Interrupt(**fields)))  # type: ignore[arg-type]
 
 
 async def test_one_escape_stops_the_turn(agent):
@@ -43,6 +44,37 @@ async def test_one_escape_stops_the_turn(agent):
     assert (outcome.stopped, outcome.alive, outcome.reason) == (True, True, "")
     assert outcome.seconds < 2
     assert agent.received == [ESC]
+
+
+async def test_a_key_of_the_user_is_no_part_of_the_escape(agent):
+    agent.set_state(AgentState.PROCESSING)
+    stops_by(agent, ESC)
+    agent.keyboard.press(b"x")
+    agent.after(0.1, lambda: agent.keyboard.press(b"y"))
+    agent.after(APART + 0.05, lambda: agent.keyboard.press(b"z"))
+    begun = agent.now()
+    assert (await interrupter(agent).run()).stopped
+    assert agent.received == [b"x", ESC, b"yz"]
+    assert agent.now() - begun == pytest.approx(2 * APART)
+    assert not agent.keyboard.holding
+
+
+async def test_keys_that_waited_before_an_interrupt_wait_on(agent):
+    agent.set_state(AgentState.PROCESSING)
+    stops_by(agent, ESC)
+    agent.keyboard.hold()
+    agent.keyboard.press(b"x")
+    assert (await interrupter(agent).run()).stopped
+    assert agent.received == [ESC]
+    assert agent.keyboard.holding
+
+
+async def test_a_turn_that_ends_by_itself_is_not_interrupted(agent):
+    agent.set_state(AgentState.PROCESSING)
+    agent.keyboard.press(b"x")
+    agent.after(0.1, lambda: agent.set_state(AgentState.READY))
+    assert (await interrupter(agent).run()).stopped
+    assert agent.received == [b"x"]
 
 
 async def test_two_escapes_with_a_gap(agent):
