@@ -140,6 +140,13 @@ def complete(text: str, candidates: Sequence[Address], *, sender: str = "") -> l
     return found + _completions(start, foreign, candidates, sender)
 
 
+def forms_of(target: Address, candidates: Sequence[Address]) -> list[str]:
+    """All that means this agent alone, without `@`: its name, its type, its id, as far as they do."""
+    return [
+        form
+        for form in (target.name, target.agent_type, target.agent_id)
+        if form and _means(form, target, candidates, "")
+    ]
 def shortest_form(target: Address, candidates: Sequence[Address], *, sender: str = "") -> str:
     """The shortest address, without `@`, that means this agent alone."""
     found = _completions("", [target], candidates, sender)

@@ -98,6 +98,10 @@ class Sender:
 
 USER = Sender("user", "user", "", verified=True)
 
+SYSTEM = Sender("synapse-system", "system", "", verified=True)
+"""This program itself; nobody outside can prove to be it."""
+INSTRUCTIONS = "instructions"
+"""`metadata.kind` of the messages by which this program tells an agent of the others."""
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
@@ -162,6 +166,11 @@ class Task:
         return self.id[:8]
 
     @property
+    @property
+    def instructs(self) -> bool:
+        """Whether it tells the agent of the others: only this program sends such, before all other messages."""
+        return self.sender == SYSTEM and self.metadata.get("kind") == INSTRUCTIONS
+
     def answer(self) -> str:
         """What the sender is told: the agent's own reply if there is one, else all that its turn wrote."""
         texts = [artifact.text for artifact in self.artifacts]
@@ -283,6 +292,7 @@ class AgentSpec:
     """
 
     profile: str
+        told_as: Agent id under which the conversation that goes on got its instructions; empty for not yet.
     name: str = ""
     cwd: Path | None = None
     args: tuple[str, ...] = ()
@@ -294,6 +304,7 @@ class AgentSpec:
 
 
 def check_priority(value: object) -> int:
+    told_as: str = ""
     """Return the priority if it is one.
 
     Raises:

@@ -116,7 +116,7 @@ def describe(session: AgentSession, console: AgentConsole, turns: TurnTracker | 
         profile=session.agent_type,
         name=session.name,
         cwd=str(session.cwd),
-        spec={"args": list(session.spec.args)},
+        spec={"args": list(session.spec.args), "told_as": session.told_as},
         pid=process.pid,
         start=process.start,
         fd=process.fd,
@@ -140,7 +140,11 @@ def spec_of(handover: AgentHandover) -> AgentSpec:
     content = handover.spec
     args = content.get("args")
     return AgentSpec(
-        handover.profile, name=handover.name, args=tuple(map(str, args)) if isinstance(args, list) else ()
+        handover.profile,
+        name=handover.name,
+        args=tuple(map(str, args)) if isinstance(args, list) else (),
+        # A version that told no agent anything handed it over in the middle of its work: it is left alone.
+        told_as=str(content.get("told_as", handover.agent_id)),
     )
 
 

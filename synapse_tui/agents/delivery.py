@@ -216,6 +216,8 @@ class Delivery:
             return Hold(problem, RETRY)
         if self._turns.current is not None:
             return Hold("working")
+        if self._outbox.barrier and self._urgent() is None:
+            return Hold(self._outbox.barrier)
         left = self._retry_at - self._view.now()
         return Hold("tries again", left) if left > 0 else None
 

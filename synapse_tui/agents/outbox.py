@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from synapse_tui.errors import MessageError, TaskNotFound
-from synapse_tui.model import DeliveryState, OutboxEntry, Task, TaskState
+from synapse_tui.model import INTERRUPT_PRIORITY, DeliveryState, OutboxEntry, Task, TaskState
 
 from .tasks import TaskBook
 
@@ -19,7 +19,7 @@ BEING_TYPED = (DeliveryState.TYPING, DeliveryState.SUBMITTING)
 
 
 class Outbox:
-    """Order of the waiting messages: by priority, then age, then as a person moved them.
+    """Order of the waiting messages: by priority, then age, then as a person moved them; instructions first.
 
     It holds their places only; every change of a delivery is a change of the task in the book, and both are
     noted in the book's journal.
@@ -38,6 +38,8 @@ class Outbox:
         return len(self._order)
 
     def __iter__(self) -> Iterator[Task]:
+        self.barrier = ""
+        """Why nothing is typed yet but what interrupts: something of ours goes first; empty for nothing."""
         return iter([self._book.get(task_id) for task_id in self._order])
 
     def __contains__(self, task_id: str) -> bool:
@@ -163,7 +165,7 @@ class Outbox:
                 self._change(task_id, rank=float(number))
 
     def _yields(self, waiting: str, task: Task) -> bool:
-        return not self._entries[waiting].urgent and self._book.get(waiting).priority < task.priority
+        return not self._entries[waiting].urgent and _weight(self._book.get(waiting)) < _weight(task)
 
     def _waiting(self, task_id: str) -> None:
         if task_id not in self._entries:
@@ -177,3 +179,7 @@ def _between(before: float | None, after: float | None) -> float:
     if before is None:
         return 0.0 if after is None else after - 1.0
     return before + 1.0 if after is None else (before + after) / 2
+def _weight(task: Task) -> float:
+    """What decides the order: instructions go before all messages but those that interrupt."""
+    return INTERRUPT_PRIORITY - 0.5 if task.instructs else task.priority
+

@@ -326,6 +326,7 @@ class Profile:
         dialogs: Its dialogs.
         states: Its state rules, in order.
         resume: Arguments that continue its last conversation.
+        instructions: Whether it is told of the other agents when a conversation begins.
         transcript: Where it writes its conversation.
         quirks: What else is special.
         doctor: What `synapse doctor` needs to know besides.
@@ -356,6 +357,7 @@ class Profile:
     dialogs: tuple[DialogRule, ...] = ()
     states: tuple[StateRule, ...] = ()
     resume: tuple[str, ...] = ()
+    instructions: bool = True
     transcript: Transcript | None = None
     quirks: Quirks = field(default_factory=Quirks)
     doctor: DoctorRules = field(default_factory=DoctorRules)

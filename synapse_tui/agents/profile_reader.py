@@ -85,6 +85,7 @@ def _profile(top: Section, path: Path, origin: Origin, environ: Mapping[str, str
         ports=_ports(top),
         install=top.text("install"),
         receives=top.flag("receives", default=True),
+        instructions=top.flag("instructions", default=True),
         working_input=top.choice("working_input", get_args(WorkingInput), "hold"),
         sandbox=top.flag("sandbox", default=False),
         startup=_startup(top),

@@ -19,7 +19,7 @@ def resumed_spec(saved: SavedAgent, profile: Profile) -> AgentSpec:
 
     Returns:
         The same agent in its folder, with its last conversation when its profile says how and its own
-        arguments do not say it already.
+        arguments do not say it already; what it was told there it knows then.
     """
     own = saved.args[: len(profile.resume)] == profile.resume
     return AgentSpec(
@@ -30,4 +30,5 @@ def resumed_spec(saved: SavedAgent, profile: Profile) -> AgentSpec:
         restore=True,
         resume=bool(profile.resume) and not own,
         last_port=saved.port,
+        told_as=saved.told_as if profile.resume else "",
     )

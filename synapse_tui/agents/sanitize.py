@@ -6,6 +6,7 @@ import re
 from typing import Literal
 
 from synapse_tui.errors import MessageError, MessageTooLarge
+from synapse_tui.instructions import HEADER
 from synapse_tui.model import MAX_MESSAGE_BYTES, Task
 
 from .profile import Hazards, Profile
@@ -75,10 +76,12 @@ def typed_text(task: Task, profile: Profile, *, plain: bool = False, prompt: boo
         prompt: Whether it is the user's own first prompt, which gets none.
     """
     multiline = profile.submit.multiline
+    head = HEADER if task.instructs and task.text.startswith(HEADER) else ""
     if prompt:
         return prompt_text(task.text, hazards=profile.hazards, multiline=multiline)
     return message_text(
-        task.text,
+        task.text.removeprefix(head),
+        head=head,
         task_id=task.id,
         sender_id=task.sender.sender_id,
         hazards=profile.hazards,
@@ -95,6 +98,7 @@ def message_text(
     hazards: Hazards,
     form: MessageFormat = "a2a",
     multiline: bool = True,
+    head: str = "",
 ) -> str:
     """What is typed for a message of another agent or program.
 
@@ -105,13 +109,15 @@ def message_text(
         hazards: What the agent's composer does not take.
         form: `a2a` for `[A2A:<task8>:<sender_id>] text`, `plain` for `A2A: text`.
         multiline: Whether line feeds may stay.
+        head: What stands before the text as it is: words of this program, which nobody else may begin with.
 
     Returns:
         Text without control characters but tab and LF, that starts with the prefix and completes nothing.
     """
     body = escape_forged(clean(text))
     prefix = f"[A2A:{task_id[:8]}:{safe_id(sender_id)}]" if form == "a2a" else "A2A:"
-    return _finish(f"{prefix} {body}", hazards, multiline)
+    start = f"{head}\n" if head else ""
+    return _finish(f"{prefix} {start}{body}", hazards, multiline)
 
 
 def prompt_text(text: str, *, hazards: Hazards, multiline: bool = True) -> str:

@@ -26,6 +26,7 @@ from synapse_tui.workspace import AgentHandover
 
 from .adoption import AdoptedSession, describe
 from .composer import ComposerReading
+from .briefing import Briefing
 from .console import AgentConsole, ConsoleListener, Launch
 from .delivery import Delivery
 from .detector import StateDetector
@@ -109,6 +110,9 @@ class AgentSession:
         self.spec = spec
         self.environ = dict(environ)
         self._events = events
+        self.briefing = Briefing(
+            self.tasks, self.outbox, accept=self.accept, wake=self._wake, told_as=spec.told_as
+        )
         self._scheduler = scheduler
         self._guardian = guardian
         self._scrollback = scrollback
@@ -167,6 +171,11 @@ class AgentSession:
         self._size = (columns, lines)
         self._launch()
         if self._adopted is not None:
+    @property
+    def told_as(self) -> str:
+        """Agent id under which its conversation got its instructions; empty for not yet."""
+        return self.briefing.told_as
+
             self._adopted.give(self, self._turns)
         elif self.spec.prompt:
             request = MessageRequest(check_size(self.spec.prompt), USER)
@@ -384,7 +393,8 @@ class AgentSession:
             self.console.report_scrolled(False)
 
     def _on_state(self, report: StateReport, previous: StateReport) -> None:
-        if not self._focused and report.state in _SEEN and report.state is not previous.state:
+        news = report.state in _SEEN and report.state is not previous.state and not self._briefed(report)
+        if not self._focused and news:
             self.unseen = self.unseen or previous.state is not AgentState.STARTING
         if self._turns is not None:
             self._turns.on_report(report)
@@ -396,6 +406,12 @@ class AgentSession:
             self._delivery.explain()
         self._events.publish(AgentProcessExited(self.agent_id, status))
         if self.damage_listener is not None:
+
+    def _briefed(self, report: StateReport) -> bool:
+        """Whether it is ready after it got its instructions: nobody need look at what it said to them."""
+        task_id = self._turns.running if self._turns is not None else ""
+        ready = report.state is AgentState.READY
+        return ready and task_id in self.tasks and self.tasks.get(task_id).instructs
             self.damage_listener()
 
     def _on_event(self, event: TerminalEvent) -> None:

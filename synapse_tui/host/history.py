@@ -43,6 +43,7 @@ class HistoryKeeper:
             path,
             owner=owner_of(os.getpid()),
             alive=is_alive,
+        self._restoring: dict[str, asyncio.Task[None]] = {}
             told=lambda text, level: events.publish(Notice(text, level)),
             replaced=self._note_all,
         )
@@ -71,7 +72,18 @@ class HistoryKeeper:
         if adopted:
             self._note(session, "handed over")
         work = self._restore(session, self._journals[session.agent_id], release=release)
-        self._keep(asyncio.get_running_loop().create_task(work, name=f"restore-{session.agent_id}"))
+        task = asyncio.get_running_loop().create_task(work, name=f"restore-{session.agent_id}")
+        self._restoring[session.agent_id] = task
+        self._keep(task)
+
+    async def restored(self, agent_id: str) -> None:
+        """Return when an agent has got the messages that still waited for it."""
+        task = self._restoring.get(agent_id)
+        if task is not None:
+            await asyncio.wait({task})
+
+
+
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)

@@ -40,6 +40,7 @@ from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
 from .factory import SessionFactory
 from .history import HistoryKeeper
 from .identity import Tokens
+from .instructions import Instructions
 from .opening import Door
 from .peers import PeerWatch
 from .records import RecordKeeper
@@ -115,6 +116,15 @@ class Host:
 
     @property
     def agents(self) -> Mapping[str, AgentSession]:
+        self.instructions = Instructions(
+            project,
+            paths=paths,
+            settings=settings,
+            events=self.events,
+            agents=self._agents,
+            addresses=self.addresses,
+            restored=self._history.restored,
+        )
         """Sessions by agent id, in the order of opening."""
         return MappingProxyType(self._agents)
 
@@ -135,6 +145,7 @@ class Host:
         """Let agents that are opened from now on inherit another environment: that of who opens them."""
         self._environ = dict(environ)
 
+        self.instructions.start()
     def load_servers(self) -> None:
         """Import what serves HTTP and the history, in threads; called once the first frame is drawn."""
         self._servers.load()
@@ -147,6 +158,7 @@ class Host:
             *(self.close(agent_id) for agent_id in tuple(self._agents)), return_exceptions=True
         )
         await self._spools.stop()
+        await self.instructions.stop()
         await self._servers.stop()
         await self._records.close()
         await self._history.close()
@@ -203,6 +215,8 @@ class Host:
 
         Ports, processes and their guardian stay; what is written for the agents is kept.
         """
+        goes_on = adopted or session.spec.resume or bool(session.told_as)
+        self.instructions.expect(session, fresh=not goes_on)
         await self._peers.stop()
         await self._spools.hand_over()
         sockets = self._servers.keep_sockets()
@@ -210,6 +224,7 @@ class Host:
         agents = [
             dataclasses.replace(
                 await session.hand_over(),
+        await self.instructions.rest()
                 sockets=sockets.get(agent_id, ()),
                 token=self._tokens.issue(agent_id),
             )
@@ -299,6 +314,7 @@ class Host:
             AgentNotFound: There is none of that id.
             ConfigError: It cannot be a name, or means another agent.
         """
+        self.instructions.expect(session, fresh=True)
         session = self._session(agent_id)
         self._door.check_name(name, but=agent_id)
         session.name = name

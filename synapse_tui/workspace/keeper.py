@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from synapse_tui.events import AgentAdded, AgentRemoved, AgentRenamed, Event, EventBus, Notice
+from synapse_tui.events import AgentAdded, AgentInstructed, AgentRemoved, AgentRenamed, Event, EventBus, Notice
 from synapse_tui.model import AgentSpec
 from synapse_tui.terminal import Terminal, capture_history
 
@@ -52,6 +52,10 @@ class Agent(Protocol):
     @property
     def spec(self) -> AgentSpec:
         """What was asked for."""
+
+    @property
+    def told_as(self) -> str:
+        """Agent id under which its conversation got its instructions; empty for not yet."""
 
     @property
     def terminal(self) -> Terminal:
@@ -175,7 +179,7 @@ class WorkspaceKeeper:
             self._seen[agent_id] = seen
 
     def _on_event(self, event: Event) -> None:
-        if isinstance(event, AgentAdded | AgentRemoved | AgentRenamed):
+        if isinstance(event, AgentAdded | AgentRemoved | AgentRenamed | AgentInstructed):
             self.touch()
 
     async def _save_changes(self) -> None:
@@ -234,6 +238,7 @@ class WorkspaceKeeper:
                 name=agent.name,
                 args=agent.spec.args,
                 order=order,
+                told_as=agent.told_as,
             )
             for order, agent in enumerate(self._host.agents.values())
         )

@@ -32,6 +32,7 @@ class SavedAgent:
         name: Its name; empty for none.
         args: Arguments after the profile's own.
         order: Its place among the agents, from 0.
+        told_as: Agent id under which its conversation got its instructions; empty for not yet.
     """
 
     profile: str
@@ -41,6 +42,7 @@ class SavedAgent:
     name: str = ""
     args: tuple[str, ...] = ()
     order: int = 0
+    told_as: str = ""
 
     @classmethod
     def from_json(cls, content: Mapping[str, object]) -> SavedAgent:
@@ -57,6 +59,7 @@ class SavedAgent:
             name=optional(content, "name", ""),
             args=strings(content, "args") if "args" in content else (),
             order=optional(content, "order", 0),
+            told_as=optional(content, "told_as", ""),
         )
 
 

@@ -29,6 +29,7 @@ class FakeAgent:
     cwd: Path = Path("/work")
     spec: AgentSpec = field(default_factory=lambda: AgentSpec("claude", args=("--x",)))
     terminal: Terminal = field(default_factory=lambda: Terminal(40, 5))
+    told_as: str = ""
 
     @property
     def agent_id(self) -> str:

@@ -1,0 +1,260 @@
+"""Tells each agent of the others: once a conversation, before anything else is typed but what interrupts."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+
+from synapse_tui.addresses import Address, forms_of
+from synapse_tui.agents.briefing import REPLACED
+from synapse_tui.agents.environment import installed_command
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.agents.trust import TrustStore, UntrustedFile
+from synapse_tui.errors import AgentNotFound, SynapseError
+from synapse_tui.events import (
+    AgentInstructed,
+    AgentRemoved,
+    AgentStateChanged,
+    Event,
+    EventBus,
+    Notice,
+    TaskChanged,
+)
+from synapse_tui.instructions import Composed, Fault, Neighbour, Selection, Shelves, Subject, compose
+from synapse_tui.instructions.compose import COMMAND
+from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
+from synapse_tui.paths import UserPaths
+from synapse_tui.settings import Settings
+
+log = logging.getLogger(__name__)
+
+_AT_PROMPT = (AgentState.READY, AgentState.ERROR)
+"""States in which an agent may take a message (`agents/gate.py`)."""
+_TAKEN = (DeliveryState.SUBMITTED, DeliveryState.DONE)
+
+
+class Instructions:
+    """Puts instructions together and sends them when a conversation begins.
+
+    Args:
+        project: Folder of the project.
+        paths: Folders of the user.
+        settings: Which texts there are.
+        events: Tells of states and tasks; told of what cannot be read.
+        agents: The sessions, by agent id.
+        addresses: Gives everyone an address can mean.
+        restored: Returns when an agent has got the messages that still waited for it.
+    """
+
+    def __init__(
+        self,
+        project: Path,
+        *,
+        paths: UserPaths,
+        settings: Settings,
+        events: EventBus,
+        agents: Mapping[str, AgentSession],
+        addresses: Callable[[], Sequence[Address]],
+        restored: Callable[[str], Awaitable[None]],
+    ) -> None:
+        self._project = project
+        self._paths = paths
+        self._settings = settings
+        self._events = events
+        self._agents = agents
+        self._addresses = addresses
+        self._restored = restored
+        self._due: dict[str, bool] = {}
+        """Agents that are told at their first READY; whether their conversation is a new one."""
+        self._told: set[Fault] = set()
+        """What was wrong with files, and has been told."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._unsubscribe: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        """Listen from now on."""
+        self._unsubscribe = self._events.subscribe(self._on_event)
+
+    async def stop(self) -> None:
+        """Tell nobody any more."""
+        self._unsubscribe()
+        await self.rest()
+
+    async def rest(self) -> None:
+        """Begin to tell nobody any more; what is being typed is still noted."""
+        self._due.clear()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def expect(self, session: AgentSession, *, fresh: bool) -> None:
+        """Tell an agent at its next READY, when its conversation has not been told.
+
+        Args:
+            session: The agent; nothing has been typed since its process was started or adopted.
+            fresh: Whether it began a new conversation, of which nothing from before is true.
+        """
+        session.briefing.source = functools.partial(self.compose, session)
+        profile = session.profile
+        if fresh:
+            session.briefing.told_as = ""
+        if not (profile.instructions and profile.receives) or session.told_as == session.agent_id:
+            return
+        session.briefing.expect()
+        self._due[session.agent_id] = fresh
+        self._look(session)
+
+    async def compose(self, session: AgentSession) -> Composed:
+        """Put the instructions of an agent together as they are now."""
+        composed, _untrusted = await asyncio.to_thread(
+            self._compose, self._selection(session), self._subject(session), self._neighbours(session)
+        )
+        return composed
+
+    async def send(self, agent_id: str) -> Task:
+        """Send an agent its instructions again, as they are now.
+
+        Raises:
+            AgentNotFound: There is none of that id.
+            AgentExited: It has ended.
+            MessageError: There is nothing to tell, or it takes no messages.
+        """
+        session = self._session(agent_id)
+        task, composed = await session.briefing.send()
+        self._tell_faults(composed, again=True)
+        return task
+
+    async def untrusted(self, agent_id: str) -> list[UntrustedFile]:
+        """The files of the project that its instructions leave out until the person has looked at them.
+
+        Raises:
+            AgentNotFound: There is none of that id.
+        """
+        session = self._session(agent_id)
+        _composed, untrusted = await asyncio.to_thread(
+            self._compose, self._selection(session), self._subject(session), self._neighbours(session)
+        )
+        return untrusted
+
+    async def trust(self, files: Sequence[UntrustedFile]) -> None:
+        """Trust files as they were shown.
+
+        Raises:
+            OSError: That could not be written down.
+        """
+        await asyncio.to_thread(lambda: TrustStore(self._paths.trusted).trust(files))
+
+    # -- the first READY ---
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, AgentStateChanged):
+            session = self._agents.get(event.agent_id)
+            if session is not None and event.agent_id in self._due:
+                self._look(session)
+        elif isinstance(event, TaskChanged) and event.task.instructs:
+            self._note(event.task)
+        elif isinstance(event, AgentRemoved):
+            self._due.pop(event.agent_id, None)
+
+    def _look(self, session: AgentSession) -> None:
+        if session.report.state in _AT_PROMPT:
+            fresh = self._due.pop(session.agent_id)
+            work = self._tell(session, fresh=fresh)
+            task = asyncio.get_running_loop().create_task(work, name=f"instruct-{session.agent_id}")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _tell(self, session: AgentSession, *, fresh: bool) -> None:
+        try:
+            await self._restored(session.agent_id)
+            # Those that waited when the host ended are still right where the conversation goes on.
+            if fresh or not session.briefing.waiting:
+                await self._put(session)
+        except SynapseError as error:
+            self._events.publish(
+                Notice(
+                    f"{session.agent_id} did not get its instructions: {error}", "warning", session.agent_id
+                )
+            )
+        except Exception:
+            log.exception("instructions were not sent", extra={"agent_id": session.agent_id})
+        finally:
+            session.briefing.dismiss()
+
+    async def _put(self, session: AgentSession) -> None:
+        composed = await self.compose(session)
+        self._tell_faults(composed)
+        if composed.text and session.exit is None:
+            session.briefing.put(composed)
+
+    def _note(self, task: Task) -> None:
+        """Instructions went, or a person took them back: that conversation is not told again by itself."""
+        session = self._agents.get(task.target)
+        taken_back = task.state is TaskState.CANCELED and task.reason != REPLACED
+        if session is None or session.told_as == session.agent_id:
+            return
+        if task.delivery in _TAKEN or taken_back:
+            session.briefing.told_as = session.agent_id
+            self._events.publish(AgentInstructed(session.agent_id))
+
+    # -- putting together ---
+
+    def _compose(
+        self, selection: Selection, subject: Subject, neighbours: Sequence[Neighbour]
+    ) -> tuple[Composed, list[UntrustedFile]]:
+        """Read the files; in a thread."""
+        store, untrusted = TrustStore(self._paths.trusted), list[UntrustedFile]()
+
+        def trusted(path: Path, data: bytes) -> bool:
+            found = store.check(path, data)
+            if found is not None:
+                untrusted.append(found)
+            return found is None
+
+        shelves = Shelves(self._project / ".synapse", self._paths.synapse, trusted)
+        return compose(selection, subject, neighbours, shelves), untrusted
+
+    def _selection(self, session: AgentSession) -> Selection:
+        return Selection.of(self._settings, session.agent_type)
+
+    def _subject(self, session: AgentSession) -> Subject:
+        everyone = self._addresses()
+        own = next(each for each in everyone if each.agent_id == session.agent_id)
+        spaced = any(char.isspace() for char in str(installed_command()))
+        return Subject(
+            session.agent_id,
+            session.agent_type,
+            session.name,
+            session.port,
+            tuple(forms_of(own, everyone)),
+            f'"{COMMAND}"' if spaced else COMMAND,
+        )
+
+    def _neighbours(self, session: AgentSession) -> list[Neighbour]:
+        return [
+            Neighbour(each.agent_id, each.agent_type, each.name, self._folder(each, session))
+            for each in self._addresses()
+            if each.local and each.live and each.agent_id != session.agent_id
+        ]
+
+    def _folder(self, agent: Address, told: AgentSession) -> str:
+        """Where an agent works, where that is not where the told one does."""
+        folder = Path(agent.working_dir)
+        if not agent.working_dir or folder == told.cwd:
+            return ""
+        return str(folder.relative_to(self._project)) if folder.is_relative_to(self._project) else str(folder)
+
+    def _tell_faults(self, composed: Composed, *, again: bool = False) -> None:
+        for fault in composed.faults:
+            if again or fault not in self._told:
+                self._told.add(fault)
+                self._events.publish(Notice(f"left out of the instructions: {fault}", "warning"))
+
+    def _session(self, agent_id: str) -> AgentSession:
+        session = self._agents.get(agent_id)
+        if session is None:
+            raise AgentNotFound(f"there is no agent '{agent_id}' here", "see the sidebar or 'synapse list'")
+        return session
