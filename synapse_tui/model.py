@@ -229,6 +229,7 @@ class Reply:
         truncated: Whether rows of it are known to be missing.
         explicit: Whether the agent replied by itself, or this is the text of its turn.
         in_reply_to: Id of the receiver's task that it answers; empty in an answer to that very task.
+        reason: What a person should know of it, in a few words; empty for nothing.
     """
 
     text: str
@@ -236,6 +237,7 @@ class Reply:
     truncated: bool = False
     explicit: bool = True
     in_reply_to: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import httpx
 
 from synapse_tui.errors import PeerRefused, PeerUnreachable
-from synapse_tui.model import Sender
+from synapse_tui.model import Reply, Sender
 
 from . import dialect
 from .dialect import Call, PeerTask
@@ -84,6 +84,22 @@ class A2AClient:
             response_expected=response_expected,
             metadata=metadata or {},
         )
+        return dialect.read_task(endpoint, await self._call(endpoint, call, sender))
+
+    async def answer(self, endpoint: str, outgoing_id: str, reply: Reply, *, sender: Sender) -> PeerTask:
+        """End the outgoing task of an agent that asked.
+
+        Args:
+            endpoint: URL of its server.
+            outgoing_id: Its task.
+            reply: The answer.
+            sender: The agent that was asked.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: There is no such task, or it takes no such answer.
+        """
+        call = dialect.answer_call(outgoing_id, reply, sender=sender)
         return dialect.read_task(endpoint, await self._call(endpoint, call, sender))
 
     async def task(self, endpoint: str, task_id: str) -> PeerTask:

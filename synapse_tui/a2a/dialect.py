@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from synapse_tui.errors import PeerRefused, TaskNotFound
-from synapse_tui.model import Sender, TaskState
+from synapse_tui.model import Reply, Sender, TaskState
 
 from .signing import SignedRequest, TokenVerifier, signature_headers
 
@@ -54,9 +54,16 @@ class PeerTask:
         return "\n".join(self.texts)
 
     @property
+    def updated_at(self) -> str:
+        """When it last changed, as the peer wrote it; empty when it did not."""
+        found = self.fields.get("updated_at")
+        return found if isinstance(found, str) else ""
+
+    @property
     def status(self) -> str:
         """State and reason in a few words: `queued`, `held: permission dialog open`, `completed`."""
-        word = self.state.value if self.state.final or not self.delivery else self.delivery
+        telling = self.state.final or self.state is TaskState.INPUT_REQUIRED or not self.delivery
+        word = self.state.value if telling else self.delivery
         return f"{word}: {self.reason}" if self.reason else word
 
 
@@ -68,11 +75,13 @@ class Call:
         method: `GET` or `POST`.
         target: Path and query.
         body: JSON, or empty.
+        wait: Seconds that the server was asked to wait before it answers.
     """
 
     method: str
     target: str
     body: bytes = b""
+    wait: float = 0.0
 
     def headers(self, endpoint: str, sender_id: str, token_of: TokenVerifier) -> dict[str, str]:
         """Headers for a peer; signed when the peer is on this machine and the sender has a token."""
@@ -105,6 +114,60 @@ def send_call(
         metadata: Whatever else goes with it.
     """
     about: dict[str, object] = {**metadata, "response_expected": response_expected}
+    return _message_call(f"/tasks/send-priority?priority={priority}", text, about, sender)
+
+
+def create_call(text: str, *, sender: Sender, target_agent: str, target_endpoint: str) -> Call:
+    """The call that makes an outgoing task on the sender's own server.
+
+    Args:
+        text: The message.
+        sender: The agent that sends it.
+        target_agent: Id of the one who is asked.
+        target_endpoint: URL of its server.
+    """
+    about = {
+        "response_expected": True,
+        "target_agent": target_agent,
+        "target_endpoint": target_endpoint,
+    }
+    return _message_call("/tasks/create", text, about, sender)
+
+
+def reply_call(task_id: str, reply: Reply) -> Call:
+    """The call by which an agent answers a task of its own; an empty id means the one that awaits it."""
+    target = f"/tasks/{_checked(task_id)}/reply" if task_id else "/reply"
+    return _message_call(target, reply.text, {"status": reply.state.value})
+
+
+def answer_call(outgoing_id: str, reply: Reply, *, sender: Sender) -> Call:
+    """The call that ends the outgoing task of the one who asked."""
+    about: dict[str, object] = {
+        "status": reply.state.value,
+        "in_reply_to": reply.in_reply_to,
+        "explicit": reply.explicit,
+        "truncated": reply.truncated,
+        "reason": reply.reason,
+    }
+    return _message_call(f"/tasks/send?reply_to={_checked(outgoing_id)}", reply.text, about, sender)
+
+
+def wait_call(task_id: str, *, seen: str, seconds: float) -> Call:
+    """The call that reads a task as soon as it is another one than was seen.
+
+    Args:
+        task_id: Its id.
+        seen: `updated_at` of the snapshot that is known; empty for none.
+        seconds: How long to wait at most.
+    """
+    query = f"wait={seconds:.3f}&seen={quote(seen, safe='')}"
+    return Call("GET", f"{task_call(task_id).target}?{query}", wait=seconds)
+
+
+def _message_call(
+    target: str, text: str, metadata: Mapping[str, object], sender: Sender | None = None
+) -> Call:
+    about = dict(metadata)
     if sender is not None:
         about["sender"] = {
             "sender_id": sender.sender_id,
@@ -120,6 +183,11 @@ def send_call(
 
 def task_call(task_id: str, action: str = "") -> Call:
     """The call that reads a task, or does something to it (`cancel`)."""
+    path = f"/tasks/{_checked(task_id)}"
+    return Call("POST", f"{path}/{action}") if action else Call("GET", path)
+
+
+def _checked(task_id: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", task_id):
         raise TaskNotFound(f"'{tidy(task_id)}' is no task id", "use the id, or its first 8 characters")
     return Call("POST", f"/tasks/{task_id}/{action}") if action else Call("GET", f"/tasks/{task_id}")
@@ -147,6 +215,11 @@ def read_list(endpoint: str, value: object, name: str) -> list[dict[str, Any]]:
     if not isinstance(found, list):
         raise PeerRefused(f"{endpoint} answered without {name}", 502, "is it an agent's endpoint?")
     return [each for each in found if isinstance(each, dict)]
+
+
+def is_loopback(endpoint: str) -> bool:
+    """Whether an endpoint is on this machine."""
+    return urlsplit(endpoint).hostname in _LOOPBACK
 
 
 def read_answer(endpoint: str, status: int, body: bytes) -> object:

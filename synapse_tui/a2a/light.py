@@ -129,8 +129,7 @@ class LightClient:
             PeerRefused: There is no such task.
         """
         call = dialect.wait_call(task.task_id, seen=task.updated_at, seconds=seconds)
-        answer = self._call(endpoint, call, sender_id, patience=seconds + self._timeout)
-        return dialect.read_task(endpoint, answer)
+        return dialect.read_task(endpoint, self._call(endpoint, call, sender_id))
 
     def cancel(self, endpoint: str, task_id: str, *, sender_id: str = "") -> PeerTask:
         """Cancel a task.
@@ -186,7 +185,50 @@ class LightClient:
         tasks = dialect.read_list(endpoint, answer, "tasks")
         return [dialect.read_task(endpoint, task) for task in tasks]
 
-    def _call(self, endpoint: str, call: Call, sender_id: str = "", patience: float = 0.0) -> object:
+    def watch(self, endpoint: str, call: Call, *, sender_id: str = "") -> dict[str, Any] | None:
+        """Begin, read or end the watch over an agent.
+
+        Args:
+            endpoint: URL of the agent's server.
+            call: What to do: `dialect.begin_watch_call`, `watch_call` or `END_WATCH`.
+            sender_id: Who asks; empty for the person.
+
+        Returns:
+            The watch; None when there was none.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: It was not done.
+        """
+        return dialect.read_watch(endpoint, self._call(endpoint, call, sender_id))
+
+    def inbox(self, endpoint: str, *, sender_id: str = "") -> list[dict[str, Any]]:
+        """What lies unread in an agent's inbox, oldest first.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: It has no inbox, or it is not the sender's.
+        """
+        found: list[dict[str, Any]] = []
+        while True:
+            call = dialect.inbox_call(skip=len(found))
+            page = dialect.read_list(endpoint, self._call(endpoint, call, sender_id), "messages")
+            if not page:
+                return found
+            found += page
+
+    def mark_read(self, endpoint: str, task_ids: Sequence[str], *, sender_id: str = "") -> list[PeerTask]:
+        """Say which messages of an inbox were read; those that are not unread any more are left out.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: It has no inbox, or it is not the sender's.
+        """
+        answer = self._call(endpoint, dialect.read_call(task_ids), sender_id)
+        tasks = dialect.read_list(endpoint, answer, "tasks")
+        return [dialect.read_task(endpoint, task) for task in tasks]
+
+    def _call(self, endpoint: str, call: Call, sender_id: str = "") -> object:
         url = urlsplit(endpoint)
         make = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
         connection = make(url.hostname or "", url.port, timeout=dialect.CONNECT_TIMEOUT)
@@ -199,14 +241,15 @@ class LightClient:
     def _exchange(
         self, connection: http.client.HTTPConnection, prefix: str, endpoint: str, call: Call, sender_id: str
     ) -> tuple[int, bytes]:
+        patience = self._timeout + call.wait
         try:
             connection.connect()
         except OSError as error:
             from .light_spool import without_connection  # noqa: PLC0415 - seldom needed
 
-            return without_connection(endpoint, call, error, timeout=self._timeout, environ=self._environ)
+            return without_connection(endpoint, call, error, timeout=patience, environ=self._environ)
         try:
-            connection.sock.settimeout(self._timeout)
+            connection.sock.settimeout(patience)
             headers = call.headers(endpoint, sender_id, self._token_of)
             connection.request(call.method, prefix + call.target, call.body or None, headers)
             response = connection.getresponse()

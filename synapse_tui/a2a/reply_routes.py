@@ -13,8 +13,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import ValidationError
 
+from synapse_tui.agents.task_desk import late_message
 from synapse_tui.errors import MessageError
-from synapse_tui.model import DEFAULT_PRIORITY, MessageRequest, Reply, Sender, Task, TaskState
+from synapse_tui.model import MessageRequest, Reply, Sender, Task, TaskState
 
 from .agent import HostedAgent
 from .problems import HttpProblem
@@ -24,6 +25,7 @@ from .wire import SendBody, SentTask, WireTarget, check_metadata, own_metadata, 
 
 _STATES = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.REJECTED, TaskState.INPUT_REQUIRED})
 _ENDS = _STATES | {TaskState.CANCELED}
+MAX_WORD = 300
 
 reply_router = APIRouter()
 
@@ -113,19 +115,12 @@ async def take_answer(
         truncated=metadata.get("truncated") is True,
         explicit=metadata.get("explicit") is not False,
         in_reply_to=_word(metadata, "in_reply_to"),
+        reason=_word(metadata, "reason"),
     )
-    taken = agent.desk.answered(task.id, answer)
+    taken = agent.desk.answered(task.id, answer, verified=sender.verified)
     if taken is None:
         taken = agent.accept(late_message(answer, sender))
     return await agent.control.saved(taken)
-
-
-def late_message(reply: Reply, sender: Sender) -> MessageRequest:
-    """The message that tells an agent of an answer for which it does not wait any more."""
-    about = {"in_reply_to": reply.in_reply_to, "explicit": reply.explicit}
-    completed = reply.state is TaskState.COMPLETED
-    text = reply.text if completed and reply.text.strip() else f"({reply.state.value}) {reply.text}"
-    return MessageRequest(text, sender, DEFAULT_PRIORITY, metadata=about)
 
 
 def _answer_text(body: SendBody) -> str:
@@ -156,4 +151,4 @@ def _target(metadata: Mapping[str, Any]) -> WireTarget:
 
 def _word(metadata: Mapping[str, Any], key: str) -> str:
     found = metadata.get(key)
-    return found[:100] if isinstance(found, str) else ""
+    return found[:MAX_WORD] if isinstance(found, str) else ""

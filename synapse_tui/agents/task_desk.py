@@ -13,6 +13,7 @@ from synapse_tui.model import (
     MessageRequest,
     Reply,
     ReplyState,
+    Sender,
     Task,
     TaskState,
 )
@@ -210,8 +211,13 @@ class TaskDesk:
             )
         return task
 
-    def answered(self, task_id: str, reply: Reply) -> Task | None:
+    def answered(self, task_id: str, reply: Reply, *, verified: bool) -> Task | None:
         """Take the answer to an outgoing task.
+
+        Args:
+            task_id: Its id or unique prefix.
+            reply: The answer.
+            verified: Whether it proved to be from the task's target.
 
         Returns:
             The task; None when it has ended already and this is something new, to be told to the agent.
@@ -220,10 +226,11 @@ class TaskDesk:
             TaskNotFound: There is none of that id.
         """
         task = self.outgoing(task_id)
-        note = {"in_reply_to": reply.in_reply_to, "explicit": reply.explicit}
+        note = about_reply(reply)
         if task.state.final:
             known = all(task.metadata.get(key) == value for key, value in note.items())
             return task if known or task.state is TaskState.CANCELED else None
+        note["answer_verified"] = verified
         fields = _ended(reply) | {"metadata": MappingProxyType({**task.metadata, **note})}
         if reply.state is not TaskState.INPUT_REQUIRED:
             fields["artifacts"] = (_artifact(reply),) if reply.text.strip() else ()
@@ -232,8 +239,37 @@ class TaskDesk:
     def cancel_outgoing(self, task_id: str) -> Task:
         """Wait for the answer no more; one that comes is dropped."""
         return self._book.change(
-            task_id, state=TaskState.CANCELED, delivery=DeliveryState.CANCELED, reason="canceled"
+            task_id,
+            state=TaskState.CANCELED,
+            delivery=DeliveryState.CANCELED,
+            reason="canceled",
+            reply=ReplyState.NONE,
         )
+
+
+def about_reply(reply: Reply) -> dict[str, object]:
+    """The metadata by which a reply is known again."""
+    return {"in_reply_to": reply.in_reply_to, "explicit": reply.explicit}
+
+
+def late_message(reply: Reply, sender: Sender) -> MessageRequest:
+    """The message that tells an agent of an answer for which it does not wait any more."""
+    completed = reply.state is TaskState.COMPLETED and reply.text.strip()
+    text = reply.text if completed else f"({reply.state.value}) {reply.text or reply.reason}"
+    return MessageRequest(text, sender, metadata=about_reply(reply))
+
+
+def reply_of(task: Task) -> Reply:
+    """What is told of a task: how it ended, or what its agent asks."""
+    told = task.answer if task.replied or task.state is TaskState.COMPLETED else task.reason
+    return Reply(
+        told,
+        task.state,
+        truncated=any(artifact.truncated for artifact in task.artifacts) and not task.replied,
+        explicit=task.replied,
+        in_reply_to=task.id,
+        reason=task.reason,
+    )
 
 
 def by_person(task: Task) -> bool:
@@ -247,8 +283,8 @@ def _artifact(reply: Reply) -> Artifact:
 
 def _ended(reply: Reply) -> dict[str, object]:
     """What becomes of a task by an answer."""
-    fields: dict[str, object] = {"state": reply.state, "reason": ""}
-    if reply.state is not TaskState.COMPLETED:
+    fields: dict[str, object] = {"state": reply.state, "reason": shortened(reply.reason)}
+    if reply.state is not TaskState.COMPLETED and not reply.reason:
         fields["reason"] = shortened(reply.text)
     if reply.state.final:
         fields["delivery"] = DeliveryState.DONE

@@ -249,7 +249,7 @@ class TaskBook:
 def is_awaited(task: Task) -> bool:
     """Whether a task of the sender's waits for the end of this one, or the sender for an outgoing one."""
     if task.outgoing:
-        return task.state is not TaskState.CANCELED
+        return True
     return bool(peer_task(task) and task.sender.sender_endpoint) and task.sender.sender_id != task.target
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from synapse_tui.addresses import Address, fold, parse_agent_id, resolve
-from synapse_tui.errors import AgentExited, AgentNotFound
+from synapse_tui.errors import AgentExited, AgentNotFound, InvalidValue
 from synapse_tui.model import USER, Sender
 from synapse_tui.paths import UserPaths, find_project
 from synapse_tui.registry import Record, Registry
+
+from .ancestry import with_identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,7 @@ class Caller:
         endpoint: The agent's own server; may be empty.
         paths: Folders of the user.
         folder: Current folder.
+        environ: The environment, with what it lacked of the agent's identity.
     """
 
     agent_id: str
@@ -31,18 +35,25 @@ class Caller:
     endpoint: str
     paths: UserPaths
     folder: Path
+    environ: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
 
     @classmethod
     def of(cls, environ: Mapping[str, str] | None = None) -> Caller:
-        """The caller as its environment tells."""
-        values = os.environ if environ is None else environ
+        """The caller as its environment tells, or else those of its ancestors."""
+        values = with_identity(os.environ if environ is None else environ)
         return cls(
             values.get("SYNAPSE_AGENT_ID", ""),
             values.get("SYNAPSE_TOKEN", ""),
             values.get("SYNAPSE_ENDPOINT", ""),
             UserPaths.of_environment(),
             Path.cwd(),
+            values,
         )
+
+    @property
+    def has_server(self) -> bool:
+        """Whether it runs inside an agent and can ask the agent's own server."""
+        return bool(self.agent_id and self.token and self.endpoint)
 
     @property
     def registry(self) -> Registry:
@@ -59,12 +70,44 @@ class Caller:
 
         Args:
             sender_id: Who the user says; empty for the agent inside which this runs, or the user at a shell.
+
+        Raises:
+            InvalidValue: That is an agent inside which this does not run.
         """
-        who = sender_id or self.agent_id or USER.sender_id
+        who = self._claimed(sender_id) if sender_id else self.agent_id or USER.sender_id
         if who == USER.sender_id:
             return Sender(who, USER.sender_type)
         parsed = parse_agent_id(who)
         return Sender(who, parsed[0] if parsed else "external", self.endpoint if who == self.agent_id else "")
+
+    def _claimed(self, name: str) -> str:
+        """Whom `--from` means: the agent inside which this runs, by any of its names, or nobody hosted."""
+        meant = self._hosted(fold(name))
+        if not self.agent_id:
+            if meant:
+                raise InvalidValue(
+                    f"--from {name}: this command does not run inside {meant[0]}",
+                    "leave --from out, or run the command inside that agent",
+                )
+            return name
+        kind, port = parse_agent_id(self.agent_id) or ("", 0)
+        if fold(name) in map(fold, (self.agent_id, kind, f"{kind}-{port}")) or self.agent_id in meant:
+            return self.agent_id
+        raise InvalidValue(
+            f"--from {name}: this command runs inside {self.agent_id}",
+            "leave --from out: messages are from the agent that sends them",
+        )
+
+    def _hosted(self, wanted: str) -> list[str]:
+        """Ids of the live agents that a folded name means: ids anywhere, other names in this project."""
+        live, _ = self.registry.scan()
+        project = self.project_of(live)
+        return [
+            record.agent_id
+            for record in live
+            if wanted == fold(record.agent_id)
+            or (record.project == project and wanted in map(fold, names_of(record)))
+        ]
 
     def token_of(self, sender_id: str) -> str | None:
         """The token to sign with; only the agent's own."""

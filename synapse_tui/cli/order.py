@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.a2a.light import LightClient
 from synapse_tui.addresses import Address
-from synapse_tui.errors import AgentExited, PeerUnreachable, SynapseError
-from synapse_tui.model import Sender
+from synapse_tui.errors import AgentExited, PeerError, PeerUnreachable, SynapseError
+from synapse_tui.model import Sender, TaskState
 from synapse_tui.registry import is_live
 
 from .caller import Caller
-from .output import note
+from .output import TaskEnded, WaitTimedOut, note
 from .waiting import Waiter
 
 
@@ -42,6 +43,7 @@ class Order:
         text: The message.
         priority: 1 to 5.
         timeout: Seconds to wait for an answer; None not to wait.
+        done: Told of every outcome as soon as it is there, in any thread.
     """
 
     caller: Caller
@@ -49,6 +51,11 @@ class Order:
     text: str
     priority: int
     timeout: float | None
+    done: Callable[[Outcome], None] = lambda _outcome: None
+
+    def telling(self, done: Callable[[Outcome], None]) -> Order:
+        """The same order, of which every outcome is told as soon as it is there."""
+        return replace(self, done=done)
 
     def deliver(self, targets: Sequence[Address]) -> list[Outcome]:
         """Send to all, to several at the same time; a failure of one hinders no other."""
@@ -60,43 +67,120 @@ class Order:
             return list(pool.map(self._one, targets))
 
     def _one(self, target: Address) -> Outcome:
-        client = LightClient(token_of=self.caller.token_of)
-        task: PeerTask | None = None
-        try:
-            task = client.send(
-                target.endpoint,
-                self.text,
-                sender=self.sender,
-                priority=self.priority,
-                response_expected=self.timeout is not None,
-            )
-            if self.timeout is not None:
-                task = self._answer(client, target, task, self.timeout)
-        except PeerUnreachable as error:
-            return Outcome(target, task, self._explain(target, error))
-        except SynapseError as error:
-            return Outcome(target, task, error)
-        return Outcome(target, task)
-
-    def _answer(self, client: LightClient, target: Address, task: PeerTask, timeout: float) -> PeerTask:
-        waiter = Waiter(
-            lambda: client.task(target.endpoint, task.task_id),
-            alive=lambda: self._lives(target),
-            timeout=timeout,
-            tell=lambda status: note(f"{target.agent_id}: {status} (task {task.task_id[:8]})"),
+        errand = _Errand(
+            self, target, LightClient(token_of=self.caller.token_of, environ=self.caller.environ)
         )
-        return waiter.wait(task, target.agent_id)
+        outcome = errand.run()
+        self.done(outcome)
+        return outcome
 
-    def _lives(self, target: Address) -> bool:
-        record = self.caller.registry.get(target.agent_id)
+
+class _Errand:
+    """The message to one agent.
+
+    Args:
+        order: What is sent.
+        target: To whom.
+        client: Calls servers.
+    """
+
+    def __init__(self, order: Order, target: Address, client: LightClient) -> None:
+        self._order = order
+        self._target = target
+        self._client = client
+        self._task: PeerTask | None = None
+        self._own: PeerTask | None = None
+
+    def run(self) -> Outcome:
+        """Send, and wait for the answer if that is wanted."""
+        try:
+            self._open()
+            self._send()
+            result = self._task if self._order.timeout is None else self._answer(self._order.timeout)
+        except WaitTimedOut as error:
+            return Outcome(self._target, self._task, error)
+        except PeerUnreachable as error:
+            return self._failed(self._explain(error), sure=self._task is not None)
+        except SynapseError as error:
+            return self._failed(error, sure=True)
+        return Outcome(self._target, result, self._ended(result))
+
+    def _open(self) -> None:
+        """Make the task on the sender's own server that stands for the answer; a shell has no such server."""
+        order, target = self._order, self._target
+        if order.timeout is None or not order.caller.has_server:
+            return
+        with contextlib.suppress(PeerError):  # an older host: then the receiver's task is waited for
+            self._own = self._client.create(
+                order.caller.endpoint,
+                order.text,
+                sender=order.sender,
+                target_agent=target.agent_id,
+                target_endpoint=target.endpoint,
+            )
+
+    def _send(self) -> None:
+        order = self._order
+        self._task = self._client.send(
+            self._target.endpoint,
+            order.text,
+            sender=order.sender,
+            priority=order.priority,
+            response_expected=order.timeout is not None,
+            metadata={"sender_task_id": self._own.task_id} if self._own else None,
+        )
+
+    def _answer(self, timeout: float) -> PeerTask:
+        """Wait for the answer: on the sender's own task if there is one, else on the receiver's."""
+        client, given, own = self._client, self._task, self._own
+        assert given is not None
+        endpoint = self._target.endpoint
+        mine = self._order.caller.endpoint
+        waiter = Waiter(
+            (lambda task, seconds: client.wait(mine, task, seconds, sender_id=self._order.sender.sender_id))
+            if own
+            else (lambda task, seconds: client.wait(endpoint, task, seconds)),
+            alive=self._lives,
+            timeout=timeout,
+            tell=lambda status: note(f"{self._target.agent_id}: {status} (task {given.task_id[:8]})"),
+            progress=(lambda: client.task(endpoint, given.task_id)) if own else None,
+        )
+        result = waiter.wait(own or given, given, self._target.agent_id)
+        if own and result.task_id != own.task_id:
+            self._give_up()
+        self._task = replace(result, task_id=given.task_id)
+        return self._task
+
+    def _failed(self, error: SynapseError, *, sure: bool) -> Outcome:
+        """No answer will come, if that is sure: one that came all the same would surprise the agent."""
+        if sure or isinstance(error, AgentExited):
+            self._give_up()
+        return Outcome(self._target, self._task, error)
+
+    def _give_up(self) -> None:
+        if self._own is not None:
+            with contextlib.suppress(PeerError):
+                caller = self._order.caller
+                self._client.cancel(caller.endpoint, self._own.task_id, sender_id=caller.agent_id)
+
+    def _ended(self, task: PeerTask | None) -> SynapseError | None:
+        """The error of a task that ended without a result."""
+        if task is None or self._order.timeout is None or task.state is TaskState.COMPLETED:
+            return None
+        return TaskEnded(f"{self._target.agent_id}: task {task.task_id[:8]} {task.status}")
+
+    def _lives(self) -> bool:
+        record = self._order.caller.registry.get(self._target.agent_id)
         return record is not None and is_live(record)
 
-    def _explain(self, target: Address, error: PeerUnreachable) -> SynapseError:
+    def _explain(self, error: PeerUnreachable) -> SynapseError:
         """Say that the agent has ended, where that is why nobody answers; its record goes too."""
-        record = self.caller.registry.get(target.agent_id)
+        registry = self._order.caller.registry
+        record = registry.get(self._target.agent_id)
         if record is None:
-            return AgentExited(f"{target.agent_id} has just ended", "see 'synapse list' for who is there")
+            name = self._target.agent_id
+            return AgentExited(f"{name} has just ended", "see 'synapse list' for who is there")
         if is_live(record):
             return error
-        self.caller.registry.discard(record)
-        return AgentExited(f"{target.agent_id} has ended: its process {record.pid} is gone", "restart it")
+        registry.discard(record)
+        return AgentExited(f"{record.agent_id} has ended: its process {record.pid} is gone", "restart it")

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 
 import click
 
-from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.errors import InvalidValue, MessageError, MessageTooLarge
 from synapse_tui.model import DEFAULT_PRIORITY, MAX_MESSAGE_BYTES, check_priority
 
 from .caller import Caller
 from .flow import waits
-from .order import Order, Outcome
-from .output import error_json, exit_code_for, fail, note, plain, show, show_json, want_json
+from .order import Order
+from .output import exit_code_for, note, want_json
+from .reporting import report, report_json
 
 MAX_WAIT = 7 * 86_400
 """Seconds."""
@@ -34,16 +33,21 @@ MAX_WAIT = 7 * 86_400
     "--response/--no-response", default=None, help="Wait for the answer, or do not. [setting a2a.flow]"
 )
 @click.option("--wait-timeout", metavar="S", type=float, default=300.0, help="Seconds to wait at most. [300]")
+@click.option(
+    "--reply-to", metavar="TASK", default="", help="It answers that task: it goes to whoever sent the task."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def command(
     context: click.Context,
+    *,
     target: str,
     message: str,
     sender: str,
     priority: int,
     response: bool | None,
     wait_timeout: float,
+    reply_to: str,
     as_json: bool,
 ) -> None:
     """Send MESSAGE to the agent TARGET and print its answer.
@@ -54,21 +58,35 @@ def command(
     if as_json:
         want_json(context)
     check_priority(priority)
-    _check_timeout(wait_timeout)
+    check_timeout(wait_timeout)
     text = read_message(message)
     caller = Caller.of()
     who = caller.sender(sender)
+    if reply_to:
+        from .reply import reply_instead_of_send
+
+        reply_instead_of_send(caller, target, text, reply_to, waits=response is True, as_json=as_json)
+        return
     targets = caller.find(target, sender=who.sender_id)
     waiting = waits(flow_of(caller), response)
     order = Order(caller, who, text, priority, wait_timeout if waiting else None)
     outcomes = order.deliver(targets)
-    _report(outcomes, as_json=as_json, waiting=waiting)
+    if as_json:
+        report_json(outcomes, array=False)
+    else:
+        for outcome in outcomes:
+            report(outcome, waiting=waiting, alone=len(outcomes) == 1)
     failed = [outcome.error for outcome in outcomes if outcome.error]
     if failed:
         context.exit(int(exit_code_for(failed[0])))
 
 
-def _check_timeout(seconds: float) -> None:
+def check_timeout(seconds: float) -> None:
+    """Check how long is to be waited.
+
+    Raises:
+        InvalidValue: It is negative, no number, or over a week.
+    """
     if not 0 <= seconds <= MAX_WAIT:
         raise InvalidValue(f"--wait-timeout {seconds:g} is not valid", f"give seconds from 0 to {MAX_WAIT}")
 
@@ -118,40 +136,3 @@ def flow_of(caller: Caller) -> str:
     for problem in settings.problems:
         note(f"synapse: {problem}")
     return settings.text("a2a.flow")
-
-
-def _report(outcomes: Sequence[Outcome], *, as_json: bool, waiting: bool) -> None:
-    """Put what came of it on stdout, and what failed on stderr."""
-    if as_json:
-        values = [_json(outcome) for outcome in outcomes]
-        show_json(values[0] if len(values) == 1 else values)
-    for outcome in outcomes:
-        if outcome.error:
-            fail(outcome.error, name="synapse")
-        elif outcome.task and not as_json:
-            show(_line(outcome, outcome.task, waiting=waiting, alone=len(outcomes) == 1))
-        if outcome.task and outcome.task.truncated:
-            note(f"synapse: the answer of {outcome.target.agent_id} is not complete")
-
-
-def _line(outcome: Outcome, task: PeerTask, *, waiting: bool, alone: bool) -> str:
-    if not waiting:
-        return f"{outcome.target.agent_id}: {task.status} (task {task.task_id[:8]})"
-    text = plain(task.text)
-    return text if alone else f"== {outcome.target.agent_id} ==\n{text}"
-
-
-def _json(outcome: Outcome) -> dict[str, object]:
-    told: dict[str, object] = {"target": outcome.target.agent_id}
-    if outcome.task:
-        task = outcome.task
-        told |= {
-            "task_id": task.task_id,
-            "status": task.state.value,
-            "delivery": task.delivery,
-            "reason": task.reason,
-        }
-        told |= {"text": task.text, "truncated": task.truncated}
-    if outcome.error:
-        told["error"] = error_json(outcome.error)
-    return told

@@ -1,4 +1,4 @@
-"""Waits for a task of another agent to end."""
+"""Waits for the answer to a message."""
 
 from __future__ import annotations
 
@@ -7,91 +7,143 @@ from collections.abc import Callable
 
 from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.errors import AgentExited, PeerUnreachable
-from synapse_tui.model import TaskState
 
-from .output import TaskEnded, WaitTimedOut
+from .output import WaitTimedOut
 
-FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 2.0
+FIRST_LOOK, LONGEST_LOOK = 1.0, 15.0
+"""Seconds of one long poll; between two of them it is looked how far the message has come."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+"""Seconds between two looks at a server that does not wait: an older one, or one at which many wait."""
 GROWTH = 1.4
 PATIENCE = 3
-"""How many polls in a row may fail while the agent's process lives."""
+"""How many looks in a row may fail while the agent's process lives."""
+OVERDUE = 5.0
+"""Seconds after the end of the receiver's task in which the answer should have come to the sender's."""
+_FLEETING = ("typing", "submitting")
 
 
 class Waiter:
-    """Polls a task, less often as time passes.
+    """Waits for one task: the receiver's, or the sender's own that stands for the answer.
 
     Args:
-        read: Reads the task; raises PeerUnreachable when it cannot.
-        alive: Tells whether the agent's process is there.
+        poll: Reads the task, as soon as it is another one than the given, or after so many seconds; raises
+            PeerUnreachable when it cannot.
+        alive: Tells whether the receiver's process is there.
         timeout: Seconds to wait at most.
         tell: Told of every new status; a few words.
+        progress: Reads the receiver's task, where that is not the one that is waited for.
         clock: Monotonic seconds.
         sleep: Waits so many seconds.
     """
 
     def __init__(
         self,
-        read: Callable[[], PeerTask],
+        poll: Callable[[PeerTask, float], PeerTask],
         *,
         alive: Callable[[], bool],
         timeout: float,
         tell: Callable[[str], None],
+        progress: Callable[[], PeerTask] | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._read = read
+        self._poll = poll
         self._alive = alive
         self._timeout = timeout
         self._tell = tell
+        self._progress = progress
         self._clock = clock
         self._sleep = sleep
         self._failures = 0
+        self._told = ""
+        self._pause = FIRST_PAUSE
+        self._overdue: float | None = None
 
-    def wait(self, task: PeerTask, who: str) -> PeerTask:
-        """Wait until a task has ended well.
+    def wait(self, task: PeerTask, given: PeerTask, who: str) -> PeerTask:
+        """Wait until the task has ended, in whatever way.
 
         Args:
-            task: The task as it was made.
-            who: Agent id of the one who works on it.
+            task: The task that is waited for, as it was made.
+            given: The receiver's task, as it was made.
+            who: Agent id of the receiver.
+
+        Returns:
+            The task that tells the answer.
 
         Raises:
-            TaskEnded: It failed, was rejected or canceled.
             WaitTimedOut: It still goes on.
-            AgentExited: The agent ended.
-            PeerUnreachable: The agent's server does not answer any more.
+            AgentExited: The receiver ended.
+            PeerUnreachable: The server that was asked does not answer any more.
         """
         deadline = self._clock() + self._timeout
-        pause = FIRST_PAUSE
-        told = ""
+        look = FIRST_LOOK
+        self._narrate(given)
         while not task.state.final:
-            if task.status != told:
-                told = task.status
-                self._tell(told)
             left = deadline - self._clock()
             if left <= 0:
-                raise WaitTimedOut(
-                    f"{who} did not answer in {self._timeout:g} s; task {task.task_id[:8]} goes on ({told})",
-                    "wait longer with --wait-timeout, or do not wait with --no-response",
-                )
-            self._sleep(min(pause, left))
-            pause = min(pause * GROWTH, LONGEST_PAUSE)
-            task = self._poll(task, who)
-        if task.state is not TaskState.COMPLETED:
-            raise TaskEnded(f"{who}: task {task.task_id[:8]} {task.status}")
+                goes_on = f"task {given.task_id[:8]} goes on ({self._told})"
+                raise WaitTimedOut(f"{who} did not answer in {self._timeout:g} s; {goes_on}", self._hint())
+            before = task
+            task = self._look(task, min(look, left), who)
+            look = min(look * GROWTH, LONGEST_LOOK)
+            if self._progress is None:
+                self._narrate(task)
+            elif not task.state.final:
+                task = self._look_at_receiver(self._progress, before, task, who)
         return task
 
-    def _poll(self, last: PeerTask, who: str) -> PeerTask:
+    def _hint(self) -> str:
+        if self._progress is not None:
+            return "the answer will come as a message; wait longer with --wait-timeout"
+        return "wait longer with --wait-timeout, or do not wait with --no-response"
+
+    def _narrate(self, task: PeerTask) -> None:
+        if not task.state.final and task.delivery not in _FLEETING and task.status != self._told:
+            self._told = task.status
+            self._tell(task.status)
+
+    def _look(self, task: PeerTask, seconds: float, who: str) -> PeerTask:
+        """Read the task, and wait a little where the server did not."""
+        began = self._clock()
         try:
-            task = self._read()
+            newer = self._poll(task, seconds)
+        except PeerUnreachable as error:
+            self._failed(error, who)
+            newer = task
+        else:
+            self._failures = 0
+        changed = newer.state.final or newer.updated_at != task.updated_at
+        if changed:
+            self._pause = FIRST_PAUSE
+        elif self._clock() - began < seconds / 2:
+            self._sleep(min(self._pause, seconds))
+            self._pause = min(self._pause * GROWTH, LONGEST_PAUSE)
+        return newer
+
+    def _failed(self, error: PeerUnreachable, who: str) -> None:
+        if not self._alive():
+            raise AgentExited(
+                f"{who} ended before it answered", "restart it and send the message again"
+            ) from error
+        self._failures += 1
+        if self._failures >= PATIENCE:
+            raise error
+
+    def _look_at_receiver(
+        self, progress: Callable[[], PeerTask], before: PeerTask, task: PeerTask, who: str
+    ) -> PeerTask:
+        """Tell how far the message has come; take the receiver's word when its host cannot tell ours."""
+        if task.updated_at != before.updated_at:
+            self._narrate(task)
+            return task
+        try:
+            given = progress()
         except PeerUnreachable as error:
             if not self._alive():
-                raise AgentExited(
-                    f"{who} ended before it answered", "restart it and send the message again"
-                ) from error
-            self._failures += 1
-            if self._failures >= PATIENCE:
-                raise
-            return last
-        self._failures = 0
-        return task
+                self._failed(error, who)
+            return task
+        self._narrate(given)
+        if not given.state.final:
+            return task
+        self._overdue = self._overdue or self._clock() + OVERDUE
+        return given if self._clock() >= self._overdue else task

@@ -6,13 +6,17 @@ import asyncio
 import logging
 import os
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import HistoryError
 from synapse_tui.events import EventBus, Notice
+from synapse_tui.model import ReplyState
 from synapse_tui.registry import process_start
 from synapse_tui.store import AgentJournal, AgentKey, History
+from synapse_tui.store.aftermath import IN_INBOX
+from synapse_tui.store.batch import Change, Owed, Snapshot
 
 log = logging.getLogger(__name__)
 
@@ -82,8 +86,16 @@ class HistoryKeeper:
         if task is not None:
             await asyncio.wait({task})
 
+    async def owed(self) -> list[Owed]:
+        """The tasks of this project of which earlier processes did not tell the senders.
 
 
+    def note_reply(self, owed: Owed, state: ReplyState) -> None:
+        """Note what came of telling the sender of a task of an earlier process."""
+        task = dataclasses.replace(owed.task, reply=state)
+        why = "the sender was told" if state is ReplyState.TOLD else "the sender could not be told"
+        change = Change(task.id, datetime.now(UTC), task.state.value, task.delivery.value, why)
+        self._history.note(Snapshot(owed.key, task), change)
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)

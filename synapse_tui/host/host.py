@@ -44,6 +44,7 @@ from .instructions import Instructions
 from .opening import Door
 from .peers import PeerWatch
 from .records import RecordKeeper
+from .replies import Replies
 from .routing import Receipt, Router
 from .serving import Servers
 from .spool import SpoolKeeper
@@ -110,6 +111,7 @@ class Host:
             self._spools,
             make_id,
         )
+        self._replies = Replies(self.events, self._agents, self._servers.client, self._history)
         self._router = Router(self._agents, self._peers, self._servers, project)
         self._door = Door(profiles, self._agents)
         self._unsubscribe = self.events.subscribe(self._on_event)
@@ -132,13 +134,14 @@ class Host:
     def tasks(self) -> Sequence[Task]:
         """Recent tasks of all agents, oldest first."""
         every = itertools.chain.from_iterable(agent.list_tasks() for agent in self._agents.values())
-        return sorted(every, key=lambda task: task.created_at)
+        return sorted((task for task in every if not task.outgoing), key=lambda task: task.created_at)
 
     # -- life ------------------------------------------------------------------
 
     async def start(self) -> None:
         """Begin to watch the registry; records that a killed process left are removed."""
         self._peers.start()
+        self._replies.start()
         self._spools.start()
 
     def inherit(self, environ: Mapping[str, str]) -> None:
@@ -158,7 +161,7 @@ class Host:
             *(self.close(agent_id) for agent_id in tuple(self._agents)), return_exceptions=True
         )
         await self._spools.stop()
-        await self.instructions.stop()
+        await self._replies.stop()
         await self._servers.stop()
         await self._records.close()
         await self._history.close()
@@ -218,6 +221,7 @@ class Host:
         goes_on = adopted or session.spec.resume or bool(session.told_as)
         self.instructions.expect(session, fresh=not goes_on)
         await self._peers.stop()
+        await self._replies.stop()
         await self._spools.hand_over()
         sockets = self._servers.keep_sockets()
         await self._servers.stop()

@@ -126,3 +126,16 @@ class Restored:
 
     task: Task
     entry: OutboxEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """An ended task whose sender an earlier process has not told.
+
+    Attributes:
+        key: Whose it is.
+        task: The task.
+    """
+
+    key: AgentKey
+    task: Task

@@ -12,8 +12,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm.exc import StaleDataError
 from sqlmodel import Session, col, delete, func, insert, select, update
 
+from synapse_tui.model import DeliveryState, ReplyState
+
 from .aftermath import after_end
-from .batch import AgentKey, Batch, Restored
+from .batch import AgentKey, Batch, Owed, Restored
 from .engine import BUSY, Alive, is_broken, move_aside, open_engine
 from .rows import (
     change_values,
@@ -127,11 +129,36 @@ class Database:
         with Session(self._engine) as session:
             found = session.exec(
                 select(TaskRow.agent_name, func.count())
-                .where(TaskRow.project == project, col(TaskRow.finished_at).is_(None))
+                .where(
+                    TaskRow.project == project,
+                    col(TaskRow.finished_at).is_(None),
+                    TaskRow.delivery != DeliveryState.SUBMITTED,
+                )
                 .group_by(TaskRow.agent_name)
                 .order_by(TaskRow.agent_name)
             ).all()
         return dict(found)
+
+    def replies_due(self, project: str) -> list[Owed]:
+        """Ended tasks of a project of which ended processes did not tell the senders; ours from now on."""
+        self.open()
+        with Session(self._engine) as session:
+            rows = session.exec(
+                select(TaskRow).where(
+                    TaskRow.project == project,
+                    TaskRow.reply == ReplyState.DUE,
+                    TaskRow.owner != self._owner,
+                    col(TaskRow.finished_at).is_not(None),
+                )
+            ).all()
+            left = [row for row in rows if not self._alive(row.owner)]
+            for row in left:
+                row.owner = self._owner
+            found = [
+                Owed(AgentKey(row.project, row.agent_name, row.agent_type), task_of(row)) for row in left
+            ]
+            session.commit()
+        return sorted(found, key=lambda each: each.task.updated_at)
 
     def prune(self, before: datetime) -> int:
         """Remove some tasks that ended before a time.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from synapse_tui.errors import HistoryError
 from synapse_tui.model import DeliveryState, OutboxEntry, Task, TaskState
 
-from .batch import AgentKey, Batch, Change, Place, Restored, Snapshot
+from .batch import AgentKey, Batch, Change, Owed, Place, Restored, Snapshot
 
 if TYPE_CHECKING:
     from .database import Database
@@ -161,6 +161,17 @@ class History:
         """
         try:
             return await self._in_thread(lambda database: database.unfinished(project))
+        except Exception as error:
+            raise HistoryError(_reason(error, "read"), self._hint) from error
+
+    async def replies_due(self, project: str) -> list[Owed]:
+        """The tasks of a project of which earlier processes did not tell the senders; ours from now on.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+        try:
+            return await self._in_thread(lambda database: database.replies_due(project))
         except Exception as error:
             raise HistoryError(_reason(error, "read"), self._hint) from error
 

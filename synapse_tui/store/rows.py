@@ -9,7 +9,15 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from synapse_tui.model import DeliveryState, OutboxEntry, Sender, Task, TaskState
+from synapse_tui.model import (
+    Artifact,
+    DeliveryState,
+    OutboxEntry,
+    ReplyState,
+    Sender,
+    Task,
+    TaskState,
+)
 
 from .aftermath import Standing
 from .batch import Change, Place, Snapshot
@@ -52,6 +60,8 @@ def task_fields(snapshot: Snapshot, owner: str) -> dict[str, Any]:
         "owner": owner,
         "updated_at": task.updated_at,
         "finished_at": task.updated_at if task.state.final else None,
+        "replied": task.replied,
+        "reply": task.reply.value,
     }
     if snapshot.submitted_at is not None:
         fields["submitted_at"] = snapshot.submitted_at
@@ -92,17 +102,26 @@ def put_standing(row: TaskRow, standing: Standing, now: datetime) -> ChangeRow:
     row.status, row.delivery, row.reason = standing.state.value, standing.delivery.value, standing.reason
     row.updated_at = now
     row.finished_at = now if standing.state.final else None
+    if standing.state.final and row.peer_task_id and row.sender_endpoint and not is_outgoing(row):
+        row.reply = ReplyState.DUE
     return ChangeRow(
         task_id=row.id, time=now, state=row.status, delivery=row.delivery, reason=standing.reason
     )
 
 
+def is_outgoing(row: TaskRow) -> bool:
+    """Whether a row is that of a task of the sender's own."""
+    return row.sender_id == row.agent_name
+
+
 def task_of(row: TaskRow) -> Task:
-    """The task of a row that has not ended."""
+    """The task of a row."""
+    outgoing = is_outgoing(row)
+    target = row.meta.get("target_agent", "") if outgoing else row.agent_name
     return Task(
         id=row.id,
         context_id=row.context_id,
-        target=row.agent_name,
+        target=str(target),
         sender=Sender(row.sender_id, row.sender_type, row.sender_endpoint, verified=row.sender_verified),
         text=row.input,
         priority=row.priority,
@@ -111,8 +130,12 @@ def task_of(row: TaskRow) -> Task:
         state=TaskState(row.status),
         delivery=DeliveryState(row.delivery),
         reason=row.reason,
+        artifacts=(Artifact(row.output, truncated=row.truncated),) if row.output else (),
         response_expected=row.response_expected,
         metadata=MappingProxyType(dict(row.meta)),
+        outgoing=outgoing,
+        replied=row.replied,
+        reply=ReplyState(row.reply),
     )
 
 

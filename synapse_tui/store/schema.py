@@ -63,6 +63,11 @@ STEPS: Sequence[Step] = (
             prompt BOOLEAN NOT NULL
         )""",
     ),
+    (
+        "ALTER TABLE tasks ADD COLUMN replied BOOLEAN NOT NULL DEFAULT 0",
+        "ALTER TABLE tasks ADD COLUMN reply VARCHAR NOT NULL DEFAULT ''",
+        "CREATE INDEX ix_tasks_reply ON tasks (reply)",
+    ),
 )
 """Statements of each step, in order; the version of a file is the number of steps it has taken."""
 

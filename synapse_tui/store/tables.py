@@ -42,6 +42,10 @@ class TaskRow(SQLModel, table=True):
     submitted_at: datetime | None = None
     finished_at: datetime | None = Field(default=None, index=True)
     """None while it has not ended."""
+    replied: bool = Field(default=False, sa_column_kwargs={"server_default": "0"})
+    """Whether the agent answered by itself."""
+    reply: str = Field(default="", index=True, sa_column_kwargs={"server_default": ""})
+    """Whether the sender has been told how it ended; `due` when it has not."""
 
 
 class ChangeRow(SQLModel, table=True):

@@ -35,6 +35,7 @@ class Shell:
         self.home, self.folder = home, folder
         self.environ = {key: value for key, value in os.environ.items() if not key.startswith("SYNAPSE_")}
         self.environ |= {"HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2]), "NO_COLOR": "1"}
+        self.environ["SYNAPSE_AGENT_ID"] = ""  # whoever runs the tests
         self.registry = Registry(home / ".a2a" / "registry")
         self.started: list[asyncio.subprocess.Process] = []
 

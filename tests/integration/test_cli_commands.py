@@ -236,16 +236,40 @@ async def test_an_agent_signs_its_messages(shell: Shell, stack: AsyncExitStack) 
 
 async def test_a_made_up_sender_is_not_verified(shell: Shell, stack: AsyncExitStack) -> None:
     agent = await opened(stack, shell)
-    codex = await opened(stack, shell, "codex")
-    assert (await shell.run("send", "gemini", "hello", "--from", codex.agent_id)).code == 0
-    assert (agent.requests[0].sender.sender_id, agent.requests[0].sender.verified) == (codex.agent_id, False)
-    shell.enter(codex)
-    assert (await shell.run("send", "gemini", "hello", "--from", "synapse-codex-1")).code == 0
-    sender = agent.requests[1].sender
-    assert (sender.sender_id, sender.verified) == ("synapse-codex-1", False)
+    assert (await shell.run("send", "gemini", "hello", "--from", "bob")).code == 0
+    sender = agent.requests[0].sender
+    assert (sender.sender_id, sender.verified) == ("bob", False)
     refused = await shell.run("send", "gemini", "hello", "--from", "synapse-system")
     assert refused.code == 5
     assert "reserved" in refused.err
+
+
+async def test_nobody_sends_as_an_agent_that_it_is_not(shell: Shell, stack: AsyncExitStack) -> None:
+    agent = await opened(stack, shell)
+    codex = await opened(stack, shell, "codex", name="alice")
+    for name in (codex.agent_id, "codex", "alice", f"@codex-{codex.port}"):
+        result = await shell.run("send", "gemini", "hello", "--from", name)
+        assert result.code == 2
+        assert f"does not run inside {codex.agent_id}" in result.err
+    shell.enter(codex)
+    for name in ("user", "bob", "gemini", agent.agent_id, "synapse-codex-1"):
+        result = await shell.run("send", "gemini", "hello", "--from", name)
+        assert result.code == 2
+        assert f"this command runs inside {codex.agent_id}" in result.err
+    assert not agent.requests
+
+
+@pytest.mark.parametrize("name", ["codex", "Codex", "alice", "@alice", "{id}"])
+async def test_an_agent_may_call_itself_by_any_of_its_names(
+    shell: Shell, stack: AsyncExitStack, name: str
+) -> None:
+    agent = await opened(stack, shell)
+    codex = await opened(stack, shell, "codex", name="alice")
+    shell.enter(codex)
+    result = await shell.run("send", "gemini", "hello", "--from", name.format(id=codex.agent_id))
+    assert result.code == 0, result.err
+    assert agent.requests[0].sender.verified
+    assert agent.requests[0].sender.sender_id == codex.agent_id
 
 
 async def test_a_wrong_token_is_refused(shell: Shell, stack: AsyncExitStack) -> None:

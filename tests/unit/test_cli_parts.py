@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -16,7 +17,7 @@ from synapse_tui import errors
 from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.cli import group, output
 from synapse_tui.cli.flow import waits
-from synapse_tui.cli.waiting import LONGEST_PAUSE, PATIENCE, Waiter
+from synapse_tui.cli.waiting import LONGEST_LOOK, LONGEST_PAUSE, OVERDUE, PATIENCE, Waiter
 from synapse_tui.model import TaskState
 
 
@@ -54,77 +55,178 @@ class Time:
 
 
 TASK = PeerTask("12345678-aaaa", delivery="queued")
+OWN = PeerTask("87654321-bbbb", delivery="submitted", state=TaskState.WORKING)
 
 
-def wait(
-    answers: Iterator[PeerTask | Exception], *, timeout: float = 300, alive: bool = True
-) -> tuple[Callable[[], PeerTask], Time, list[str]]:
-    time, told = Time(), []
+def at(task: PeerTask, moment: object, **fields: Any) -> PeerTask:
+    """A later snapshot of a task."""
+    return replace(task, fields={"updated_at": str(moment)}, **fields)
 
-    def read() -> PeerTask:
-        answer = next(answers)
+
+class Server:
+    """Answers long polls from a list; the last answer, or the first error of a kind, goes on for ever.
+
+    Args:
+        answers: Snapshots, each given at once; None lets the time of the poll pass; errors are raised.
+        waits: Whether it waits at all.
+    """
+
+    def __init__(
+        self, time: Time, answers: Sequence[PeerTask | Exception | None], *, waits: bool = True
+    ) -> None:
+        self.time, self.answers, self.waits = time, list(answers), waits
+        self.last: PeerTask | None = None
+        self.polls: list[float] = []
+
+    def poll(self, task: PeerTask, seconds: float) -> PeerTask:
+        self.polls.append(seconds)
+        answer = self.answers.pop(0) if self.answers else None
         if isinstance(answer, Exception):
             raise answer
+        if answer is None:
+            self.time.now += seconds if self.waits else 0
+            return self.last or task
+        self.last = answer
         return answer
 
-    waiter = Waiter(
-        read, alive=lambda: alive, timeout=timeout, tell=told.append, clock=time.clock, sleep=time.sleep
-    )
-    return lambda: waiter.wait(TASK, "synapse-x-1"), time, told
+
+class Wait:
+    """One wait of the command line.
+
+    Args:
+        answers: What the server of the task answers.
+        progress: The receiver's task, where the sender's own is waited for.
+    """
+
+    def __init__(
+        self,
+        *answers: PeerTask | Exception | None,
+        timeout: float = 300,
+        alive: bool = True,
+        waits: bool = True,
+        progress: Callable[[], PeerTask] | None = None,
+    ) -> None:
+        self.time = Time()
+        self.server = Server(self.time, answers, waits=waits)
+        self.told: list[str] = []
+        self.own = progress is not None
+        self.waiter = Waiter(
+            self.server.poll,
+            alive=lambda: alive,
+            timeout=timeout,
+            tell=self.told.append,
+            progress=progress,
+            clock=self.time.clock,
+            sleep=self.time.sleep,
+        )
+
+    def __call__(self) -> PeerTask:
+        return self.waiter.wait(OWN if self.own else TASK, TASK, "synapse-x-1")
 
 
 def test_waiting_ends_with_the_task() -> None:
-    held = replace(TASK, delivery="held", reason="permission dialog open")
-    done = replace(TASK, state=TaskState.COMPLETED, texts=("ok",))
-    run, _, told = wait(iter([TASK, held, held, done]))
-    assert run() is done
-    assert told == ["queued", "held: permission dialog open"]
+    held = at(TASK, 1, delivery="held", reason="permission dialog open")
+    done = at(TASK, 2, state=TaskState.COMPLETED, texts=("ok",))
+    wait = Wait(held, None, done)
+    assert wait() is done
+    assert wait.told == ["queued", "held: permission dialog open"]
+    assert not wait.time.pauses, "the server waits, not the command"
 
 
-def test_polls_become_rarer_and_stop_at_the_deadline() -> None:
-    run, time, _ = wait(iter(lambda: TASK, None), timeout=60)
+def test_steps_of_a_moment_are_not_told() -> None:
+    steps = [at(TASK, n, delivery=word) for n, word in enumerate(("typing", "submitting", "submitted"))]
+    wait = Wait(*steps, at(TASK, 9, state=TaskState.COMPLETED))
+    wait()
+    assert wait.told == ["queued", "submitted"]
+
+
+def test_a_server_that_does_not_wait_is_asked_more_and_more_rarely() -> None:
+    wait = Wait(timeout=60, waits=False)
     with pytest.raises(output.WaitTimedOut, match="did not answer in 60 s; task 12345678 goes on"):
-        run()
-    assert time.now == pytest.approx(60)
-    assert time.pauses[0] < 0.2
-    assert max(time.pauses) == LONGEST_PAUSE
-    assert time.pauses[:5] == sorted(time.pauses[:5])
+        wait()
+    assert wait.time.now == pytest.approx(60)
+    pauses = wait.time.pauses
+    assert pauses[0] < 0.2
+    assert max(pauses) == LONGEST_PAUSE
+    assert pauses[:5] == sorted(pauses[:5])
+
+
+def test_one_look_takes_no_longer_than_the_wait() -> None:
+    wait = Wait(timeout=40)
+    with pytest.raises(output.WaitTimedOut):
+        wait()
+    assert sum(wait.server.polls) == pytest.approx(40)
+    assert max(wait.server.polls) <= LONGEST_LOOK
 
 
 def test_a_wait_of_nothing_asks_nothing() -> None:
-    run, time, _ = wait(iter([]), timeout=0)
+    wait = Wait(timeout=0)
     with pytest.raises(output.WaitTimedOut):
-        run()
-    assert time.pauses == []
+        wait()
+    assert not wait.server.polls
 
 
 @pytest.mark.parametrize("state", [TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED])
-def test_a_task_that_fails_is_an_error(state: TaskState) -> None:
-    run, _, _ = wait(iter([replace(TASK, state=state, reason="why")]))
-    with pytest.raises(output.TaskEnded, match=f"{state.value}: why"):
-        run()
+def test_a_task_that_fails_ends_the_wait_too(state: TaskState) -> None:
+    failed = at(TASK, 1, state=state, reason="why")
+    assert Wait(failed)() is failed
 
 
 UNREACHABLE = errors.PeerUnreachable("nobody answers")
 
 
 def test_a_server_that_stumbles_is_asked_again() -> None:
-    done = replace(TASK, state=TaskState.COMPLETED)
-    stumbles: list[PeerTask | Exception] = [UNREACHABLE] * (PATIENCE - 1)
-    run, _, _ = wait(iter([*stumbles, TASK, *stumbles, done]))
-    assert run() is done
+    done = at(TASK, 2, state=TaskState.COMPLETED)
+    stumbles = [UNREACHABLE] * (PATIENCE - 1)
+    assert Wait(*stumbles, at(TASK, 1), *stumbles, done)() is done
 
 
 def test_a_server_that_stays_away_is_an_error() -> None:
-    run, _, _ = wait(iter([UNREACHABLE] * PATIENCE))
     with pytest.raises(errors.PeerUnreachable):
-        run()
+        Wait(*[UNREACHABLE] * PATIENCE)()
 
 
 def test_an_agent_that_ended_is_told() -> None:
-    run, _, _ = wait(iter([UNREACHABLE]), alive=False)
     with pytest.raises(errors.AgentExited, match="ended before it answered"):
-        run()
+        Wait(UNREACHABLE, alive=False)()
+
+
+def test_the_senders_own_task_is_waited_for_and_the_receivers_tells_how_far_it_is() -> None:
+    seen = iter([at(TASK, 1, delivery="held", reason="you have a draft"), at(TASK, 2, delivery="submitted")])
+    done = at(OWN, 3, state=TaskState.COMPLETED, texts=("ok",))
+    wait = Wait(None, None, done, progress=lambda: next(seen))
+    assert wait() is done
+    assert wait.told == ["queued", "held: you have a draft", "submitted"]
+
+
+def test_a_question_to_the_sender_is_told() -> None:
+    asked = at(OWN, 1, state=TaskState.INPUT_REQUIRED, delivery="", reason="which branch?")
+    wait = Wait(asked, at(OWN, 2, state=TaskState.COMPLETED), progress=lambda: TASK)
+    wait()
+    assert wait.told == ["queued", "input_required: which branch?"]
+
+
+def test_a_receiver_that_died_ends_the_wait_for_the_senders_task() -> None:
+    def gone() -> PeerTask:
+        raise UNREACHABLE
+
+    with pytest.raises(errors.AgentExited):
+        Wait(progress=gone, alive=False)()
+
+
+def test_a_receiver_whose_server_stumbles_does_not() -> None:
+    def gone() -> PeerTask:
+        raise UNREACHABLE
+
+    done = at(OWN, 1, state=TaskState.COMPLETED)
+    assert Wait(None, None, None, None, done, progress=gone)() is done
+
+
+def test_an_answer_that_does_not_come_to_the_senders_task_is_taken_from_the_receivers() -> None:
+    ended = at(TASK, 1, state=TaskState.COMPLETED, texts=("ok",))
+    wait = Wait(progress=lambda: ended)
+    assert wait() is ended
+    assert OVERDUE <= wait.time.now < 60
 
 
 def test_tables_count_wide_characters(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,174 @@
+"""`synapse reply`: the agent's own answer to a task that it was given."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+import click
+
+from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a.light import LightClient
+from synapse_tui.addresses import fold
+from synapse_tui.errors import InvalidValue, MessageError, NotAwaited, PeerRefused, SynapseError, TaskNotFound
+from synapse_tui.model import Reply, TaskState
+
+from .caller import Caller
+from .output import note, show, show_json, show_table, want_json
+from .send import read_message
+
+HEADS = ("TASK", "FROM", "STATE", "TEXT")
+_BEGINNING = 60
+
+
+@click.command(name="reply")
+@click.argument("message", default="")
+@click.option("--to", "task_id", metavar="TASK", default="", help="The task; else the one that awaits it.")
+@click.option("--fail", "state", flag_value="failed", help="Say that the task failed; MESSAGE tells why.")
+@click.option("--reject", "state", flag_value="rejected", help="Refuse the task; MESSAGE tells why.")
+@click.option("--list", "listing", is_flag=True, help="List the tasks that await a reply.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def command(
+    context: click.Context, *, message: str, task_id: str, state: str | None, listing: bool, as_json: bool
+) -> None:
+    """Answer a task that was given to the agent inside which this runs.
+
+    The answer goes to whoever sent the task. Without --to it is for the task that the agent works on, or else
+    the newest that expects an answer. MESSAGE `-` is read from standard input.
+    """
+    if as_json:
+        want_json(context)
+    caller = Caller.of()
+    _check_inside(caller)
+    if listing:
+        _list(caller, as_json=as_json)
+        return
+    if not message:
+        raise InvalidValue("the reply is missing", "say something: synapse reply MESSAGE")
+    reply = Reply(read_message(message), TaskState(state or "completed"))
+    _told(send_reply(caller, reply, task_id), as_json=as_json)
+
+
+def reply_instead_of_send(
+    caller: Caller, target: str, text: str, task_id: str, *, waits: bool, as_json: bool
+) -> None:
+    """Carry out `synapse send TARGET TEXT --reply-to TASK`: the task's owner gets it, whoever TARGET is.
+
+    Args:
+        caller: Who runs the command.
+        target: Whom the command names.
+        text: The answer.
+        task_id: The task.
+        waits: Whether an answer to the answer was asked for.
+        as_json: Whether to print JSON.
+    """
+    _check_inside(caller, target)
+    task = send_reply(caller, Reply(text), task_id, target=target)
+    owner = _owner(task)
+    if fold(target) not in fold(owner):
+        note(f"synapse: task {task.task_id[:8]} is from {owner}: the reply went there, not to {target}")
+    if waits:
+        note("synapse: a reply is not answered, so nothing is waited for")
+    _told(task, as_json=as_json)
+
+
+def send_reply(caller: Caller, reply: Reply, task_id: str, target: str = "") -> PeerTask:
+    """Answer a task of the agent inside which this runs.
+
+    Args:
+        caller: Who runs the command.
+        reply: The answer.
+        task_id: The task; empty for the one that awaits it.
+        target: To whom a plain message could go instead; empty when nobody knows.
+
+    Returns:
+        The task.
+
+    Raises:
+        TaskNotFound: There is no such task; the error tells how to send a plain message.
+        NotAwaited: It takes no reply.
+        SynapseError: The agent's server does not do it.
+    """
+    client = _client(caller)
+    try:
+        return client.reply(caller.endpoint, task_id, reply, sender_id=caller.agent_id)
+    except PeerRefused as error:
+        raise _explained(error, caller, client, task_id, target) from error
+
+
+def _explained(
+    error: PeerRefused, caller: Caller, client: LightClient, task_id: str, target: str
+) -> SynapseError:
+    """The refusal in the words of the command."""
+    words = error.message.partition(" refused: ")[2] or error.message
+    if error.status == 404:
+        plain = f"as a plain message: synapse send {shlex.quote(target or 'AGENT')} MESSAGE"
+        waiting = [f"{task.task_id[:8]} (from {_owner(task)})" for task in client.awaiting(caller.endpoint)]
+        known = f"awaiting a reply: {', '.join(waiting)}; " if waiting else ""
+        return TaskNotFound(f"{caller.agent_id} was given no task '{task_id}'", f"{known}{plain}")
+    if error.status == 409:
+        return NotAwaited(words, error.hint)
+    return MessageError(words, error.hint) if error.status == 422 else error
+
+
+def _client(caller: Caller) -> LightClient:
+    return LightClient(token_of=caller.token_of, environ=caller.environ)
+
+
+def _check_inside(caller: Caller, target: str = "AGENT") -> None:
+    if caller.has_server:
+        return
+    if caller.agent_id:
+        raise MessageError(
+            f"the environment of this command lacks the token or the endpoint of {caller.agent_id}",
+            "let SYNAPSE_TOKEN and SYNAPSE_ENDPOINT through to the agent's commands",
+        )
+    unseen = "" if sys.platform == "linux" else "; it may not be found on this system without its environment"
+    raise MessageError(
+        f"a reply comes from the agent that was asked, and this command runs in none{unseen}",
+        f"to write to an agent: synapse send {shlex.quote(target)} MESSAGE",
+    )
+
+
+def _list(caller: Caller, *, as_json: bool) -> None:
+    tasks = _client(caller).awaiting(caller.endpoint)
+    if as_json:
+        show_json([_json(task) | {"text": _text(task)} for task in tasks])
+    elif tasks:
+        show_table(HEADS, [_row(task) for task in tasks])
+    else:
+        note("no task awaits a reply")
+
+
+def _row(task: PeerTask) -> tuple[str, ...]:
+    text = " ".join(_text(task).split())
+    short = text if len(text) <= _BEGINNING else text[: _BEGINNING - 1] + "…"
+    return (task.task_id[:8], _owner(task), task.state.value, short)
+
+
+def _told(task: PeerTask, *, as_json: bool) -> None:
+    if as_json:
+        show_json(_json(task))
+    else:
+        show(f"{_owner(task)}: {task.state.value} (task {task.task_id[:8]})")
+
+
+def _json(task: PeerTask) -> dict[str, object]:
+    return {"target": _owner(task), "task_id": task.task_id, "status": task.state.value}
+
+
+def _owner(task: PeerTask) -> str:
+    """Who sent a task."""
+    metadata = task.fields.get("metadata")
+    sender = metadata.get("sender") if isinstance(metadata, dict) else None
+    found = sender.get("sender_id") if isinstance(sender, dict) else None
+    return found if isinstance(found, str) else "its sender"
+
+
+def _text(task: PeerTask) -> str:
+    """The message of a task."""
+    message = task.fields.get("message")
+    parts = message.get("parts") if isinstance(message, dict) else None
+    texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    return "\n".join(text for text in texts if isinstance(text, str))

@@ -1,0 +1,61 @@
+"""What is told of messages that were sent: answers and receipts on stdout, errors on stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from synapse_tui.a2a.dialect import PeerTask
+
+from .order import Outcome
+from .output import error_json, fail, note, plain, show, show_json
+
+
+def report(outcome: Outcome, *, waiting: bool, alone: bool) -> None:
+    """Tell of one message: its answer or its receipt, and what went wrong.
+
+    Args:
+        outcome: What became of it.
+        waiting: Whether its answer was waited for.
+        alone: Whether it went to one agent only.
+    """
+    task, who = outcome.task, outcome.target.agent_id
+    if task is not None and not waiting:
+        show(receipt(who, task))
+    elif task is not None and (not outcome.error or task.text):
+        text = plain(task.text)
+        show(text if alone else f"== {who} ==\n{text}")
+    if outcome.error:
+        fail(outcome.error, name="synapse")
+    if task is not None and task.truncated:
+        note(f"synapse: the answer of {who} is not complete")
+
+
+def receipt(agent_id: str, task: PeerTask) -> str:
+    """What became of handing a message to an agent, in a line."""
+    return f"{agent_id}: {task.status} (task {task.task_id[:8]})"
+
+
+def report_json(outcomes: Sequence[Outcome], *, array: bool) -> None:
+    """Tell of all messages as JSON on stdout, and of what went wrong on stderr too."""
+    values = [outcome_json(outcome) for outcome in outcomes]
+    show_json(values if array or len(values) > 1 else values[0])
+    for outcome in outcomes:
+        if outcome.error:
+            fail(outcome.error, name="synapse")
+
+
+def outcome_json(outcome: Outcome) -> dict[str, object]:
+    """What became of one message, as data."""
+    told: dict[str, object] = {"target": outcome.target.agent_id}
+    if outcome.task:
+        task = outcome.task
+        told |= {
+            "task_id": task.task_id,
+            "status": task.state.value,
+            "delivery": task.delivery,
+            "reason": task.reason,
+        }
+        told |= {"text": task.text, "truncated": task.truncated}
+    if outcome.error:
+        told["error"] = error_json(outcome.error)
+    return told

@@ -1,0 +1,292 @@
+"""Tells those who sent messages what came of them, and agents of answers that nobody waits for any more."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
+
+from synapse_tui.a2a.dialect import is_loopback
+from synapse_tui.addresses import parse_agent_id
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.agents.task_desk import about_reply, late_message, reply_of
+from synapse_tui.agents.tasks import peer_task
+from synapse_tui.errors import AgentExited, HistoryError, PeerRefused, PeerUnreachable, SynapseError
+from synapse_tui.events import AgentAdded, AgentRemoved, Event, EventBus, Notice, TaskChanged
+from synapse_tui.model import Reply, ReplyState, Sender, Task, TaskState
+from synapse_tui.store.aftermath import BEFORE_RESTART
+from synapse_tui.store.batch import Owed
+
+from .history import HistoryKeeper
+
+if TYPE_CHECKING:
+    from synapse_tui.a2a.client import A2AClient
+
+log = logging.getLogger(__name__)
+
+UNCOLLECTED = 3.0
+"""Seconds in which whoever waits for an answer fetches it; afterwards the agent is told by a message."""
+FIRST_RETRY = 0.5
+LONGEST_RETRY = 30.0
+PATIENCE = 600.0
+"""Seconds in which it is tried to tell a sender."""
+LAST_CALLS = 1.0
+"""Seconds that calls under way get when the host ends."""
+READ_AGAIN = 5.0
+
+
+class Replies:
+    """Tells senders how their tasks ended, again and again until they are told.
+
+    What is owed is a property of the task (`Task.reply`), so it survives this process: by the history, or by
+    the handover to a newer version.
+
+    Args:
+        events: Tells when a task has ended.
+        agents: The sessions, by agent id.
+        client: Gives the client towards all endpoints.
+        history: Knows what earlier processes owed.
+        uncollected: Seconds in which an answer is fetched by the one who waits for it.
+    """
+
+    def __init__(
+        self,
+        events: EventBus,
+        agents: Mapping[str, AgentSession],
+        client: Callable[[], Awaitable[A2AClient]],
+        history: HistoryKeeper,
+        *,
+        uncollected: float = UNCOLLECTED,
+    ) -> None:
+        self._events = events
+        self._agents = agents
+        self._client = client
+        self._history = history
+        self._uncollected = uncollected
+        self._sessions: dict[str, AgentSession] = {}
+        """Also those that are being closed: their tasks end then."""
+        self._work: dict[str, asyncio.Task[None]] = {}
+        self._calls: set[asyncio.Task[None]] = set()
+        self._left: defaultdict[str, list[Owed]] = defaultdict(list)
+        """Answers for agents of ours that an earlier process had taken, by agent id."""
+        self._unsubscribe = events.subscribe(self._on_event)
+        self._reading: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to tell what earlier processes owed."""
+        self._reading = asyncio.get_running_loop().create_task(self._read(), name="replies-due")
+
+    async def stop(self) -> None:
+        """Tell no more; calls under way get a moment. What is still owed is told by the next process."""
+        self._unsubscribe()
+        if self._calls:
+            await asyncio.wait(tuple(self._calls), timeout=LAST_CALLS)
+        work = [task for task in (self._reading, *self._work.values()) if task is not None]
+        for task in work:
+            task.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, TaskChanged) and event.task.reply is ReplyState.DUE:
+            self._owe(event.task)
+        elif isinstance(event, AgentAdded):
+            session = self._agents[event.agent_id]
+            self._sessions[event.agent_id] = session
+            for task in session.tasks:
+                if task.reply is ReplyState.DUE:
+                    self._owe(task)
+            self._give_left(session)
+        elif isinstance(event, AgentRemoved):
+            self._sessions.pop(event.agent_id, None)
+
+    def _owe(self, task: Task) -> None:
+        keeper = task.sender.sender_id if task.outgoing else task.target
+        session = self._sessions.get(keeper)
+        if session is not None and task.id not in self._work:
+            self._begin(_Debt(task, session))
+
+    def _begin(self, debt: _Debt) -> None:
+        work = self._hand_in(debt) if debt.task.outgoing else self._tell(debt)
+        running = asyncio.get_running_loop().create_task(work, name=f"reply-{debt.task.short_id}")
+        self._work[debt.task.id] = running
+        running.add_done_callback(lambda _: self._ended(debt))
+
+    def _ended(self, debt: _Debt) -> None:
+        self._work.pop(debt.task.id, None)
+        task = debt.now()
+        if task.reply is ReplyState.DUE and task is not debt.task:
+            self._owe(task)  # it changed once more while the last words were told
+
+    # -- senders ---
+
+    async def _tell(self, debt: _Debt) -> None:
+        """Tell the sender of a task what came of it."""
+        task = debt.task
+        if not peer_task(task) and task.response_expected:
+            await asyncio.sleep(self._uncollected)  # the sender waits for this very task
+        await self._insist(debt, self._call)
+
+    async def _call(self, debt: _Debt) -> None:
+        call = asyncio.ensure_future(self._call_sender(debt.now()))
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
+        await call
+
+    async def _call_sender(self, task: Task) -> None:
+        endpoint = task.sender.sender_endpoint
+        if not is_loopback(endpoint):
+            raise PeerRefused(f"{endpoint} is not on this machine", 0)
+        client = await self._client()
+        reply, sender = reply_of(task), _sender(task.target)
+        if outgoing := peer_task(task):
+            try:
+                await client.answer(endpoint, outgoing, reply, sender=sender)
+            except PeerRefused as error:
+                if error.status != 404:
+                    raise
+            else:
+                return
+            if reply.state is not TaskState.COMPLETED or not reply.text:
+                return  # the sender's session is another one now: it asked for nothing
+        message = late_message(reply, sender)
+        await client.send(endpoint, message.text, sender=sender, metadata=about_reply(reply))
+
+    # -- agents of ours that asked ---
+
+    async def _hand_in(self, debt: _Debt) -> None:
+        """Tell an agent of an answer that nobody has fetched: the command that waited for it is gone."""
+        await asyncio.sleep(self._uncollected)
+        await self._insist(debt, self._type)
+
+    async def _type(self, debt: _Debt) -> None:
+        task = debt.now()
+        assert debt.session is not None
+        debt.session.accept(late_message(_answer(task), _answerer(task)))
+
+    def _give_left(self, session: AgentSession) -> None:
+        """Tell a new session of answers from before; a person lets them go on, as all that is from before."""
+        for owed in self._left.pop(session.agent_id, ()):
+            try:
+                message = session.accept(late_message(_answer(owed.task), _answerer(owed.task)))
+                if not session.spec.restore:
+                    session.outbox.park(message.id, BEFORE_RESTART)
+                self._history.note_reply(owed, ReplyState.TOLD)
+            except SynapseError as error:
+                log.warning("an answer from before was not given: %s", error.message)
+                self._history.note_reply(owed, ReplyState.FAILED)
+
+    # -- both ---
+
+    async def _insist(self, debt: _Debt, work: Callable[[_Debt], Awaitable[None]]) -> None:
+        """Do something until it succeeds, cannot succeed, or took too long; the debt is settled then."""
+        pause, waited = FIRST_RETRY, 0.0
+        while debt.now().reply is ReplyState.DUE:
+            told = debt.now()
+            try:
+                await work(debt)
+            except (PeerUnreachable, AgentExited) as error:
+                problem: SynapseError = error
+            except PeerRefused as error:
+                problem = error
+                if error.status < 500:  # it will be refused again
+                    waited = PATIENCE
+            except SynapseError as error:
+                problem, waited = error, PATIENCE
+            else:
+                self._settle(debt, told, ReplyState.TOLD)
+                return
+            if waited >= PATIENCE:
+                self._give_up(debt, told, problem)
+                return
+            await asyncio.sleep(pause)
+            waited += pause
+            pause = min(2 * pause, LONGEST_RETRY)
+
+    def _give_up(self, debt: _Debt, told: Task, problem: SynapseError) -> None:
+        task = debt.task
+        log.warning("a reply was not told: %s", problem, extra={"task": task.id})
+        who, whom = (task.target, task.sender.sender_id)
+        text = f"the answer of {who} did not reach {whom}: {problem.message}"
+        self._events.publish(Notice(text, "warning", whom if task.outgoing else who))
+        self._settle(debt, told, ReplyState.FAILED)
+
+    def _settle(self, debt: _Debt, told: Task, state: ReplyState) -> None:
+        """Note what came of it, unless there is something newer to tell by now."""
+        now = debt.now()
+        if now.artifacts != told.artifacts or now.state is not told.state:
+            return
+        if debt.owed is not None:
+            self._history.note_reply(debt.owed, state)
+            debt.task = dataclasses.replace(debt.task, reply=state)
+        elif debt.session is not None and debt.task.id in debt.session.tasks:
+            debt.session.tasks.change(debt.task.id, reply=state)
+
+    async def _read(self) -> None:
+        """Take over what earlier processes owed."""
+        found: list[Owed] = []
+        while True:
+            with contextlib.suppress(HistoryError):
+                found = await self._history.owed()
+                break
+            await asyncio.sleep(READ_AGAIN)
+        for owed in found:
+            if owed.task.outgoing:
+                self._left[owed.key.agent_id].append(owed)
+            else:
+                self._begin(_Debt(owed.task, None, owed))
+        for session in tuple(self._sessions.values()):
+            self._give_left(session)
+
+
+@dataclasses.dataclass(slots=True)
+class _Debt:
+    """A task whose end is to be told.
+
+    Attributes:
+        task: The task as it was when the debt was made.
+        session: Who keeps the task; None for one of an earlier process.
+        owed: What is known of a task of an earlier process.
+    """
+
+    task: Task
+    session: AgentSession | None
+    owed: Owed | None = None
+
+    def now(self) -> Task:
+        """The newest snapshot of the task."""
+        if self.session is not None and self.task.id in self.session.tasks:
+            return self.session.tasks.get(self.task.id)
+        return self.task
+
+
+def _sender(agent_id: str) -> Sender:
+    """An agent of ours, or of the process before, as a sender."""
+    parsed = parse_agent_id(agent_id)
+    kind, port = parsed or ("external", 0)
+    return Sender(agent_id, kind, f"http://127.0.0.1:{port}" if port else "", verified=True)
+
+
+def _answerer(task: Task) -> Sender:
+    """Who answered an outgoing task."""
+    parsed = parse_agent_id(task.target)
+    endpoint = task.metadata.get("target_endpoint")
+    return Sender(
+        task.target,
+        parsed[0] if parsed else "external",
+        endpoint if isinstance(endpoint, str) else "",
+        verified=task.metadata.get("answer_verified") is True,
+    )
+
+
+def _answer(task: Task) -> Reply:
+    """What an outgoing task was answered."""
+    found = task.metadata.get("in_reply_to")
+    return dataclasses.replace(
+        reply_of(task),
+        explicit=task.metadata.get("explicit") is True,
+        in_reply_to=found if isinstance(found, str) else "",
+    )
