@@ -12,6 +12,7 @@ from types import MappingProxyType
 from .errors import InvalidValue
 
 DEFAULT_PRIORITY = 3
+INFO_PRIORITY = 1
 INTERRUPT_PRIORITY = 5
 LAYOUTS = ("tabs", "columns", "grid", "main")
 """How panes can be arranged."""
@@ -97,11 +98,11 @@ class Sender:
 
 
 USER = Sender("user", "user", "", verified=True)
-
 SYSTEM = Sender("synapse-system", "system", "", verified=True)
 """This program itself; nobody outside can prove to be it."""
 INSTRUCTIONS = "instructions"
 """`metadata.kind` of the messages by which this program tells an agent of the others."""
+
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
@@ -166,11 +167,11 @@ class Task:
         return self.id[:8]
 
     @property
-    @property
     def instructs(self) -> bool:
         """Whether it tells the agent of the others: only this program sends such, before all other messages."""
         return self.sender == SYSTEM and self.metadata.get("kind") == INSTRUCTIONS
 
+    @property
     def answer(self) -> str:
         """What the sender is told: the agent's own reply if there is one, else all that its turn wrote."""
         texts = [artifact.text for artifact in self.artifacts]
@@ -291,10 +292,10 @@ class AgentSpec:
         restore: Whether it is opened to go on where it was: messages that still wait for it are not held.
         resume: Whether the agent takes up its last conversation in that folder (the profile's `resume`).
         last_port: Port that it was served on before: it is taken when it is free; 0 for none.
+        told_as: Agent id under which the conversation that goes on got its instructions; empty for not yet.
     """
 
     profile: str
-        told_as: Agent id under which the conversation that goes on got its instructions; empty for not yet.
     name: str = ""
     cwd: Path | None = None
     args: tuple[str, ...] = ()
@@ -303,10 +304,10 @@ class AgentSpec:
     restore: bool = False
     resume: bool = False
     last_port: int = 0
+    told_as: str = ""
 
 
 def check_priority(value: object) -> int:
-    told_as: str = ""
     """Return the priority if it is one.
 
     Raises:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import os
 from collections.abc import Mapping
@@ -42,12 +43,12 @@ class HistoryKeeper:
         self._agents = agents
         self._journals: dict[str, AgentJournal] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._restoring: dict[str, asyncio.Task[None]] = {}
         self._loading = asyncio.Event()
         self._history = History(
             path,
             owner=owner_of(os.getpid()),
             alive=is_alive,
-        self._restoring: dict[str, asyncio.Task[None]] = {}
             told=lambda text, level: events.publish(Notice(text, level)),
             replaced=self._note_all,
         )
@@ -89,6 +90,11 @@ class HistoryKeeper:
     async def owed(self) -> list[Owed]:
         """The tasks of this project of which earlier processes did not tell the senders.
 
+        Raises:
+            HistoryError: They cannot be read.
+        """
+        await self._loading.wait()
+        return await self._history.replies_due(self._project)
 
     def note_reply(self, owed: Owed, state: ReplyState) -> None:
         """Note what came of telling the sender of a task of an earlier process."""
@@ -122,7 +128,7 @@ class HistoryKeeper:
             return
         session.control.adopt(found, release=release)
         uncertain = sum(message.uncertain for message in session.control.waiting())
-        held = 0 if release else len(found) - uncertain
+        held = 0 if release else sum(each.task.reason != IN_INBOX for each in found) - uncertain
         if held:
             text = f"{session.agent_id}: {held} from before the restart held, see its messages"
             self._events.publish(Notice(text, "warning", session.agent_id))
@@ -140,7 +146,7 @@ class HistoryKeeper:
         for task in session.tasks:
             if not task.state.final:
                 session.tasks.journal.record(task, why)
-        for message in session.control.waiting():
+        for message in session.control.every():
             session.tasks.journal.place(message.entry)
 
     async def close(self) -> None:

@@ -48,6 +48,7 @@ from .replies import Replies
 from .routing import Receipt, Router
 from .serving import Servers
 from .spool import SpoolKeeper
+from .watchdog import Watchdog
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +91,7 @@ class Host:
         self._registry = Registry(paths.registry)
         self._records = RecordKeeper(self._registry, self.events)
         self._peers = PeerWatch(self._registry, self.events)
+        self._watchdog = Watchdog(self._agents, self.events)
         self._servers = Servers(self._tokens, self.events)
         self._history = HistoryKeeper(paths.history, project, self.events, self._agents)
         self._spools = SpoolKeeper(
@@ -114,10 +116,6 @@ class Host:
         self._replies = Replies(self.events, self._agents, self._servers.client, self._history)
         self._router = Router(self._agents, self._peers, self._servers, project)
         self._door = Door(profiles, self._agents)
-        self._unsubscribe = self.events.subscribe(self._on_event)
-
-    @property
-    def agents(self) -> Mapping[str, AgentSession]:
         self.instructions = Instructions(
             project,
             paths=paths,
@@ -127,6 +125,10 @@ class Host:
             addresses=self.addresses,
             restored=self._history.restored,
         )
+        self._unsubscribe = self.events.subscribe(self._on_event)
+
+    @property
+    def agents(self) -> Mapping[str, AgentSession]:
         """Sessions by agent id, in the order of opening."""
         return MappingProxyType(self._agents)
 
@@ -143,12 +145,12 @@ class Host:
         self._peers.start()
         self._replies.start()
         self._spools.start()
+        self.instructions.start()
 
     def inherit(self, environ: Mapping[str, str]) -> None:
         """Let agents that are opened from now on inherit another environment: that of who opens them."""
         self._environ = dict(environ)
 
-        self.instructions.start()
     def load_servers(self) -> None:
         """Import what serves HTTP and the history, in threads; called once the first frame is drawn."""
         self._servers.load()
@@ -156,10 +158,12 @@ class Host:
 
     async def stop(self) -> None:
         """End every agent and server and take their records away."""
+        await self.instructions.stop()
         await self._peers.stop()
         await asyncio.gather(
             *(self.close(agent_id) for agent_id in tuple(self._agents)), return_exceptions=True
         )
+        await self._watchdog.stop()
         await self._spools.stop()
         await self._replies.stop()
         await self._servers.stop()
@@ -211,6 +215,8 @@ class Host:
         self._records.add(session, session.spec, project=self.project)
         self._servers.add(session, sockets)
         self._spools.add(session.agent_id, session.environ)
+        goes_on = adopted or session.spec.resume or bool(session.told_as)
+        self.instructions.expect(session, fresh=not goes_on)
         self.events.publish(AgentAdded(session.agent_id))
 
     async def hand_over(self) -> Handover:
@@ -218,8 +224,8 @@ class Host:
 
         Ports, processes and their guardian stay; what is written for the agents is kept.
         """
-        goes_on = adopted or session.spec.resume or bool(session.told_as)
-        self.instructions.expect(session, fresh=not goes_on)
+        await self.instructions.rest()
+        await self._watchdog.stop()
         await self._peers.stop()
         await self._replies.stop()
         await self._spools.hand_over()
@@ -228,7 +234,6 @@ class Host:
         agents = [
             dataclasses.replace(
                 await session.hand_over(),
-        await self.instructions.rest()
                 sockets=sockets.get(agent_id, ()),
                 token=self._tokens.issue(agent_id),
             )
@@ -309,6 +314,7 @@ class Host:
         """
         session = self._session(agent_id)
         await session.restart()
+        self.instructions.expect(session, fresh=True)
         return session
 
     def rename(self, agent_id: str, name: str) -> None:
@@ -318,7 +324,6 @@ class Host:
             AgentNotFound: There is none of that id.
             ConfigError: It cannot be a name, or means another agent.
         """
-        self.instructions.expect(session, fresh=True)
         session = self._session(agent_id)
         self._door.check_name(name, but=agent_id)
         session.name = name

@@ -8,6 +8,8 @@ from synapse_tui.model import DeliveryState, TaskState
 
 UNCERTAIN = "uncertain whether it was sent"
 BEFORE_RESTART = "from before the restart"
+IN_INBOX = "in the inbox"
+"""A message that is kept for the agent to read, and not typed."""
 HOST_ENDED = "the host ended"
 
 
@@ -46,6 +48,8 @@ def after_end(found: Standing) -> Standing:
         known = found.parked and found.reason.startswith(UNCERTAIN)
         reason = found.reason if known else f"{UNCERTAIN}: {HOST_ENDED}"
         return Standing(*held, reason, parked=True, entered=True)
+    if found.parked and found.reason == IN_INBOX:
+        return Standing(TaskState.SUBMITTED, DeliveryState.QUEUED, IN_INBOX, parked=True, entered=False)
     if found.parked:
         return Standing(*held, found.reason or BEFORE_RESTART, parked=True, entered=False)
     return Standing(*held, BEFORE_RESTART, parked=False, entered=False)
