@@ -147,6 +147,8 @@ def forms_of(target: Address, candidates: Sequence[Address]) -> list[str]:
         for form in (target.name, target.agent_type, target.agent_id)
         if form and _means(form, target, candidates, "")
     ]
+
+
 def shortest_form(target: Address, candidates: Sequence[Address], *, sender: str = "") -> str:
     """The shortest address, without `@`, that means this agent alone."""
     found = _completions("", [target], candidates, sender)

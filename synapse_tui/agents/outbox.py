@@ -33,13 +33,13 @@ class Outbox:
         self._journal = book.journal
         self._order: list[str] = []
         self._entries: dict[str, OutboxEntry] = {}
+        self.barrier = ""
+        """Why nothing is typed yet but what interrupts: something of ours goes first; empty for nothing."""
 
     def __len__(self) -> int:
         return len(self._order)
 
     def __iter__(self) -> Iterator[Task]:
-        self.barrier = ""
-        """Why nothing is typed yet but what interrupts: something of ours goes first; empty for nothing."""
         return iter([self._book.get(task_id) for task_id in self._order])
 
     def __contains__(self, task_id: str) -> bool:
@@ -174,12 +174,13 @@ class Outbox:
             )
 
 
+def _weight(task: Task) -> float:
+    """What decides the order: instructions go before all messages but those that interrupt."""
+    return INTERRUPT_PRIORITY - 0.5 if task.instructs else task.priority
+
+
 def _between(before: float | None, after: float | None) -> float:
     """A rank between two others, either of which may be missing; one of them when floats are too coarse."""
     if before is None:
         return 0.0 if after is None else after - 1.0
     return before + 1.0 if after is None else (before + after) / 2
-def _weight(task: Task) -> float:
-    """What decides the order: instructions go before all messages but those that interrupt."""
-    return INTERRUPT_PRIORITY - 0.5 if task.instructs else task.priority
-

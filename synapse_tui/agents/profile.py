@@ -314,6 +314,7 @@ class Profile:
         ports: First and last port of its servers.
         install: The command that installs it; empty when unknown.
         receives: Whether messages may be typed into it at all (a shell would run them).
+        instructions: Whether it is told of the other agents when a conversation begins.
         working_input: Whether a message for a working agent is held back, queued by it, or steers its turn.
         sandbox: Whether it may run its tools in a sandbox that forbids connections and writing outside its folder.
         startup: When it is ready.
@@ -326,7 +327,6 @@ class Profile:
         dialogs: Its dialogs.
         states: Its state rules, in order.
         resume: Arguments that continue its last conversation.
-        instructions: Whether it is told of the other agents when a conversation begins.
         transcript: Where it writes its conversation.
         quirks: What else is special.
         doctor: What `synapse doctor` needs to know besides.
@@ -345,6 +345,7 @@ class Profile:
     ports: tuple[int, int] = DEFAULT_PORTS
     install: str = ""
     receives: bool = True
+    instructions: bool = True
     working_input: WorkingInput = "hold"
     sandbox: bool = False
     startup: Startup = field(default_factory=Startup)
@@ -357,7 +358,6 @@ class Profile:
     dialogs: tuple[DialogRule, ...] = ()
     states: tuple[StateRule, ...] = ()
     resume: tuple[str, ...] = ()
-    instructions: bool = True
     transcript: Transcript | None = None
     quirks: Quirks = field(default_factory=Quirks)
     doctor: DoctorRules = field(default_factory=DoctorRules)

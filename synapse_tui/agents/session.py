@@ -25,8 +25,8 @@ from synapse_tui.terminal import Terminal, TerminalEvent
 from synapse_tui.workspace import AgentHandover
 
 from .adoption import AdoptedSession, describe
-from .composer import ComposerReading
 from .briefing import Briefing
+from .composer import ComposerReading
 from .console import AgentConsole, ConsoleListener, Launch
 from .delivery import Delivery
 from .detector import StateDetector
@@ -102,6 +102,9 @@ class AgentSession:
         self.outbox = Outbox(self.tasks)
         self.control = OutboxControl(self.tasks, self.outbox, cancel=self.cancel, wake=self._wake)
         self.desk = TaskDesk(self.tasks, self.outbox, agent_id, running=self._running)
+        self.briefing = Briefing(
+            self.tasks, self.outbox, accept=self.accept, wake=self._wake, told_as=spec.told_as
+        )
         self.exit: ExitStatus | None = None
         self.unseen = False
         self.damage_listener: Callable[[], None] | None = None
@@ -110,9 +113,6 @@ class AgentSession:
         self.spec = spec
         self.environ = dict(environ)
         self._events = events
-        self.briefing = Briefing(
-            self.tasks, self.outbox, accept=self.accept, wake=self._wake, told_as=spec.told_as
-        )
         self._scheduler = scheduler
         self._guardian = guardian
         self._scrollback = scrollback
@@ -151,6 +151,11 @@ class AgentSession:
         return self.console.report
 
     @property
+    def told_as(self) -> str:
+        """Agent id under which its conversation got its instructions; empty for not yet."""
+        return self.briefing.told_as
+
+    @property
     def pid(self) -> int:
         """Process id; that of the last process after its end."""
         return self.console.process.pid
@@ -171,11 +176,6 @@ class AgentSession:
         self._size = (columns, lines)
         self._launch()
         if self._adopted is not None:
-    @property
-    def told_as(self) -> str:
-        """Agent id under which its conversation got its instructions; empty for not yet."""
-        return self.briefing.told_as
-
             self._adopted.give(self, self._turns)
         elif self.spec.prompt:
             request = MessageRequest(check_size(self.spec.prompt), USER)
@@ -371,6 +371,12 @@ class AgentSession:
     def _running(self) -> str:
         return self._turns.running if self._turns is not None else ""
 
+    def _briefed(self, report: StateReport) -> bool:
+        """Whether it is ready after it got its instructions: nobody need look at what it said to them."""
+        task_id = self._turns.running if self._turns is not None else ""
+        ready = report.state is AgentState.READY
+        return ready and task_id in self.tasks and self.tasks.get(task_id).instructs
+
     def _compose(self, task: Task) -> str:
         return typed_text(task, self.profile, plain=self._plain, prompt=self.outbox.entry(task.id).prompt)
 
@@ -406,12 +412,6 @@ class AgentSession:
             self._delivery.explain()
         self._events.publish(AgentProcessExited(self.agent_id, status))
         if self.damage_listener is not None:
-
-    def _briefed(self, report: StateReport) -> bool:
-        """Whether it is ready after it got its instructions: nobody need look at what it said to them."""
-        task_id = self._turns.running if self._turns is not None else ""
-        ready = report.state is AgentState.READY
-        return ready and task_id in self.tasks and self.tasks.get(task_id).instructs
             self.damage_listener()
 
     def _on_event(self, event: TerminalEvent) -> None:
