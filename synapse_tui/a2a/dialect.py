@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -176,9 +176,7 @@ def _message_call(
         }
     part = {"type": "text", "text": text.encode("utf-8", "replace").decode()}
     body = {"message": {"role": "user", "parts": [part]}, "metadata": about}
-    return Call(
-        "POST", f"/tasks/send-priority?priority={priority}", json.dumps(body, ensure_ascii=False).encode()
-    )
+    return Call("POST", target, json.dumps(body, ensure_ascii=False).encode())
 
 
 def task_call(task_id: str, action: str = "") -> Call:
@@ -190,7 +188,7 @@ def task_call(task_id: str, action: str = "") -> Call:
 def _checked(task_id: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", task_id):
         raise TaskNotFound(f"'{tidy(task_id)}' is no task id", "use the id, or its first 8 characters")
-    return Call("POST", f"/tasks/{task_id}/{action}") if action else Call("GET", f"/tasks/{task_id}")
+    return task_id
 
 
 def outbox_call(task_id: str = "", action: str = "", place: int = 0) -> Call:
@@ -203,6 +201,16 @@ def outbox_call(task_id: str = "", action: str = "", place: int = 0) -> Call:
         return Call("GET", "/outbox")
     target = task_call(task_id, action).target.replace("/tasks/", "/outbox/", 1)
     return Call("POST", f"{target}?place={place}" if place else target)
+
+
+def inbox_call(*, skip: int = 0) -> Call:
+    """The call that lists an agent's inbox, but for so many messages at its beginning."""
+    return Call("GET", f"/inbox?skip={skip}" if skip else "/inbox")
+
+
+def read_call(task_ids: Sequence[str]) -> Call:
+    """The call that says which messages of an inbox were read."""
+    return Call("POST", "/inbox/read", json.dumps({"tasks": list(task_ids)}).encode())
 
 
 def read_list(endpoint: str, value: object, name: str) -> list[dict[str, Any]]:
@@ -311,3 +319,31 @@ def _artifact_text(artifact: Mapping[str, object]) -> str:
     if isinstance(data, dict):
         data = data.get("content", data.get("text"))
     return data if isinstance(data, str) else ""
+
+
+END_WATCH = Call("DELETE", "/watch")
+
+
+def begin_watch_call(fields: Mapping[str, object]) -> Call:
+    """The call that begins a watch; what is not given has its default there."""
+    return Call("POST", "/watch", json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def watch_call(*, seen: int = -1, seconds: float = 0.0) -> Call:
+    """The call that reads a watch as soon as it is another one than was seen, or after so many seconds."""
+    target = f"/watch?wait={seconds:g}&seen={seen}" if seconds else "/watch"
+    return Call("GET", target, wait=seconds)
+
+
+def read_watch(endpoint: str, value: object) -> dict[str, Any] | None:
+    """The watch of an answer; None when there was none.
+
+    Raises:
+        PeerRefused: It tells none.
+    """
+    found = value.get("watch", "") if isinstance(value, dict) else ""
+    if found is None:
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("state"), str):
+        raise PeerRefused(f"{endpoint} answered without a watch", 502, "is it an agent of this version?")
+    return found

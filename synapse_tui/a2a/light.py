@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -141,14 +141,14 @@ class LightClient:
         call = dialect.task_call(task_id, "cancel")
         return dialect.read_task(endpoint, self._call(endpoint, call, sender_id))
 
-    def status(self, endpoint: str) -> Mapping[str, object]:
-        """Read an agent's state: `{"status", "context"}`.
+    def status(self, endpoint: str, *, why: bool = False) -> Mapping[str, object]:
+        """Read an agent's state: `{"status", "context"}`; with `why` also `why`, `outbox` and `task`.
 
         Raises:
             PeerUnreachable: Nobody answers there.
             PeerRefused: The answer is no status.
         """
-        value = self._call(endpoint, Call("GET", "/status"))
+        value = self._call(endpoint, Call("GET", "/status?why=1" if why else "/status"))
         if not isinstance(value, dict):
             raise PeerRefused(f"{endpoint} answered without a status", 502, "is it an agent's endpoint?")
         return value

@@ -18,6 +18,8 @@ WORKED = 10.0
 """Seconds of work after a nudge that count as progress; with shorter pauses, as many as the pause has."""
 IN_VAIN = 2
 """After so many nudges in a row that brought no progress it is given up."""
+BEGINS = "begins"
+NUDGING = "a nudge is on its way"
 MAX_STEPS = 500
 """How much of what happened is kept."""
 
@@ -223,6 +225,7 @@ class Watch:
         """A nudge waits to be typed."""
         self.nudge_id = nudge_id
         self._rested = None
+        self._hold = ""
         self.version += 1
 
     def nudged(self) -> None:
@@ -230,7 +233,7 @@ class Watch:
         self.nudge_id = ""
         self.sent += 1
         self._since = _Since()
-        self.note(f"nudge {self.sent} of {self.order.times}: {self.order.text}")
+        self.note(f"nudge {self.sent} of {self.order.times} was sent")
 
     def withdrawn(self, *, by_person: bool) -> None:
         """The nudge waits no longer; one that a person took back counts."""
@@ -269,9 +272,9 @@ class Watch:
         if not self.on:
             return ""
         if self.nudge_id:
-            return "the nudge waits to be typed"
+            return f"the nudge waits: {self._hold}" if self._hold else NUDGING
         if left is None:
-            return self._hold or "begins"
+            return self._hold or BEGINS
         last = self.sent >= self.order.times
         return f"{'gives up' if last else 'next nudge'} in {seconds_text(math.ceil(left))}"
 

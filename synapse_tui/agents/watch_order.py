@@ -49,7 +49,7 @@ class WatchOrder:
     @property
     def terms(self) -> str:
         """How often it is nudged, in words."""
-        return f"after {seconds_text(self.every)} of rest, at most {self.times} times"
+        return f"after {seconds_text(self.every)} of rest it is told, at most {self.times} times: {self.text}"
 
 
 def check_order(order: WatchOrder) -> WatchOrder:
@@ -75,7 +75,7 @@ def check_order(order: WatchOrder) -> WatchOrder:
         )
     try:
         re.compile(order.until)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise InvalidValue(
             f"'{order.until}' is no pattern: {error}", "give a regular expression of Python"
         ) from error

@@ -65,7 +65,8 @@ def see(post: Post, profile: Profile, outbox: Outbox, task: Task, nudge: Task | 
     if held is not None and held.reason in (NO_COMPOSER, UNSTEADY):
         return Sight(now, works=works, typed=typed, soon=held.seconds or SOON)
     words = _held_text(post, held) or _others_text(outbox, nudge)
-    asks = dialog_open(post.view) or (not words and _has_asked(post, task))
+    waits = post.report.state is AgentState.WAITING
+    asks = waits or (not words and _has_asked(post, task))
     words = words or _task_text(post, task)
     return Sight(now, words, works=works, asks=asks, dialog=asks, typed=typed)
 

@@ -125,7 +125,9 @@ class Watcher:
         check_order(order)
         post = self._alive()
         if self._watch is not None and self._watch.on:
-            raise MessageError(f"{self._agent_id} is watched already", "end that watch first")
+            raise MessageError(
+                f"{self._agent_id} is watched already", "end that first: synapse watch AGENT --stop"
+            )
         if not self._profile.receives:
             raise MessageError(f"{self._agent_id} takes no messages", "watch an agent")
         if order.task:
@@ -135,7 +137,7 @@ class Watcher:
         before = self._watch.version if self._watch is not None else 0
         self._watch = Watch(order, task.id, self._time, version=before)
         self._searched = ()
-        self._watch.note(f"watched: task {task.short_id}, a nudge {order.terms}")
+        self._watch.note(f"watched: task {task.short_id}; {order.terms}")
         return self._tell()
 
     def stop(self, reason: str = "stopped") -> WatchReport:
@@ -288,7 +290,8 @@ class Watcher:
     def _over(self, watch: Watch, task: Task | None) -> None:
         """The task has ended."""
         state = _ENDS.get(task.state, WatchState.FAILED) if task is not None else WatchState.FAILED
-        reason = f": {task.reason}" if task is not None and task.reason else ""
+        why = "the agent said so" if task is not None and task.replied else task.reason if task else ""
+        reason = f": {why}" if why else ""
         watch.end(state, f"{state.value}{reason}", self._now())
         level: Literal["information", "warning"] = "information" if state is WatchState.DONE else "warning"
         self._notice(f"{state.value} after {nudges_text(watch.sent)}{reason}", level)
