@@ -110,16 +110,21 @@ class SpoolFolder:
             limit: How many at most.
 
         Raises:
-            OSError: The folder cannot be read.
+            OSError: The folder cannot be read, or was swept.
         """
         found: list[tuple[int, str]] = []
+        locked = False
         with os.scandir(self.path) as entries:
             for entry in entries:
                 name = entry.name.removesuffix(REQUEST)
                 if name != entry.name and ID.fullmatch(name):
                     found.append((_changed(entry), name))
+                elif entry.name == HOST_FILE:
+                    locked = True
                 else:
                     self._tidy(entry)
+        if not locked:
+            raise FileNotFoundError(f"{self.path} was swept")
         taken: list[Taken] = []
         for _, name in sorted(found):
             if len(taken) == limit:
@@ -154,8 +159,6 @@ class SpoolFolder:
 
     def _tidy(self, entry: os.DirEntry[str]) -> None:
         """Remove what is no file of a spool, and files that nobody comes for any more."""
-        if entry.name == HOST_FILE:
-            return
         partial = entry.name.startswith(".")
         known = partial or entry.name.removesuffix(TAKEN).removesuffix(ANSWER) != entry.name
         if not known or time.time() - _changed(entry) / 1e9 > STALE:

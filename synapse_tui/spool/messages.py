@@ -38,6 +38,8 @@ VERSION = 1
 ID = re.compile(r"[0-9a-f]{32}")
 _METHODS = ("GET", "POST")
 _TARGET = re.compile(r"/[!-\"$-~]{0,8191}")
+_ENDPOINT = re.compile(r"http://(?:127\.0\.0\.1|localhost|\[::1\]):\d{1,5}(?:/[A-Za-z0-9._~/-]{0,1024})?")
+"""A sandbox is let out to agents of this machine, and to nothing else."""
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 _HEADER_VALUE = re.compile(r"[ -~]{0,4096}")
 
@@ -87,12 +89,12 @@ class SpoolRequest:
         head, body = _split(data)
         if head.get("v") != VERSION:
             raise ValueError("it is of another version of synapse-tui")
-        method, target = _text(head, "method"), _text(head, "target")
-        if method not in _METHODS or not _TARGET.fullmatch(target):
-            raise ValueError("method or target is not valid")
+        method, target, endpoint = (_text(head, key) for key in ("method", "target", "endpoint"))
+        if method not in _METHODS or not _TARGET.fullmatch(target) or not _ENDPOINT.fullmatch(endpoint):
+            raise ValueError("method, endpoint or target is not valid")
         return cls(
             method,
-            _text(head, "endpoint"),
+            endpoint,
             target,
             body,
             _headers(head.get("headers")),

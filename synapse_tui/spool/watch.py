@@ -16,11 +16,11 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from .messages import REQUEST
+from .messages import HOST_FILE, REQUEST
 
 INTERVAL = 0.04
 """Seconds between two looks."""
-_MOVED_TO, _DELETE_SELF, _MOVE_SELF = 0x80, 0x400, 0x800
+_MOVED_TO, _DELETE, _DELETE_SELF, _MOVE_SELF = 0x80, 0x200, 0x400, 0x800
 _OVERFLOW, _IGNORED, _ONLYDIR = 0x4000, 0x8000, 0x01000000
 _EVENT = struct.Struct("iIII")
 _BUFFER = 64 * 1024
@@ -85,7 +85,8 @@ class _Inotify:
         asyncio.get_running_loop().add_reader(self._descriptor, self._read)
 
     def add(self, folder: Path) -> None:
-        mask = _MOVED_TO | _DELETE_SELF | _MOVE_SELF | _ONLYDIR
+        # That the folder itself is deleted is told only when nobody has a file of it open any more.
+        mask = _MOVED_TO | _DELETE | _DELETE_SELF | _MOVE_SELF | _ONLYDIR
         watch = self._check(self._libc.inotify_add_watch(self._descriptor, os.fsencode(folder), mask))
         self._folders[watch] = folder
 
@@ -121,8 +122,10 @@ class _Inotify:
         folder = self._folders.get(watch)
         if mask & _IGNORED:
             self._folders.pop(watch, None)  # the kernel has forgotten it; its number may be given again
-        told = name.endswith(REQUEST.encode()) or mask & (_DELETE_SELF | _MOVE_SELF | _IGNORED)
-        return [folder] if folder is not None and told else []
+        appeared = mask & _MOVED_TO and name.endswith(REQUEST.encode())
+        swept = mask & _DELETE and name == HOST_FILE.encode()
+        gone = mask & (_DELETE_SELF | _MOVE_SELF | _IGNORED)
+        return [folder] if folder is not None and (appeared or swept or gone) else []
 
 
 def _events(data: bytes) -> Iterator[tuple[int, int, bytes]]:
@@ -175,6 +178,7 @@ class _Looker:
 
 def _worth_a_look(folder: Path) -> bool:
     try:
-        return any(name.endswith(REQUEST) for name in os.listdir(folder))  # noqa: PTH208 - the quickest way
+        names = os.listdir(folder)  # noqa: PTH208 - the quickest way
     except OSError:
         return True
+    return HOST_FILE not in names or any(name.endswith(REQUEST) for name in names)

@@ -1,0 +1,346 @@
+"""Agents that may not connect: their requests go through files, and through their host's hands."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.errors import PeerUnreachable
+from synapse_tui.host import spool_carrier
+from synapse_tui.model import USER, Sender
+from synapse_tui.project_folder import FOLDER
+from synapse_tui.spool.client import SpoolClient
+from synapse_tui.spool.lock import is_abandoned
+from synapse_tui.spool.messages import MAX_REQUEST, SpoolRequest, write_whole
+from tests.fake_agent import FakeAgent
+from tests.integration.server_kit import running
+from tests.integration.shell_kit import Shell
+from tests.integration.spool_kit import SYNAPSE_OFFLINE, SpoolRig, changed, forbidden, spool_rig
+from tests.integration.test_host import make_host, open_ready, until
+from tests.integration.test_host import running as running_host
+
+__all__ = ["forbidden"]
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[SpoolRig]:
+    async with spool_rig(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+async def codex(rig: SpoolRig) -> FakeAgent:
+    return await rig.open("codex")
+
+
+@pytest.fixture
+async def claude(rig: SpoolRig) -> FakeAgent:
+    return await rig.open("claude")
+
+
+def sender_of(agent: FakeAgent) -> Sender:
+    return Sender(agent.agent_id, agent.agent_type, agent.endpoint)
+
+
+@pytest.mark.usefixtures("forbidden")
+async def test_a_message_arrives_once_and_its_sender_is_verified(
+    rig: SpoolRig, codex: FakeAgent, claude: FakeAgent
+) -> None:
+    client = rig.light(codex)
+    text = "日本語\n" * 100_000
+    task = await asyncio.to_thread(client.send, claude.endpoint, text, sender=sender_of(codex), priority=4)
+    (request,) = claude.requests
+    assert (request.text, request.priority) == (text, 4)
+    assert (request.sender.sender_id, request.sender.verified) == (codex.agent_id, True)
+    assert (await asyncio.to_thread(client.task, claude.endpoint, task.task_id)).task_id == task.task_id
+    assert not rig.left(codex)
+
+
+@pytest.mark.usefixtures("forbidden")
+async def test_many_wait_at_once_and_others_pass_them(
+    rig: SpoolRig, codex: FakeAgent, claude: FakeAgent
+) -> None:
+    me = sender_of(codex)
+    client = rig.light(codex)
+    task = await asyncio.to_thread(client.send, claude.endpoint, "work", sender=me)
+    polls = [
+        asyncio.create_task(asyncio.to_thread(client.wait, claude.endpoint, task, 30.0)) for _ in range(3)
+    ]
+    await until(lambda: len([name for name in rig.left(codex) if name.endswith(".taken")]) == 3)
+    await asyncio.to_thread(client.send, claude.endpoint, "more", sender=me)
+    claude.finish(task.task_id, "done")
+    async with asyncio.timeout(10):
+        answers = await asyncio.gather(*polls)
+    assert [answer.text for answer in answers] == ["done"] * 3
+    assert not rig.left(codex)
+
+
+async def test_more_than_are_carried_at_once_wait_in_the_folder(
+    rig: SpoolRig, codex: FakeAgent, claude: FakeAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool_carrier, "MAX_AT_ONCE", 2)
+    answers = await asyncio.gather(
+        *(
+            rig.put(codex, rig.request(codex, claude.endpoint).encode(), f"{number:032x}")
+            for number in range(9)
+        )
+    )
+    assert [answer.status for answer in answers] == [200] * 9
+    assert len(claude.requests) == 9
+
+
+async def test_only_agents_of_this_host_are_believed(
+    rig: SpoolRig, codex: FakeAgent, claude: FakeAgent
+) -> None:
+    good = rig.request(codex, claude.endpoint)
+    unsigned = changed(good, headers={})
+    foreign = changed(good, headers={**good.headers, "X-Synapse-Sender": "synapse-codex-1"})
+    person = FakeAgent(1)
+    person.__class__ = type("Person", (FakeAgent,), {"agent_id": USER.sender_id})
+    refused = {
+        "no signature": unsigned,
+        "somebody else": foreign,
+        "another token": rig.request(codex, claude.endpoint, token="guessed").encode(),
+        "another text": changed(good, body=good.body.replace(b"hello", b"rm -r")),
+        "another target": changed(good, target=good.target.replace("3", "5")),
+        "another agent": changed(good, endpoint=codex.endpoint),
+        "the person": rig.request(person, claude.endpoint, token=rig.tokens(USER.sender_id) or "").encode(),
+    }
+    for what, data in refused.items():
+        answer = await rig.put(codex, data)
+        assert answer.status == 401, what
+        assert json.loads(answer.body)["error"]["hint"], what
+    assert (await rig.put(codex, good.encode())).status == 200
+    replayed = await rig.put(codex, good.encode(), "b" * 32)
+    assert json.loads(replayed.body)["error"]["code"] == "signature_replayed"
+    assert len(claude.requests) == 1
+    assert not rig.left(codex)
+
+
+async def test_only_agents_of_this_machine_can_be_called(
+    rig: SpoolRig, codex: FakeAgent, claude: FakeAgent
+) -> None:
+    async with running("gemini") as (unknown, _):
+        answer = await rig.put(codex, rig.request(codex, unknown.endpoint).encode())
+        assert (answer.status, "no agent is recorded" in answer.message) == (0, True)
+        assert not unknown.requests
+    for endpoint in ("http://192.0.2.1:80", claude.endpoint.replace("//", "//127.0.0.1:80@"), "http://["):
+        answer = await rig.put(codex, changed(rig.request(codex, claude.endpoint), endpoint=endpoint))
+        assert answer.status == 400, endpoint
+    below = await rig.put(codex, rig.request(codex, f"{claude.endpoint}/below").encode())
+    assert (below.status, "no agent is recorded" in below.message) == (0, True)
+    assert not claude.requests
+
+
+async def test_agents_of_other_hosts_are_reached_without_being_believed_there(
+    rig: SpoolRig, codex: FakeAgent, tmp_path: Path
+) -> None:
+    async with spool_rig(tmp_path, rig.shell) as other:
+        gemini = await other.open("gemini")
+        assert (await rig.put(codex, rig.request(codex, gemini.endpoint).encode())).status == 200
+        (request,) = gemini.requests
+        assert (request.sender.sender_id, request.sender.verified) == (codex.agent_id, False)
+        # What one host's agent puts into a spool of another host is not carried in its name.
+        answer = await other.put(gemini, rig.request(codex, gemini.endpoint).encode())
+        assert answer.status == 401
+        assert len(gemini.requests) == 1
+
+
+async def test_what_is_no_request_does_no_harm(rig: SpoolRig, codex: FakeAgent, claude: FakeAgent) -> None:
+    good = rig.request(codex, claude.endpoint)
+    late = await rig.put(codex, changed(good, expires=1.0))
+    assert late.status == 0
+    assert "too late" in late.message
+    huge = await rig.put(codex, b"{" + b" " * MAX_REQUEST)
+    assert huge.status == 400
+    (rig.spool(codex) / f"{'c' * 32}.request").symlink_to("/etc/hostname")
+    (rig.spool(codex) / "notes.request").mkdir()
+    write_whole(rig.spool(codex), f"{'d' * 32}.request", b"no JSON")
+    await until(lambda: rig.left(codex) == {f"{'c' * 32}.answer", f"{'d' * 32}.answer"})
+    assert (await rig.put(codex, rig.request(codex, claude.endpoint).encode())).status == 200
+    assert len(claude.requests) == 1
+
+
+async def test_errors_are_those_of_the_server(rig: SpoolRig, codex: FakeAgent, claude: FakeAgent) -> None:
+    missing = signed(rig, codex, SpoolRequest("GET", claude.endpoint, "/tasks/00000000", b"", {}, 5.0))
+    answer = await rig.put(codex, changed(missing, expires=2.0**33))
+    assert answer.status == 404
+    assert json.loads(answer.body)["error"]["code"] == "task_not_found"
+
+
+async def test_a_spool_that_the_agent_sweeps_away_is_made_again(
+    rig: SpoolRig, codex: FakeAgent, claude: FakeAgent
+) -> None:
+    await until(lambda: not is_abandoned(rig.spool(codex)))
+    shutil.rmtree(rig.shell.folder / FOLDER)
+    answer = await asyncio.to_thread(
+        SpoolClient(rig.spool(codex)).exchange, rig.request(codex, claude.endpoint)
+    )
+    assert answer.status == 200
+    assert len(claude.requests) == 1
+
+
+async def test_spools_go_with_their_agents(rig: SpoolRig, codex: FakeAgent, claude: FakeAgent) -> None:
+    await rig.keeper.remove(codex.agent_id)
+    assert not rig.spool(codex).exists()
+    assert rig.spool(claude).exists()
+    await rig.keeper.remove(claude.agent_id)
+    assert not rig.spool(claude).parent.exists()
+    assert (rig.shell.folder / FOLDER).exists(), "it was there before"
+
+
+async def test_a_folder_that_was_made_for_the_spool_alone_goes_with_it(tmp_path: Path) -> None:
+    shell = Shell.scratch(tmp_path)
+    (shell.folder / FOLDER).rmdir()
+    (shell.folder / ".git").mkdir()
+    async with spool_rig(tmp_path, shell) as rig:
+        codex = await rig.open("codex")
+        assert rig.spool(codex).parent == shell.folder / FOLDER / "spool"
+        rig.keeper.unmake("nobody")
+    assert not (shell.folder / FOLDER).exists()
+
+
+async def test_the_next_version_of_a_host_goes_on_with_the_spools(
+    rig: SpoolRig, codex: FakeAgent, claude: FakeAgent
+) -> None:
+    """What is under way is answered, what is not taken yet is taken by the one that follows."""
+    task = claude.wait("something", sender_of(codex))
+    call = SpoolRequest("GET", claude.endpoint, f"/tasks/{task.id}?wait=30&seen=", b"", {}, 40.0)
+    client = SpoolClient(rig.spool(codex))
+    poll = asyncio.create_task(asyncio.to_thread(client.exchange, signed(rig, codex, call)))
+    await until(lambda: any(name.endswith(".taken") for name in rig.left(codex)))
+    await rig.keeper.hand_over()
+    with pytest.raises(PeerUnreachable, match="ended before"):
+        await poll
+    later = asyncio.create_task(asyncio.to_thread(client.exchange, rig.request(codex, claude.endpoint)))
+    await until(lambda: any(name.endswith(".request") for name in rig.left(codex)))
+    rig.keeper = rig.new_keeper()
+    for agent in (codex, claude):
+        rig.keeper.add(agent.agent_id, rig.environs[agent.agent_id])
+    assert (await later).status == 200
+    assert len(claude.requests) == 1
+    assert not is_abandoned(rig.spool(codex))
+
+
+def signed(rig: SpoolRig, agent: FakeAgent, request: SpoolRequest) -> SpoolRequest:
+    """A request signed as the command line's client signs it."""
+    from synapse_tui.a2a.dialect import Call
+
+    call = Call(request.method, request.target, request.body)
+    headers = call.headers(request.endpoint, agent.agent_id, rig.tokens)
+    return SpoolRequest(
+        request.method, request.endpoint, request.target, request.body, headers, request.timeout
+    )
+
+
+def test_a_lock_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
+    code = "\n".join((
+        "import os, signal, sys; from pathlib import Path; from synapse_tui.spool.folder import SpoolFolder",
+        "SpoolFolder.create(Path(sys.argv[1])); print('made', flush=True); signal.pause()",
+    ))  # fmt: skip
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "s")], stdout=subprocess.PIPE) as host:
+        assert host.stdout is not None
+        assert host.stdout.readline() == b"made\n"
+        assert not is_abandoned(tmp_path / "s")
+        host.kill()
+        host.wait()
+    assert is_abandoned(tmp_path / "s")
+
+
+async def test_the_commands_work_where_connecting_is_forbidden(
+    rig: SpoolRig, codex: FakeAgent, claude: FakeAgent
+) -> None:
+    shell = rig.shell
+    shell.environ |= rig.environs[codex.agent_id] | {
+        "SYNAPSE_ENDPOINT": ""
+    }  # nobody tells an answer to it here
+    claude.answer = "fine"
+    for words, out in (
+        (("send", "claude", "how are you?", "--response"), "fine\n"),
+        (("send", "claude", "just so", "--no-response", "--json"), '"task_id"'),
+        (("list",), claude.agent_id),
+        (("outbox",), ""),
+    ):
+        result = await shell.run(*words, program=SYNAPSE_OFFLINE)
+        assert result.code == 0, result
+        assert out in result.out
+    assert [request.text for request in claude.requests] == ["how are you?", "just so"]
+    assert all(request.sender.verified for request in claude.requests)
+    refused = await shell.run("send", "claude", "", program=SYNAPSE_OFFLINE)
+    assert refused.code == 4
+
+
+async def test_without_a_host_the_command_says_what_to_do(
+    rig: SpoolRig, codex: FakeAgent, claude: FakeAgent
+) -> None:
+    rig.shell.environ |= rig.environs[codex.agent_id]
+    await rig.keeper.hand_over()
+    shutil.rmtree(rig.spool(codex))
+    rig.spool(codex).write_text("")
+    result = await rig.shell.run("send", "claude", "hello", program=SYNAPSE_OFFLINE)
+    assert result.code == 5
+    assert "not a folder of yours alone" in result.err
+    rig.spool(codex).unlink()
+    rig.shell.environ |= {"SYNAPSE_SPOOL": ""}
+    result = await rig.shell.run("send", "claude", "hello", program=SYNAPSE_OFFLINE)
+    assert result.code == 5
+    assert "forbidden" in result.err
+    assert not claude.requests
+
+
+LOOPBACK_UP = """
+import fcntl, socket, struct
+with socket.socket() as any:
+    fcntl.ioctl(any, 0x8914, struct.pack("16sh14x", b"lo", 0x41))
+"""
+"""Brings the loopback of a new network up: connecting is refused there, and not forbidden."""
+
+
+@pytest.mark.parametrize("loopback", [False, True], ids=["without loopback", "with a loopback of its own"])
+async def test_the_commands_work_in_another_network_and_among_other_processes(
+    rig: SpoolRig, codex: FakeAgent, claude: FakeAgent, loopback: bool
+) -> None:
+    unshare = ("unshare", "--map-root-user", "--net", "--pid", "--fork", "--mount-proc")
+    tried = await asyncio.create_subprocess_exec(*unshare, "true", stderr=subprocess.DEVNULL)
+    if await tried.wait():
+        pytest.skip("this machine lets nobody make namespaces")
+    rig.shell.environ |= rig.environs[codex.agent_id]
+    code = (LOOPBACK_UP if loopback else "") + "from synapse_tui.cli import main; main()"
+    program = (*unshare, sys.executable, "-c", code)
+    result = await rig.shell.run("list", program=program)
+    assert claude.agent_id in result.out, result
+    result = await rig.shell.run("send", "claude", "from far away", "--no-response", program=program)
+    assert result.code == 0, result
+    (request,) = claude.requests
+    assert request.sender.verified
+
+
+async def test_a_hosts_agents_get_a_spool_that_works(tmp_path: Path) -> None:
+    async with running_host(make_host(tmp_path)) as host:
+        alice, bob = await open_ready(host, "alice", "bob")
+        spool = Path(alice.environ["SYNAPSE_SPOOL"])
+        assert spool != Path(bob.environ["SYNAPSE_SPOOL"])
+        process = await asyncio.create_subprocess_exec(
+            *SYNAPSE_OFFLINE,
+            *("send", "bob", "hello", "--no-response", "--json"),
+            cwd=host.project,
+            env={**alice.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            stdout=subprocess.PIPE,
+        )
+        out, _ = await process.communicate()
+        task = bob.task(json.loads(out)["task_id"])
+        assert (task.sender.sender_id, task.sender.verified) == (alice.agent_id, True)
+        await host.close(alice.agent_id)
+        assert not there(spool)
+    assert not there(Path(bob.environ["SYNAPSE_SPOOL"]))
+
+
+def there(path: Path) -> bool:
+    return path.exists()

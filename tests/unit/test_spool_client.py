@@ -1,0 +1,310 @@
+"""The client's side of a spool: what it waits for, when it gives up, and that it gives up for good."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.a2a.dialect import Call
+from synapse_tui.a2a.light_spool import without_connection
+from synapse_tui.errors import PeerUnreachable
+from synapse_tui.spool.client import SpoolAccount, SpoolClient, forbidden
+from synapse_tui.spool.folder import SpoolFolder, Taken
+from synapse_tui.spool.messages import SpoolAnswer, SpoolRequest
+
+REQUEST = SpoolRequest("POST", "http://127.0.0.1:8100", "/tasks/send", b"{}", {}, 5.0)
+DENIED = PermissionError(errno.EPERM, "Operation not permitted")
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> SpoolFolder:
+    return SpoolFolder.create(tmp_path / "spool")
+
+
+def names(spool: SpoolFolder) -> set[str]:
+    return {path.name for path in spool.path.iterdir()}
+
+
+@contextmanager
+def served(spool: SpoolFolder, answer: Callable[[Taken], SpoolAnswer]) -> Iterator[list[Taken]]:
+    """A host that answers what is put into the spool."""
+    taken: list[Taken] = []
+    end = threading.Event()
+
+    def serve() -> None:
+        while not end.is_set():
+            for one in spool.take(10):
+                taken.append(one)
+                spool.answer(one.name, answer(one))
+            time.sleep(0)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield taken
+    finally:
+        end.set()
+        thread.join()
+
+
+class Clock:
+    """Time that passes only by sleeping; something may happen while it does."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.pauses: list[float] = []
+        self.events: dict[int, Callable[[], object]] = {}
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+        self.events.pop(len(self.pauses), lambda: None)()
+
+
+def client_of(spool: SpoolFolder, clock: Clock) -> SpoolClient:
+    return SpoolClient(spool.path, patience=2.0, clock=clock, now=lambda: 1_000_000.0, sleep=clock.sleep)
+
+
+def test_a_request_is_answered_and_both_files_go(spool: SpoolFolder) -> None:
+    with served(spool, lambda one: SpoolAnswer(201, b"done")) as taken:
+        answer = SpoolClient(spool.path).exchange(REQUEST)
+    assert answer == SpoolAnswer(201, b"done")
+    (one,) = taken
+    assert one.request is not None
+    assert (one.request.target, one.request.body) == (REQUEST.target, REQUEST.body)
+    assert names(spool) == {"host"}
+
+
+def test_that_nobody_answers_is_told_as_over_http(spool: SpoolFolder) -> None:
+    answer = SpoolAnswer(message="nobody answers at x", hint="it has ended")
+    with served(spool, lambda one: answer), pytest.raises(PeerUnreachable, match="nobody answers") as caught:
+        SpoolClient(spool.path).exchange(REQUEST)
+    assert caught.value.hint == "it has ended"
+
+
+def test_what_nobody_takes_is_taken_back(spool: SpoolFolder) -> None:
+    clock = Clock()
+    with pytest.raises(PeerUnreachable, match="will not be sent") as caught:
+        client_of(spool, clock).exchange(REQUEST)
+    assert caught.value.hint
+    assert names(spool) == {"host"}
+    assert spool.take(1) == []
+    assert 2.0 <= clock.now - 100 < 2.1
+    assert max(clock.pauses) == 0.05
+    assert clock.pauses[0] <= 0.002
+
+
+def test_a_killed_clients_request_says_when_it_is_too_late(spool: SpoolFolder) -> None:
+    clock = Clock()
+    found: list[Taken] = []
+    clock.events[1] = lambda: found.extend(spool.take(1))
+    clock.events[2] = lambda: spool.answer(found[0].name, SpoolAnswer(200))
+    client_of(spool, clock).exchange(REQUEST)
+    assert found[0].request is not None
+    assert found[0].request.expires == 1_000_003.0
+
+
+@pytest.mark.parametrize("method", ["POST", "GET"])
+def test_a_taken_request_without_an_answer_may_have_arrived(spool: SpoolFolder, method: str) -> None:
+    clock = Clock()
+    clock.events[3] = lambda: spool.take(1)
+    with pytest.raises(PeerUnreachable, match="no answer came") as caught:
+        client_of(spool, clock).exchange(
+            SpoolRequest(method, REQUEST.endpoint, REQUEST.target, b"", {}, 30.0)
+        )
+    assert 30 <= clock.now - 100 < 35
+    assert ("not known" in caught.value.hint) == (method == "POST")
+
+
+def test_a_host_that_ends_is_noticed(spool: SpoolFolder) -> None:
+    clock = Clock()
+    clock.events[3] = lambda: spool.take(1)
+    clock.events[5] = spool.leave
+    with pytest.raises(PeerUnreachable, match="host has ended"):
+        client_of(spool, clock).exchange(REQUEST)
+    assert clock.now - 100 < 2
+
+
+def test_the_answer_of_a_host_that_ends_is_read(spool: SpoolFolder) -> None:
+    clock = Clock()
+
+    def answer_and_end() -> None:
+        (one,) = spool.take(1)
+        spool.answer(one.name, SpoolAnswer(200))
+        spool.leave()
+
+    clock.events[3] = answer_and_end
+    assert client_of(spool, clock).exchange(REQUEST).status == 200
+
+
+def test_a_spool_that_was_swept_away_is_awaited(spool: SpoolFolder) -> None:
+    clock = Clock()
+    spool.remove()
+    clock.events[5] = spool.restore
+
+    def answer() -> None:
+        (one,) = spool.take(1)
+        spool.answer(one.name, SpoolAnswer(200))
+
+    clock.events[9] = answer
+    assert client_of(spool, clock).exchange(REQUEST).status == 200
+    spool.remove()
+    with pytest.raises(PeerUnreachable, match="is gone"):
+        client_of(spool, clock).exchange(REQUEST)
+
+
+def test_an_interrupted_client_takes_its_request_back(spool: SpoolFolder) -> None:
+    clock = Clock()
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    clock.events[2] = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        client_of(spool, clock).exchange(REQUEST)
+    assert names(spool) == {"host"}
+
+
+def test_a_spool_that_cannot_be_written_says_what_to_allow(
+    spool: SpoolFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(*_: object, **__: object) -> int:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("synapse_tui.spool.client.write_whole", read_only)
+    with pytest.raises(PeerUnreachable, match="Read-only file system") as caught:
+        SpoolClient(spool.path).exchange(REQUEST)
+    assert "writable_roots" in caught.value.hint
+
+
+@pytest.mark.parametrize("what", ["open", "foreign", "link"])
+def test_a_spool_that_others_could_read_gets_nothing(
+    spool: SpoolFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    path = spool.path
+    if what == "open":
+        path.chmod(0o755)
+    elif what == "foreign":
+        owner = os.geteuid()
+        monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    else:
+        path = tmp_path / "link"
+        path.symlink_to(spool.path)
+    with pytest.raises(PeerUnreachable, match="not a folder of yours alone"):
+        SpoolClient(path).exchange(REQUEST)
+    assert names(spool) == {"host"}
+
+
+def test_an_answer_that_is_none_is_told(spool: SpoolFolder) -> None:
+    clock = Clock()
+
+    def answer() -> None:
+        (one,) = spool.take(1)
+        (spool.path / f"{one.name}.answer").write_bytes(b"what?")
+
+    clock.events[2] = answer
+    with pytest.raises(PeerUnreachable, match="cannot be read"):
+        client_of(spool, clock).exchange(REQUEST)
+
+
+def test_of_taking_back_and_taking_exactly_one_wins(spool: SpoolFolder) -> None:
+    """Clients that give up at about the moment at which the host looks."""
+    chance = random.Random(7)
+    delivered: set[str] = set()
+    end = threading.Event()
+
+    def host() -> None:
+        dice = random.Random(11)
+        while not end.is_set():
+            time.sleep(dice.random() * 0.002)
+            for one in spool.take(100):
+                delivered.add(one.name)
+                spool.answer(one.name, SpoolAnswer(200))
+
+    thread = threading.Thread(target=host)
+    thread.start()
+    outcomes = {True: 0, False: 0}
+    try:
+        for number in range(600):
+            name = f"{number:032x}"
+            client = SpoolClient(spool.path, patience=chance.random() * 0.002, make_id=lambda name=name: name)  # type: ignore[misc]
+            try:
+                answered = client.exchange(REQUEST).status == 200
+            except PeerUnreachable as error:
+                answered = "will not be sent" not in error.message
+            outcomes[answered] += 1
+            assert (name in delivered) == answered
+    finally:
+        end.set()
+        thread.join()
+    assert not spool.take(100)
+    assert min(outcomes.values()) > 20, outcomes
+
+
+@pytest.mark.parametrize(
+    ("number", "is_forbidden"),
+    [
+        (errno.EPERM, True),
+        (errno.EACCES, True),
+        (errno.ENETUNREACH, True),
+        (errno.EAFNOSUPPORT, True),
+        (errno.ECONNREFUSED, False),
+        (errno.ETIMEDOUT, False),
+        (None, False),
+    ],
+)
+def test_which_failures_mean_that_connecting_is_forbidden(
+    spool: SpoolFolder, number: int | None, is_forbidden: bool
+) -> None:
+    error = OSError(number, "") if number else OSError("timed out")
+    assert forbidden(error, spool.path) is is_forbidden
+
+
+def test_a_refusal_in_another_network_is_none(spool: SpoolFolder) -> None:
+    refused = ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+    (spool.path / "host").write_text("net:[1]\n")
+    assert forbidden(refused, spool.path)
+    assert not forbidden(refused, None)
+    (spool.path / "host").unlink()
+    assert not forbidden(refused, spool.path)
+
+
+def test_the_environment_tells_of_the_spool() -> None:
+    environ = {
+        "SYNAPSE_SPOOL": "/s",
+        "SYNAPSE_AGENT_ID": "synapse-codex-8120",
+        "SYNAPSE_TOKEN": "secret",
+    }
+    account = SpoolAccount.of(environ)
+    assert account == SpoolAccount(Path("/s"), "synapse-codex-8120", "secret")
+    assert account.token_of("synapse-codex-8120") == "secret"
+    assert account.token_of("user") is None
+    for missing in environ:
+        assert SpoolAccount.of({key: value for key, value in environ.items() if key != missing}) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "environ", "message", "hint"),
+    [
+        (ConnectionRefusedError(errno.ECONNREFUSED, ""), {}, "nobody answers", "synapse list"),
+        (DENIED, {}, "forbidden here: Operation not permitted; nothing was sent", "the network"),
+        (DENIED, {"SYNAPSE_SPOOL": "."}, "forbidden here", "keeps SYNAPSE_AGENT_ID or SYNAPSE_TOKEN"),
+    ],
+)  # fmt: skip
+def test_without_a_way_out_the_error_says_what_to_do(
+    error: OSError, environ: dict[str, str], message: str, hint: str
+) -> None:
+    with pytest.raises(PeerUnreachable, match=message) as caught:
+        without_connection("http://127.0.0.1:8100", Call("GET", "/status"), error, timeout=1, environ=environ)
+    assert hint in caught.value.hint
