@@ -26,6 +26,8 @@ from synapse_tui.terminal import ProgramStatus, ProgressChanged, TerminalEvent
 from synapse_tui.terminal.dump import dump
 from synapse_tui.workspace import AgentHandover
 
+from .timeline import Passage
+
 if TYPE_CHECKING:
     from .console import AgentConsole
     from .session import AgentSession
@@ -63,6 +65,8 @@ class AdoptedSession:
         outbox: Its waiting messages, in order.
         turn: The turn that was running, as `TurnTracker.state` gave it; empty for none.
         unseen: Whether something happened that nobody has looked at.
+        timeline: The states that it was in, oldest first.
+        watch: The watch over it, as `Watcher.state` gave it; empty for none.
     """
 
     process: Adopted
@@ -71,15 +75,18 @@ class AdoptedSession:
     outbox: tuple[OutboxEntry, ...] = ()
     turn: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     unseen: bool = False
+    timeline: tuple[Passage, ...] = ()
+    watch: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
-    def give(self, session: AgentSession, turns: TurnTracker | None) -> None:
+    def give(self, session: AgentSession, turns: TurnTracker) -> None:
         """Let a session that goes on with the process go on with the messages too."""
         for task in self.tasks:
             session.tasks.adopt(task)
         session.outbox.adopt(self.outbox)
         session.unseen = self.unseen
-        if self.turn and turns is not None:
+        if self.turn:
             turns.resume(self.turn, session.console.collector(str(self.turn["text"])))
+        session.watcher.resume(self.watch)
 
 
 def read_handover(handover: AgentHandover) -> AdoptedSession:
@@ -99,6 +106,8 @@ def read_handover(handover: AgentHandover) -> AdoptedSession:
             tuple(entry for found in handover.outbox if (entry := _known(OutboxEntry, found))),
             dict(handover.extra.get("turn") or {}),  # type: ignore[call-overload]  # a table or an error
             bool(handover.extra.get("unseen")),
+            _passages(handover.extra.get("timeline")),
+            dict(handover.extra.get("watch") or {}),  # type: ignore[call-overload]  # a table or an error
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise HandoverError(
@@ -107,7 +116,7 @@ def read_handover(handover: AgentHandover) -> AdoptedSession:
         ) from error
 
 
-def describe(session: AgentSession, console: AgentConsole, turns: TurnTracker | None) -> AgentHandover:
+def describe(session: AgentSession, console: AgentConsole, turns: TurnTracker) -> AgentHandover:
     """Hand the process of a session over, and say all that is needed to go on with it."""
     handle = console.hand_over()
     terminal, process = console.terminal, handle or Handle(session.pid, "", -1)
@@ -131,7 +140,12 @@ def describe(session: AgentSession, console: AgentConsole, turns: TurnTracker | 
         port=session.port,
         environ=dict(session.environ),
         exit=dataclasses.asdict(session.exit) if session.exit is not None else {},
-        extra={"unseen": session.unseen, "turn": turns.state() if turns is not None else {}},
+        extra={
+            "unseen": session.unseen,
+            "turn": turns.state(),
+            "timeline": [passage.to_json() for passage in session.timeline.passages],
+            "watch": session.watcher.state(),
+        },
     )
 
 
@@ -213,6 +227,11 @@ def _known(kind: type[T], content: Mapping[str, object]) -> T | None:
     """A flat record of its JSON, without what another version added; None for an empty one."""
     names = {entry.name for entry in dataclasses.fields(kind)}  # type: ignore[arg-type]  # all are records
     return kind(**{name: value for name, value in content.items() if name in names}) if content else None
+
+
+def _passages(content: object) -> tuple[Passage, ...]:
+    """A timeline of its JSON; an earlier version wrote none."""
+    return tuple(map(Passage.from_json, content)) if isinstance(content, list) else ()
 
 
 def _is_plain(value: object) -> bool:

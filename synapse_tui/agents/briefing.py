@@ -23,6 +23,7 @@ class Briefing:
         outbox: Its waiting messages.
         accept: Takes a message to the agent.
         wake: Lets the delivery look again.
+        wanted: Whether it is told by itself when a conversation begins.
         told_as: Agent id under which its conversation got its instructions; empty for not yet.
 
     Attributes:
@@ -37,12 +38,14 @@ class Briefing:
         *,
         accept: Callable[[MessageRequest], Task],
         wake: Callable[[], None],
+        wanted: bool,
         told_as: str = "",
     ) -> None:
         self._book = book
         self._outbox = outbox
         self._accept = accept
         self._wake = wake
+        self.wanted = wanted
         self.told_as = told_as
         self.source: Callable[[], Awaitable[Composed]] = _nothing
 

@@ -32,6 +32,7 @@ from .profile import Profile
 from .pulse import Pulse
 from .quiescence import all_sleep, processes_of
 from .seeding import Past
+from .timeline import Timeline
 
 log = logging.getLogger(__name__)
 
@@ -93,13 +94,20 @@ class AgentConsole:
         launch: What is started.
         listener: Who hears of what happens.
         scheduler: Shares the parse budget.
+        timeline: Where the states are noted; those of an adopted process stand there. None for nowhere.
 
     Raises:
         SpawnError: It cannot be started.
     """
 
     def __init__(
-        self, profile: Profile, launch: Launch, *, listener: ConsoleListener, scheduler: ReadScheduler
+        self,
+        profile: Profile,
+        launch: Launch,
+        *,
+        listener: ConsoleListener,
+        scheduler: ReadScheduler,
+        timeline: Timeline | None = None,
     ) -> None:
         self._clock = asyncio.get_running_loop().time
         self._profile = profile
@@ -114,9 +122,11 @@ class AgentConsole:
         self.terminal = Terminal(launch.columns, launch.lines, launch.scrollback, listener=self._event)
         if launch.before is not None:
             launch.before.show(self.terminal)
-        self.detector = StateDetector(profile, now=self._clock())
+        self._timeline = timeline if timeline is not None else Timeline()
         if launch.adopted is not None:
             self._go_on(launch.adopted)
+        else:
+            self.detector = StateDetector(profile, now=self._clock(), timeline=self._timeline)
         self.process.start(scheduler, on_data=self._data, on_exit=self._exited)
         self._plan()
 
@@ -128,7 +138,12 @@ class AgentConsole:
         self.terminal.screen.emit = emit
         # It was started long ago: its first READY is believed at once.
         startup = self._profile.startup
-        self.detector = StateDetector(self._profile, now=self._clock() - max(startup.delay, startup.timeout))
+        self.detector = StateDetector(
+            self._profile,
+            now=self._clock() - max(startup.delay, startup.timeout),
+            timeline=self._timeline,
+            report=self._timeline.last,
+        )
         for signal in adopted.signals:
             self._signal(signal)
         self._update()

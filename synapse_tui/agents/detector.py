@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -14,11 +13,11 @@ from .composer import ComposerReader, ComposerReading
 from .profile import READY_DEBOUNCE, Profile
 from .rules import Signals, Verdict, decide, next_change
 from .screen_text import ScreenText
+from .timeline import Timeline
 
 if TYPE_CHECKING:
     from synapse_tui.terminal import Terminal
 
-_TIMELINE_LENGTH = 200
 _UNKNOWN_DEBOUNCE = READY_DEBOUNCE
 """Agents without synchronized output show half frames, on which no rule holds, for some milliseconds."""
 
@@ -34,9 +33,18 @@ class StateDetector:
     Args:
         profile: The rules.
         now: Seconds on the session's monotonic clock, at the spawn.
+        timeline: Where the states are noted, behind those of earlier processes; None for a new one.
+        report: What an earlier host said last of this very process; None for a new process.
     """
 
-    def __init__(self, profile: Profile, *, now: float) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        now: float,
+        timeline: Timeline | None = None,
+        report: StateReport | None = None,
+    ) -> None:
         self._profile = profile
         self._spawned = now
         self._status = ""
@@ -50,17 +58,19 @@ class StateDetector:
         """Whether the reading is one of half a frame."""
         self._changed = now
         self._frame_began: float | None = None
-        self._was_ready = False
-        self._candidate = AgentState.STARTING
-        self._candidate_since = now
         self._deadline: float | None = now + profile.startup.timeout
-        self.report = StateReport(AgentState.STARTING, "starting", "", now)
-        self._timeline: deque[StateReport] = deque([self.report], maxlen=_TIMELINE_LENGTH)
+        self._timeline = timeline if timeline is not None else Timeline()
+        self.report = report or StateReport(AgentState.STARTING, "starting", "", now)
+        if report is None:
+            self._timeline.add(self.report, now)
+        self._was_ready = self.report.state is AgentState.READY
+        self._candidate = self.report.state
+        self._candidate_since = self.report.since
 
     @property
     def timeline(self) -> Sequence[StateReport]:
         """The last reports, oldest first."""
-        return tuple(self._timeline)
+        return tuple(passage.report for passage in self._timeline.passages)
 
     @property
     def deadline(self) -> float | None:
@@ -119,7 +129,8 @@ class StateDetector:
         if state is not self._candidate:
             self._candidate, self._candidate_since = state, now
         held = self._candidate_since + wait
-        self._set_deadline(next_change(self._profile.states, signals, verdict and verdict.rule), now, held)
+        rule = verdict.rule if verdict is not None else None
+        self._set_deadline(next_change(self._profile.states, signals, rule), now, held)
         return self._settle(state, verdict, now) if now >= held else None
 
     def exited(self, now: float) -> StateReport:
@@ -130,7 +141,7 @@ class StateDetector:
         """
         self._deadline = None
         if self.report.state is not AgentState.EXITED:
-            self._report(StateReport(AgentState.EXITED, "process", "", now))
+            self._report(StateReport(AgentState.EXITED, "process", "", now), now)
         return self.report
 
     def _look(self, terminal: Terminal, now: float) -> None:
@@ -187,13 +198,12 @@ class StateDetector:
         if (before.state, before.rule, before.detail) == (state, rule, detail):
             return None
         since = before.since if before.state is state else now
-        return self._report(
-            StateReport(state, rule, verdict.matched if verdict is not None else "", since, detail)
-        )
+        matched = verdict.matched if verdict is not None else ""
+        return self._report(StateReport(state, rule, matched, since, detail), now)
 
-    def _report(self, report: StateReport) -> StateReport:
+    def _report(self, report: StateReport, now: float) -> StateReport:
         self.report = report
-        self._timeline.append(report)
+        self._timeline.add(report, now)
         return report
 
 

@@ -6,7 +6,7 @@ import re
 from types import MappingProxyType
 
 from .key_names import key_bytes
-from .profile import DOCTOR_PROMPTS, DoctorPrompt, DoctorRules
+from .profile import DOCTOR_PROMPTS, DoctorPrompt, DoctorRules, DoctorYes
 from .yaml_nodes import Section
 
 PLACEHOLDERS = ("first", "second", "filler", "command", "seconds", "chars", "lines")
@@ -17,18 +17,26 @@ def read_doctor(section: Section) -> DoctorRules:
     """Read the section; what is missing gets its default."""
     base = DoctorRules()
     prompts = section.section("prompts")
-    trust = section.section("trust")
     found = DoctorRules(
         version=section.text("version"),
         version_args=section.strings("version_args", base.version_args),
         free=section.flag("free", default=False),
-        trust=trust.pattern("screen"),
-        trust_keys=trust.convert("keys", key_bytes) if trust.has("keys") else base.trust_keys,
+        trust=_yes(section.section("trust")),
+        approve=_yes(section.section("approve")),
         prompts=MappingProxyType({name: _prompt(prompts, name) for name in DOCTOR_PROMPTS}),
     )
-    for part in (trust, prompts, section):
-        part.finish()
+    prompts.finish()
+    section.finish()
     return found
+
+
+def _yes(section: Section) -> DoctorYes | None:
+    screen = section.pattern("screen")
+    keys = section.convert("keys", key_bytes)
+    section.finish()
+    if screen is None:
+        return None
+    return DoctorYes(screen, keys) if keys else DoctorYes(screen)
 
 
 def _prompt(prompts: Section, name: str) -> DoctorPrompt:

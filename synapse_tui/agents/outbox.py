@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.model import INTERRUPT_PRIORITY, DeliveryState, OutboxEntry, Task, TaskState
+from synapse_tui.store.aftermath import IN_INBOX
 
 from .tasks import TaskBook
 
@@ -14,6 +15,10 @@ MAX_WAITING = 1000
 """How many messages may wait for one agent."""
 MAX_WAITING_BYTES = 64_000_000
 """How many bytes of text may wait for one agent."""
+MAX_UNREAD = 500
+"""How many messages may lie unread in an agent's inbox."""
+MAX_UNREAD_BYTES = 16_000_000
+"""How many bytes of text may lie there."""
 HELD_BY_USER = "held by you"
 BEING_TYPED = (DeliveryState.TYPING, DeliveryState.SUBMITTING)
 
@@ -57,10 +62,22 @@ class Outbox:
         Raises:
             MessageError: Too many wait already.
         """
-        size = sum(len(waiting.text) for waiting in self) + len(text)
-        if len(self._order) >= MAX_WAITING or size > MAX_WAITING_BYTES:
+        waiting = [task for task in self if not self.is_unread(task.id)]
+        if _is_full(waiting, text, MAX_WAITING, MAX_WAITING_BYTES):
             raise MessageError(
                 "too many messages wait for this agent", "let it work them off, or cancel some in the sidebar"
+            )
+
+    def check_inbox(self, text: str) -> None:
+        """See whether one more message may lie unread.
+
+        Raises:
+            MessageError: Too many do already.
+        """
+        unread = [task for task in self if self.is_unread(task.id)]
+        if _is_full(unread, text, MAX_UNREAD, MAX_UNREAD_BYTES):
+            raise MessageError(
+                "the inbox of this agent is full", "let it read them: synapse inbox, or send with priority 2"
             )
 
     def entry(self, task_id: str) -> OutboxEntry:
@@ -108,6 +125,27 @@ class Outbox:
         self._change(task_id, parked=True, urgent=False)
         return self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
 
+    def shelve(self, task_id: str) -> Task:
+        """Keep a message unread until the agent reads it, or a person has it typed after all."""
+        self._waiting(task_id)
+        self._change(task_id, parked=True)
+        return self._book.change(task_id, delivery=DeliveryState.QUEUED, reason=IN_INBOX)
+
+    def read(self, task_id: str) -> Task:
+        """End an unread message: the agent has read it.
+
+        Raises:
+            TaskNotFound: It is not unread.
+        """
+        if not self.is_unread(task_id):
+            raise TaskNotFound(
+                f"message '{task_id[:8]}' is not in the inbox", "it was read, typed or canceled meanwhile"
+            )
+        self.take(task_id)
+        return self._book.change(
+            task_id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE, reason="read"
+        )
+
     def release(self, task_id: str) -> Task:
         """Let a parked message go on in its place; one that is being typed is left alone."""
         self._waiting(task_id)
@@ -139,6 +177,10 @@ class Outbox:
     def is_parked(self, task_id: str) -> bool:
         """Whether a person must act before the message goes on."""
         return task_id in self._entries and self._entries[task_id].parked
+
+    def is_unread(self, task_id: str) -> bool:
+        """Whether a message lies in the inbox."""
+        return self.is_parked(task_id) and self._book.get(task_id).reason == IN_INBOX
 
     def note_entered(self, task_id: str, entered: bool) -> None:
         """Note that Enter is about to be pressed on a message, or that it certainly had no effect."""
@@ -172,6 +214,11 @@ class Outbox:
             raise TaskNotFound(
                 f"task '{task_id[:8]}' does not wait in the outbox", "it was submitted or has ended"
             )
+
+
+def _is_full(tasks: Sequence[Task], text: str, most: int, most_bytes: int) -> bool:
+    """Whether there is no room for one more text."""
+    return len(tasks) >= most or sum(len(task.text) for task in tasks) + len(text) > most_bytes
 
 
 def _weight(task: Task) -> float:

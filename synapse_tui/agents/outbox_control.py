@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from synapse_tui.errors import HistoryError, MessageError
 from synapse_tui.model import DeliveryState, OutboxEntry, Task
-from synapse_tui.store.aftermath import UNCERTAIN
+from synapse_tui.store.aftermath import IN_INBOX, UNCERTAIN
 from synapse_tui.store.batch import Restored
 
 from .outbox import BEING_TYPED, Outbox
@@ -21,7 +21,7 @@ class WaitingMessage:
     Attributes:
         task: Its task.
         entry: Its place.
-        position: Where it stands, from 1.
+        position: Where it stands among those that will be typed, from 1; 0 for one in the inbox.
     """
 
     task: Task
@@ -32,6 +32,11 @@ class WaitingMessage:
     def uncertain(self) -> bool:
         """Whether it may have been sent already: only a person can tell."""
         return self.entry.parked and self.task.reason.startswith(UNCERTAIN)
+
+    @property
+    def unread(self) -> bool:
+        """Whether it lies in the inbox: it is typed only when a person says so."""
+        return self.entry.parked and self.task.reason == IN_INBOX
 
 
 class OutboxControl:
@@ -58,20 +63,42 @@ class OutboxControl:
         self._wake = wake
 
     def waiting(self) -> Sequence[WaitingMessage]:
-        """All that wait, in the order in which they will be typed."""
+        """All that wait to be typed, in the order in which they will be."""
+        typed = [task for task in self._outbox if not self._outbox.is_unread(task.id)]
         return [
             WaitingMessage(task, self._outbox.entry(task.id), position)
-            for position, task in enumerate(self._outbox, 1)
+            for position, task in enumerate(typed, 1)
         ]
 
+    def unread(self) -> Sequence[WaitingMessage]:
+        """What lies in the inbox, oldest first."""
+        unread = [
+            WaitingMessage(task, self._outbox.entry(task.id), 0)
+            for task in self._outbox
+            if self._outbox.is_unread(task.id)
+        ]
+        return sorted(unread, key=lambda message: message.task.created_at)
+
+    def every(self) -> Sequence[WaitingMessage]:
+        """What waits to be typed, then what lies in the inbox."""
+        return [*self.waiting(), *self.unread()]
+
     def find(self, task_id: str) -> WaitingMessage:
-        """The waiting message of that id.
+        """The waiting message of that id, typed or read.
 
         Raises:
             TaskNotFound: None of that id waits.
         """
         whole = self._outbox.entry(self._book.get(task_id).id).task_id
-        return next(each for each in self.waiting() if each.task.id == whole)
+        return next(each for each in self.every() if each.task.id == whole)
+
+    def read(self, task_id: str) -> Task:
+        """End a message in the inbox: it was read.
+
+        Raises:
+            TaskNotFound: There is none of that id.
+        """
+        return self._outbox.read(self._book.get(task_id).id)
 
     def hold(self, task_id: str) -> Task:
         """Keep a message back until it is released; one that is held already keeps its reason.
@@ -103,7 +130,10 @@ class OutboxControl:
         return self._go_on(found)
 
     def release_all(self) -> list[Task]:
-        """Let every message go on that was kept back, but those that may have been sent already."""
+        """Let every message go on that was kept back, but those that may have been sent already.
+
+        What lies in the inbox stays there.
+        """
         found = [each for each in self.waiting() if each.entry.parked and not each.uncertain]
         return [self._go_on(each) for each in found]
 
@@ -130,9 +160,17 @@ class OutboxControl:
 
         Raises:
             TaskNotFound: It does not wait.
+            MessageError: It is in the inbox.
         """
         found = self.find(task_id)
-        self._outbox.move(found.task.id, position - 1)
+        if found.unread:
+            raise MessageError(
+                f"message {found.task.short_id} is in the inbox", "have it typed first: synapse outbox now"
+            )
+        others = [each.task.id for each in self.waiting() if each.task.id != found.task.id]
+        order = [task.id for task in self._outbox if task.id != found.task.id]
+        place = order.index(others[position - 1]) if position <= len(others) else len(order)
+        self._outbox.move(found.task.id, place)
         self._wake()
         return found.task
 

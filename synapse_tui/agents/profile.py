@@ -17,7 +17,7 @@ WorkingInput = Literal["hold", "queue", "steer"]
 DialogKind = Literal["permission", "question", "notice"]
 
 DEFAULT_PORTS = (8200, 8289)
-DOCTOR_PROMPTS = ("submit", "multiline", "long", "hazard", "slow", "run", "reply")
+DOCTOR_PROMPTS = ("submit", "multiline", "long", "hazard", "slow", "run", "answer")
 """Names of the messages of `synapse doctor`."""
 READY_DEBOUNCE = 0.25
 """Seconds that READY must hold: agents show their idle screen for some 0.1 s between a turn and a dialog."""
@@ -229,8 +229,8 @@ class Transcript:
     """Where the agent writes its conversation, as JSON lines.
 
     Attributes:
-        path: Glob below the user's home folder; `{cwd}` is the working folder with `-` for all but letters and digits,
-            `${NAME:-folder}` a variable of the agent's environment.
+        path: Glob below the user's home folder; `{cwd}` is the working folder with `-` for all but letters and
+            digits, `${NAME:-folder}` a variable of the agent's environment.
         user: What the user said.
         agent: What the agent answered.
     """
@@ -277,6 +277,19 @@ class DoctorPrompt:
 
 
 @dataclass(frozen=True, slots=True)
+class DoctorYes:
+    """A question that `synapse doctor` answers with yes, in its own scratch folder.
+
+    Attributes:
+        screen: Matches the screen while it is asked, with "yes" chosen.
+        keys: Keys that say yes to it.
+    """
+
+    screen: re.Pattern[str]
+    keys: tuple[bytes, ...] = (b"\r",)
+
+
+@dataclass(frozen=True, slots=True)
 class DoctorRules:
     """What `synapse doctor` needs to know to try the other rules on the installed agent.
 
@@ -284,17 +297,16 @@ class DoctorRules:
         version: The version that the profile was last proved with; empty when it was with none.
         version_args: Arguments with which the command tells its version.
         free: Whether its turns cost nothing, so that the person need not be asked.
-        trust: Matches the screen while it asks whether it trusts its folder, with "yes" chosen; None when it
-            never does.
-        trust_keys: Keys that say yes to that.
+        trust: How it asks whether it may trust its folder; None when it never does.
+        approve: How it asks whether it may run `synapse reply`; None when that is not known.
         prompts: Messages in place of the general ones, by their names.
     """
 
     version: str = ""
     version_args: tuple[str, ...] = ("--version",)
     free: bool = False
-    trust: re.Pattern[str] | None = None
-    trust_keys: tuple[bytes, ...] = (b"\r",)
+    trust: DoctorYes | None = None
+    approve: DoctorYes | None = None
     prompts: Mapping[str, DoctorPrompt] = field(default_factory=lambda: MappingProxyType({}))
 
 
@@ -316,7 +328,7 @@ class Profile:
         receives: Whether messages may be typed into it at all (a shell would run them).
         instructions: Whether it is told of the other agents when a conversation begins.
         working_input: Whether a message for a working agent is held back, queued by it, or steers its turn.
-        sandbox: Whether it may run its tools in a sandbox that forbids connections and writing outside its folder.
+        sandbox: Whether it may run its tools in a sandbox, without connections and in its folder only.
         startup: When it is ready.
         submit: How a message gets in.
         interrupt: How a turn is stopped.

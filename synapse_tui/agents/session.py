@@ -9,6 +9,7 @@ from uuid import uuid4
 from synapse_tui.errors import AgentExited, MessageError
 from synapse_tui.events import AgentProcessExited, AgentStateChanged, EventBus
 from synapse_tui.model import (
+    INFO_PRIORITY,
     INTERRUPT_PRIORITY,
     USER,
     AgentSpec,
@@ -25,24 +26,26 @@ from synapse_tui.terminal import Terminal, TerminalEvent
 from synapse_tui.workspace import AgentHandover
 
 from .adoption import AdoptedSession, describe
+from .answer_reader import AnswerReader
 from .briefing import Briefing
 from .composer import ComposerReading
-from .console import AgentConsole, ConsoleListener, Launch
+from .console import AgentConsole, Launch
 from .delivery import Delivery
 from .detector import StateDetector
-from .gate import dialog_open
+from .explanation import Explanation, explain
 from .interrupt import InterruptOutcome
-from .keyboard import Keyboard, presses_enter, presses_stop
 from .outbox import Outbox
 from .outbox_control import OutboxControl
 from .profile import Profile
 from .raw_log import RawLog
+from .run import AgentRun, RunListener, Work
 from .sanitize import check_size, typed_text
 from .seeding import Past
 from .task_desk import TaskDesk
 from .tasks import Journal, TaskBook
+from .timeline import Timeline
 from .told import bus_event
-from .turns import TurnTracker
+from .watcher import Watcher
 
 RECENT_CHARACTERS = 4000
 _SEEN = (AgentState.READY, AgentState.WAITING)
@@ -66,6 +69,7 @@ class AgentSession:
         before: What its terminal showed before the host ended, for the first process; None for nothing.
         adopted: What it goes on with in place of a first process of its own; None for nothing.
         plain_messages: Whether messages are typed as `A2A: text` in place of `[A2A:<task8>:<sender>] text`.
+        info_to_inbox: Whether messages of priority 1 are kept for the agent to read and not typed.
         journal: Where tasks and outbox are made durable; None for nowhere.
         make_id: Makes UUIDs.
     """
@@ -87,6 +91,7 @@ class AgentSession:
         before: Past | None = None,
         adopted: AdoptedSession | None = None,
         plain_messages: bool = False,
+        info_to_inbox: bool = False,
         journal: Journal | None = None,
         make_id: Callable[[], str] = lambda: str(uuid4()),
     ) -> None:
@@ -103,8 +108,24 @@ class AgentSession:
         self.control = OutboxControl(self.tasks, self.outbox, cancel=self.cancel, wake=self._wake)
         self.desk = TaskDesk(self.tasks, self.outbox, agent_id, running=self._running)
         self.briefing = Briefing(
-            self.tasks, self.outbox, accept=self.accept, wake=self._wake, told_as=spec.told_as
+            self.tasks,
+            self.outbox,
+            accept=self.accept,
+            wake=self._wake,
+            wanted=profile.instructions and profile.receives,
+            told_as=spec.told_as,
         )
+        self.watcher = Watcher(
+            agent_id,
+            profile,
+            book=self.tasks,
+            outbox=self.outbox,
+            events=events,
+            accept=self.accept,
+            cancel=self.cancel,
+            wake=self._wake,
+        )
+        self.timeline = Timeline(adopted.timeline if adopted is not None else ())
         self.exit: ExitStatus | None = None
         self.unseen = False
         self.damage_listener: Callable[[], None] | None = None
@@ -119,21 +140,32 @@ class AgentSession:
         self._before = before
         self._adopted = adopted
         self._plain = plain_messages
+        self._info_to_inbox = info_to_inbox
+        self._work = Work(
+            self.tasks,
+            self.outbox,
+            self.watcher,
+            AnswerReader(profile.transcript, cwd=cwd, environ=self.environ),
+            self.timeline,
+            self._compose,
+        )
         self._log = RawLog(logs / f"{agent_id}.log") if logs is not None else None
         if self._log is not None:
             self.taps.append(self._log.write)
         self._size = (80, 24)
         self._focused = False
-        self._console: AgentConsole | None = None
-        self._delivery: Delivery | None = None
-        self._keyboard: Keyboard | None = None
-        self._turns: TurnTracker | None = None
+        self._run: AgentRun | None = None
+
+    @property
+    def run(self) -> AgentRun:
+        """Its process and all that works for it; another object after a restart."""
+        assert self._run is not None, "start() comes first"
+        return self._run
 
     @property
     def console(self) -> AgentConsole:
         """The process with its terminal; another object after a restart."""
-        assert self._console is not None, "start() comes first"
-        return self._console
+        return self.run.console
 
     @property
     def terminal(self) -> Terminal:
@@ -176,64 +208,51 @@ class AgentSession:
         self._size = (columns, lines)
         self._launch()
         if self._adopted is not None:
-            self._adopted.give(self, self._turns)
+            self._adopted.give(self, self.run.turns)
         elif self.spec.prompt:
             request = MessageRequest(check_size(self.spec.prompt), USER)
             self.outbox.put(self.tasks.create(request), prompt=True)
 
     async def hand_over(self) -> AgentHandover:
         """Leave the process to a newer version of the host; the message that is being typed goes first."""
-        if self._delivery is not None:
-            await self._delivery.rest()
+        await self.run.rest()
         if self._log is not None:
             await self._log.close()
-        return describe(self, self.console, self._turns)
+        return describe(self, self.console, self.run.turns)
 
     def _launch(self) -> None:
         columns, lines = self._size
         # A restart begins anew: also when there was no conversation to resume and the agent ended over it.
-        first = self._console is None
+        first = self._run is None
         resume = self.profile.resume if first and self.spec.resume else ()
-        self._console = console = AgentConsole(
+        launch = Launch(
+            argv=(self.profile.command, *self.profile.args, *resume, *self.spec.args),
+            cwd=self.cwd,
+            environ=self.environ,
+            columns=columns,
+            lines=lines,
+            scrollback=self._scrollback,
+            before=self._before if first else None,
+            adopted=self._adopted.process if first and self._adopted is not None else None,
+            guardian=self._guardian,
+        )
+        self._run = AgentRun(
             self.profile,
-            Launch(
-                argv=(self.profile.command, *self.profile.args, *resume, *self.spec.args),
-                cwd=self.cwd,
-                environ=self.environ,
-                columns=columns,
-                lines=lines,
-                scrollback=self._scrollback,
-                before=self._before if first else None,
-                adopted=self._adopted.process if first and self._adopted is not None else None,
-                guardian=self._guardian,
-            ),
-            listener=ConsoleListener(
-                self._on_output, self._on_event, self._on_state, self._on_scrolled, self._on_exited
-            ),
+            launch,
+            work=self._work,
+            listener=RunListener(self._on_output, self._on_event, self._on_state, self._on_exited),
             scheduler=self._scheduler,
         )
         if self._log is not None:
             self._log.started(columns, lines)
         self.exit = None
-        self._keyboard = Keyboard(console.write, console.now)
-        self._turns = TurnTracker(self.tasks, console.now)
-        self._delivery = Delivery(
-            console,
-            self._keyboard,
-            self.profile,
-            book=self.tasks,
-            outbox=self.outbox,
-            turns=self._turns,
-            compose=self._compose,
-            collector=console.collector,
-        )
-        self._delivery.start()
         if self._focused:
-            console.focus(True)
+            self.console.focus(True)
 
     async def stop(self) -> None:
         """End the process and everything that works for the session."""
-        await self._end()
+        if self._run is not None:
+            await self._run.end()
         if self._log is not None:
             await self._log.close()
 
@@ -243,36 +262,19 @@ class AgentSession:
         Raises:
             SpawnError: It cannot be started.
         """
-        await self._end()
+        await self.run.end()
         self._launch()
         self.unseen = False
         if self.damage_listener is not None:
             self.damage_listener()
         self._events.publish(AgentStateChanged(self.agent_id, self.report, self.report))
 
-    async def _end(self) -> None:
-        if self._delivery is not None:
-            await self._delivery.stop()
-        if self._console is not None:
-            await self._console.stop()
-        if self._delivery is not None:
-            self._delivery.abandon()
-
     # -- the person at the keyboard ---
 
     def user_input(self, data: bytes) -> None:
         """Take the human's keys, pastes and mouse events, already encoded for the agent."""
-        if self._keyboard is None or self._turns is None or self._delivery is None or not self.console.alive:
-            return
-        asked = dialog_open(self.console)
-        if not asked and presses_enter(data) and (draft := self.console.reading().draft):
-            # The user's own prompt may be put back by an interrupt, and ends a message's answer.
-            self._delivery.note_submitted(draft)
-            self._turns.on_prompt(draft)
-        if presses_stop(data):
-            self._turns.on_user_stop()
-        self._keyboard.press(data, past=asked)
-        self.console.wake()
+        if self._run is not None:
+            self._run.press(data)
 
     def resize(self, columns: int, lines: int) -> None:
         """Give the terminal another size, in cells."""
@@ -299,6 +301,12 @@ class AgentSession:
         """What its screen shows at present, at most some 4,000 characters."""
         return self.console.tail().rstrip()[-RECENT_CHARACTERS:]
 
+    def explain(self) -> Explanation:
+        """Why it is in its state, and what keeps its messages back."""
+        running = self._running()
+        task = self.tasks.get(running) if running in self.tasks else None
+        return explain(self.report, self.timeline, self.control, task, now=self.console.now())
+
     # -- messages ---
 
     def accept(self, request: MessageRequest) -> Task:
@@ -314,6 +322,11 @@ class AgentSession:
             raise MessageError(f"{self.agent_id} takes no messages: it would run them", "send it to an agent")
         check_priority(request.priority)
         check_size(request.text)
+        if request.priority == INFO_PRIORITY and self._info_to_inbox:
+            self.outbox.check_inbox(request.text)
+            task = self.tasks.create(request)
+            self.outbox.put(task)
+            return self.outbox.shelve(task.id)
         self.outbox.check_room(request.text)
         task = self.tasks.create(request)
         self.outbox.put(task)
@@ -339,9 +352,7 @@ class AgentSession:
         Raises:
             TaskNotFound: There is none of that id.
         """
-        if self._delivery is None:
-            return self.tasks.get(task_id)
-        return await self._delivery.cancel(task_id)
+        return await self.run.delivery.cancel(task_id)
 
     async def interrupt(self, text: str = "", sender: Sender = USER) -> InterruptOutcome:
         """Stop the turn with the agent's own interrupt, then deliver the text if there is one.
@@ -360,62 +371,47 @@ class AgentSession:
         return outcome
 
     def _live(self) -> Delivery:
-        if self.exit is not None or self._delivery is None:
+        if self.exit is not None or self._run is None:
             raise AgentExited(f"{self.agent_id} has ended", "restart it in its pane, then try again")
-        return self._delivery
+        return self._run.delivery
 
     def _wake(self) -> None:
-        if self._console is not None:
-            self._console.wake()
+        if self._run is not None:
+            self._run.console.wake()
 
     def _running(self) -> str:
-        return self._turns.running if self._turns is not None else ""
+        return (self._run.turns.running if self._run is not None else "") or self.watcher.task_id
 
     def _briefed(self, report: StateReport) -> bool:
         """Whether it is ready after it got its instructions: nobody need look at what it said to them."""
-        task_id = self._turns.running if self._turns is not None else ""
+        task_id = self._run.turns.running if self._run is not None else ""
         ready = report.state is AgentState.READY
         return ready and task_id in self.tasks and self.tasks.get(task_id).instructs
 
     def _compose(self, task: Task) -> str:
-        return typed_text(task, self.profile, plain=self._plain, prompt=self.outbox.entry(task.id).prompt)
+        prompt = self.outbox.entry(task.id).prompt
+        return typed_text(self.watcher.as_typed(task), self.profile, plain=self._plain, prompt=prompt)
 
     # -- what comes from the agent ---
 
     def _on_output(self, data: bytes) -> None:
         for tap in tuple(self.taps):
             tap(data)
-        if self._keyboard is not None:
-            self._keyboard.shown()
-        if self._turns is not None and not self.console.modes.synchronized:
-            self._turns.on_output()
         if self.damage_listener is not None:
             self.damage_listener()
-
-    def _on_scrolled(self, row: str) -> None:
-        if self._turns is not None and self._turns.collecting:
-            self._turns.on_scrolled(row)
-        else:
-            self.console.report_scrolled(False)
 
     def _on_state(self, report: StateReport, previous: StateReport) -> None:
         news = report.state in _SEEN and report.state is not previous.state and not self._briefed(report)
         if not self._focused and news:
             self.unseen = self.unseen or previous.state is not AgentState.STARTING
-        if self._turns is not None:
-            self._turns.on_report(report)
         self._events.publish(AgentStateChanged(self.agent_id, report, previous))
 
     def _on_exited(self, status: ExitStatus) -> None:
         self.exit = status
-        if self._delivery is not None:
-            self._delivery.explain()
         self._events.publish(AgentProcessExited(self.agent_id, status))
         if self.damage_listener is not None:
             self.damage_listener()
 
     def _on_event(self, event: TerminalEvent) -> None:
-        if self._turns is not None:
-            self._turns.on_signal(event)
         if (published := bus_event(self.agent_id, event)) is not None:
             self._events.publish(published)

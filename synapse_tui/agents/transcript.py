@@ -58,6 +58,24 @@ def read_answer(
     return ""
 
 
+def read_prompts(
+    transcript: Transcript, *, since: float, cwd: Path, environ: Mapping[str, str]
+) -> Iterator[str]:
+    """What the user has said, each prompt as the agent wrote it down; blocking.
+
+    Args:
+        transcript: Where and how the agent writes.
+        since: When, in seconds since the epoch: files that are older are not looked at.
+        cwd: Working folder of the agent.
+        environ: Environment of its process.
+    """
+    for path in _newest(transcript, since=since, cwd=cwd, environ=environ):
+        try:
+            yield from filter(None, (_text(transcript.user, line) for line in _lines(path)))
+        except OSError as error:
+            log.debug("transcript not read: %s", error)
+
+
 def agrees(answer: str, screen: str) -> bool:
     """Whether an answer from a file is the whole of what the screen shows: its end, and most of its rows.
 

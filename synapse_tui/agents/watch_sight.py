@@ -78,7 +78,8 @@ def _held_text(post: Post, held: Hold | None) -> str:
 
 
 def _others_text(outbox: Outbox, nudge: Task | None) -> str:
-    others = len(outbox) - (nudge is not None)
+    own = nudge.id if nudge is not None else ""
+    others = sum(task.id != own and not outbox.is_unread(task.id) for task in outbox)
     return f"{others} message{'s wait' if others > 1 else ' waits'} to be typed" if others else ""
 
 

@@ -41,13 +41,14 @@ def usual_task(book: TaskBook, outbox: Outbox, post: Post, by: Sender) -> Task:
         post: The agent.
         by: Who asks for the watch.
     """
-    if post.turns.running:
+    if post.turns.running and not book.get(post.turns.running).instructs:
         return book.get(post.turns.running)
     if post.busy:
         return _joined(book, post, by)
-    if len(outbox):
-        return max(outbox, key=lambda task: task.created_at)
-    ended = [task for task in book if task.state.final and not task.outgoing]
+    waiting = [task for task in outbox if not task.instructs and not outbox.is_unread(task.id)]
+    if waiting:
+        return max(waiting, key=lambda task: task.created_at)
+    ended = [task for task in book if task.state.final and not (task.outgoing or task.instructs)]
     if not ended:
         return _made(book, by, AT_KEYBOARD, {})
     # An ended task never works again (A2A, 3.4.1): another one goes on from it.

@@ -1,0 +1,182 @@
+"""One real agent in a session, offline, and what its fake model logged of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import time
+import unicodedata
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from synapse_tui.agents.environment import child_environment
+from synapse_tui.agents.profiles import load_profiles
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.agents.tasks import Journal
+from synapse_tui.events import AgentStateChanged, Event, EventBus
+from synapse_tui.model import AgentSpec, AgentState, MessageRequest, Sender, Task, TaskState
+from synapse_tui.paths import UserPaths, shipped_profiles
+from synapse_tui.pty import ReadScheduler
+
+LOG = os.environ.get("SYNAPSE_LAB_LOG", "")
+AGENTS = ["claude", "codex", "gemini", "opencode", "copilot"]
+PEER = Sender("synapse-tester-8200", "tester", verified=True)
+SLOW = 60.0
+
+
+class ModelLog:
+    """What the model was asked since this object was made; the file may hold earlier runs."""
+
+    def __init__(self) -> None:
+        self._path = Path(LOG)
+        self._place = self._path.stat().st_size if self._path.exists() else 0
+        self._entries: list[dict[str, Any]] = []
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Everything that was logged."""
+        if self._path.exists():
+            with self._path.open("rb") as file:
+                file.seek(self._place)
+                whole, found, _ = file.read().rpartition(b"\n")
+            if found:
+                self._place += len(whole) + 1
+                self._entries += map(json.loads, whole.split(b"\n"))
+        return self._entries
+
+    def prompts(self) -> list[str]:
+        """What was submitted, without the agents' side requests and tool results."""
+        return [
+            str(entry["last_user"])
+            for entry in self.entries()
+            if entry.get("last_user") and entry.get("tools") and not entry.get("tool_result")
+        ]
+
+    def requests(self, token: str) -> list[str]:
+        """What was submitted with a token in it."""
+        return [prompt for prompt in self.prompts() if token in prompt]
+
+    def closed_streams(self) -> int:
+        """How many answers were cut off by an interrupt."""
+        return sum("closed stream early" in str(entry.get("note", "")) for entry in self.entries())
+
+
+class Lab:
+    """One real agent in a session."""
+
+    def __init__(
+        self, agent: str, folder: Path, *, cwd: Path | None = None, journal: Journal | None = None
+    ) -> None:
+        self.profile = load_profiles(shipped_profiles()).find(agent)
+        self.events = EventBus()
+        self.states: list[tuple[float, str, str]] = []
+        self.model = ModelLog()
+        self.begun = time.monotonic()
+        self.events.subscribe(self._heard)
+        agent_id = f"synapse-{agent}-{self.profile.ports[0]}"
+        self.session = AgentSession(
+            self.profile,
+            agent_id=agent_id,
+            port=self.profile.ports[0],
+            cwd=cwd or Path.cwd(),
+            spec=AgentSpec(agent),
+            environ=child_environment(
+                os.environ,
+                profile=self.profile,
+                agent_id=agent_id,
+                endpoint=f"http://127.0.0.1:{self.profile.ports[0]}",
+                token="x",
+                paths=UserPaths(folder),
+            ),
+            events=self.events,
+            scheduler=ReadScheduler(),
+            logs=folder,
+            journal=journal,
+        )
+
+    def _heard(self, event: Event) -> None:
+        if isinstance(event, AgentStateChanged):
+            self.states.append((round(self.clock(), 2), event.report.state.value, event.report.rule))
+
+    def clock(self) -> float:
+        """Seconds since this was made."""
+        return time.monotonic() - self.begun
+
+    def note(self, text: str) -> None:
+        print(f"[{self.clock():6.1f}] {self.profile.name}: {text}", flush=True)
+
+    def screen(self) -> str:
+        rows = "\n".join(row.rstrip() for row in self.session.terminal.display)
+        return f"{self.session.report}\n{self.session.reading()}\n{self.states[-8:]}\n{rows}"
+
+    async def until(self, condition: Callable[[], Any], what: object, seconds: float = SLOW) -> Any:
+        deadline = time.monotonic() + seconds
+        while not (value := condition()):
+            assert time.monotonic() < deadline, f"waited {seconds:g} s for {what}\n{self.screen()}"
+            assert self.session.exit is None, f"the agent ended\n{self.screen()}"
+            await asyncio.sleep(0.05)
+        return value
+
+    async def state(self, state: AgentState) -> None:
+        await self.until(lambda: self.session.report.state is state, state)
+
+    def send(self, text: str, priority: int = 3) -> Task:
+        return self.session.accept(MessageRequest(text, PEER, priority))
+
+    async def done(self, task: Task, state: TaskState = TaskState.COMPLETED) -> Task:
+        await self.until(
+            lambda: self.session.task(task.id).state.final, f"the end of {self.session.task(task.id)}"
+        )
+        done = self.session.task(task.id)
+        assert done.state is state, f"{done}\n{self.screen()}"
+        return done
+
+    async def once(self, token: str) -> str:
+        await self.until(lambda: self.model.requests(token), f"{token} in the model's log")
+        await asyncio.sleep(1)  # a second copy would come now
+        found = self.model.requests(token)
+        assert len(found) == 1, found
+        return found[0]
+
+    def type(self, text: str) -> None:
+        self.session.user_input(text.encode())
+
+    async def clear_draft(self) -> None:
+        for key in self.profile.clear:
+            self.session.user_input(key)
+        await self.until(lambda: self.session.reading().empty, "an empty composer", 10)
+
+
+@asynccontextmanager
+async def open_lab(
+    agent: str,
+    folder: Path,
+    *,
+    cwd: Path | None = None,
+    journal: Journal | None = None,
+    size: tuple[int, int] = (100, 32),
+) -> AsyncIterator[Lab]:
+    """Start an agent and wait until it is ready; ended with the block."""
+    if shutil.which(agent) is None:
+        pytest.skip(f"{agent} is not installed in the lab")
+    lab = Lab(agent, folder, cwd=cwd, journal=journal)
+    lab.session.start(*size)
+    try:
+        await lab.until(lambda: lab.session.report.state is AgentState.READY, "READY")
+        lab.note("ready")
+        yield lab
+    except BaseException:
+        print(lab.screen())
+        raise
+    finally:
+        await lab.session.stop()
+
+
+def squeezed(text: str) -> str:
+    """A text in NFC without white space: as agents wrap it, it is the same."""
+    return "".join(unicodedata.normalize("NFC", text).split())
