@@ -12,9 +12,11 @@ _GUTTER = re.compile(r"^[^\w\[\(\"'`<{#\uff3b-]*")
 _DIGITS = re.compile(r"\d+")
 _RULE = re.compile(r"^[\s─━═▀▄▁▔╭╮╰╯┌┐└┘│┃╷╵╹╻]*$")
 _STATUS = re.compile(
-    r"^\s*(?:[✻✽✢✶✳·∗*─▣]+ .*?\b|Worked for )(?:\d+(?:\.\d+)?(?:h|m|s|ms) ?)+(?:• \d+:\d+ *)?─*\s*$"
+    r"^\s*(?:[✻✽✢✶✳·∗*─▣]+ .*?\b|Worked for )(?:<?\d+(?:\.\d+)?(?:h|m|s|ms) ?)+(?:• \d+:\d+ *)?─*\s*$"
 )
 """How long it took, as some agents say under an answer."""
+_HINT = re.compile(r"^\s{40,}\S(?:.{0,30}\S)?\s*$")
+"""A few words at the right edge over the composer, which come and go while it is empty."""
 _BULLET = re.compile(r"^(\s*[●•✦⏺◆◇○◉∙·]\s+)(?=\S)")
 _SIDE = re.compile(r"^\s*[│┃▌▏|]\s?")
 _FAR_RIGHT = re.compile(r"(?<=\S)\s{3,}\S{1,12}\s*$")
@@ -92,7 +94,7 @@ def _trim(rows: list[str]) -> list[str]:
     start, end = 0, len(rows)
     while start < end and _RULE.match(rows[start]):
         start += 1
-    while end > start and (_RULE.match(rows[end - 1]) or _STATUS.match(rows[end - 1])):
+    while end > start and any(pattern.match(rows[end - 1]) for pattern in (_RULE, _STATUS, _HINT)):
         end -= 1
     return rows[start:end]
 

@@ -128,7 +128,8 @@ def _ask(profiles: Sequence[Profile], order: Order) -> None:
     note(
         f"{who}: about {order.turns} short turns of your model are used{each}, one of them of 20 kB.\n"
         f"The agent works in {UserPaths.of_environment().doctor}, in a folder with nothing of yours in it.\n"
-        "If it asks whether it may trust that folder, it is told yes; other permissions are denied."
+        "If it asks whether it may trust that folder, it is told yes. It is allowed to run 'synapse reply';\n"
+        "what else it asks for is denied."
     )
     if not sys.stdin.isatty():
         raise InvalidValue(f"{who} would use turns of your model", "say --yes when that is all right")

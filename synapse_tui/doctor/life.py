@@ -20,7 +20,8 @@ from .suggest import suggest_dialog, suggest_rule
 SETTLED = 4.0
 """Seconds without a change after which an agent that is not ready will not become so by itself."""
 MAX_TRUSTED = 3
-_TRUST_WAIT = 10.0
+_TRUST_WAIT = 30.0
+"""Seconds in which the question must be gone; some agents start anew after it."""
 _BEGIN_STATES = (AgentState.UNKNOWN, AgentState.WAITING, AgentState.ERROR)
 
 
@@ -57,9 +58,13 @@ async def start(examination: Examination) -> Verdict:
     trusted = 0
     patience = max(examination.timeout, examination.profile.startup.timeout)
     while await examination.until(lambda: _halts(examination), patience):
-        if examination.state is AgentState.READY or trusted == MAX_TRUSTED or not await _trust(examination):
+        if (
+            examination.state is AgentState.READY
+            or trusted == MAX_TRUSTED
+            or not _asks_for_trust(examination)
+        ):
             break
-        trusted += 1
+        trusted += await _trust(examination)
     reading = session.reading()
     return judge_start(
         Begin(
@@ -87,22 +92,22 @@ def _halts(examination: Examination) -> bool:
 
 def _asks_for_trust(examination: Examination) -> bool:
     trust = examination.profile.doctor.trust
-    return trust is not None and trust.search(examination.screen()) is not None
+    return trust is not None and trust.screen.search(examination.screen()) is not None
 
 
 async def _trust(examination: Examination) -> bool:
     """Say yes to the question whether the agent may trust the scratch folder.
 
     Returns:
-        Whether it asked for that, and asks no more.
+        Whether it was told.
     """
-    if not _asks_for_trust(examination):
-        return False
+    trust = examination.profile.doctor.trust
     await examination.quiet(0.5, 3.0)  # a dialog that is still being drawn may not take keys yet
-    if not _asks_for_trust(examination):
-        return True
-    examination.press(*examination.profile.doctor.trust_keys)
-    return await examination.until(lambda: not _asks_for_trust(examination), _TRUST_WAIT)
+    if trust is None or not _asks_for_trust(examination):
+        return False
+    examination.press(*trust.keys)
+    await examination.until(lambda: not _asks_for_trust(examination), _TRUST_WAIT)
+    return True
 
 
 def judge_start(begin: Begin, profile: Profile) -> Verdict:

@@ -47,7 +47,7 @@ GENERAL: Mapping[str, DoctorPrompt] = {
         "{command}",
         "",
     ),
-    "reply": DoctorPrompt(
+    "answer": DoctorPrompt(
         "Use no tools. Reply with exactly two lines: {first} in the first one, {second} in the second one.",
         r"{first}\s+{second}",
     ),
@@ -82,7 +82,9 @@ class Question:
             answer: The agent's answer; agents wrap it anywhere.
             typed: What was typed for the message.
         """
-        fields = {"chars": str(len(typed)), "lines": str(typed.count("\n") + 1)}
+        # Agents trim what is typed.
+        lengths = sorted({len(typed.rstrip()), len(typed)})
+        fields = {"chars": f"(?:{'|'.join(map(str, lengths))})", "lines": str(typed.count("\n") + 1)}
         pattern = re.compile(filled(self.expect, fields), re.DOTALL)
         found = pattern.search(answer) or pattern.search("".join(answer.split()))
         return (found[0] or answer) if found is not None else ""
@@ -115,6 +117,10 @@ class Prompts:
             for name in DOCTOR_PROMPTS
         }
 
+    def codes(self) -> tuple[str, str]:
+        """Two codes that stand nowhere else."""
+        return self._make_code(), self._make_code()
+
     def make(self, name: str, *, command: str = "") -> Question:
         """Fill in a message.
 
@@ -123,7 +129,7 @@ class Prompts:
             command: What the agent is to run, for `run`.
         """
         prompt = self._prompts[name]
-        first, second = self._make_code(), self._make_code()
+        first, second = self.codes()
         text = filled(
             prompt.text,
             {

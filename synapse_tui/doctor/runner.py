@@ -21,12 +21,13 @@ from .examination import Examination
 from .life import leave, start
 from .prompts import Prompts
 from .recorder import Recorder
+from .replying import reply
 from .report import Outcome, Report, Result, Verdict, failed, skipped
 from .scratch import Scratch
 from .signals import signals
 from .stopping import interrupt, working
 from .transcripts import Transcripts
-from .turns import hazards, long_paste, multiline, reply, submit
+from .turns import answer, hazards, long_paste, multiline, submit
 from .versions import installed_version
 
 COLUMNS, LINES = 100, 32
@@ -62,6 +63,7 @@ CHECKS = (
     Check("working", working),
     Check("interrupt", interrupt, turns=0, goes_on=True),
     Check("blocked", blocked, turns=2),
+    Check("answer", answer),
     Check("reply", reply),
     Check("signals", signals, turns=0),
     Check("exit", leave, turns=0, always=True, goes_on=True),
@@ -139,7 +141,7 @@ async def examine(
             results.append(result)
             done(result)
 
-        async with _opened(profile, scratch, prompts, order, paths, environ) as examination:
+        async with _opened(profile, scratch, prompts, order, environ) as examination:
             await _Run(examination, order, begun, note).all()
     finally:
         await asyncio.to_thread(scratch.close, keep=order.keep)
@@ -160,12 +162,11 @@ async def _opened(
     scratch: Scratch,
     prompts: Prompts,
     order: Order,
-    paths: UserPaths,
     environ: Mapping[str, str],
 ) -> AsyncIterator[Examination]:
     """The agent in a host of its own, which keeps everything in the scratch folder."""
     own = UserPaths(scratch.home)
-    profile = dataclasses.replace(profile, ports=PORTS)
+    profile = dataclasses.replace(profile, ports=PORTS, instructions=False)
     host = Host(
         scratch.folder,
         profiles=ProfileSet({profile.name: profile}),
@@ -177,14 +178,13 @@ async def _opened(
     try:
         await host.start()
         host.load_servers()
-        transcripts = Transcripts(profile.transcript, paths.home, scratch.folder)
         session = await host.open(AgentSpec(profile.name), columns=COLUMNS, lines=LINES)
         examination = Examination(
             host,
             session,
             prompts=prompts,
             recorder=Recorder(session, host.events),
-            transcripts=transcripts,
+            transcripts=Transcripts(profile.transcript, scratch.folder, session.environ),
             outside=scratch.outside,
             timeout=order.timeout,
         )

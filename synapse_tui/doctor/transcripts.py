@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 import time
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from synapse_tui.agents.profile import Transcript
-
-MAX_BYTES = 50_000_000
-"""A record that is longer is not read."""
+from synapse_tui.agents.transcript import read_prompts
 
 
 class Transcripts:
@@ -21,17 +17,14 @@ class Transcripts:
 
     Args:
         transcript: Where the profile says they are; None for nowhere.
-        home: The person's home folder.
         folder: The agent's working folder.
+        environ: Environment of its process.
     """
 
-    def __init__(self, transcript: Transcript | None, home: Path, folder: Path) -> None:
-        self._home = home
-        self._pattern = (
-            transcript.path.replace("{cwd}", re.sub(r"[/.]", "-", str(folder)))
-            if transcript is not None
-            else ""
-        )
+    def __init__(self, transcript: Transcript | None, folder: Path, environ: Mapping[str, str]) -> None:
+        self._transcript = transcript
+        self._folder = folder
+        self._environ = environ
         self._begun = time.time()
 
     async def look_for(self, typed: str, codes: tuple[str, str]) -> str:
@@ -39,62 +32,33 @@ class Transcripts:
 
         Args:
             typed: What was typed for it.
-            codes: Codes in it that stand in no other message.
+            codes: The codes in it, which stand in no other message.
 
         Returns:
-            `whole` when a text of a record holds all of it, `part` when one holds its first code only, else
-            empty.
+            `whole`, `part` when only its beginning is there, or empty when nothing of it is.
         """
-        if not self._pattern:
+        if self._transcript is None:
             return ""
-        return await asyncio.to_thread(self._look_for, typed, codes)
+        return await asyncio.to_thread(self._look_for, self._transcript, typed, codes)
 
-    def _look_for(self, typed: str, codes: tuple[str, str]) -> str:
-        wanted, found = squeezed(typed), ""
-        for text in self._texts():
-            if codes[0] not in text:
-                continue
-            if wanted in squeezed(text):
-                return "whole"
-            if codes[1] not in text:
-                found = "part"
-        return found
-
-    def _texts(self) -> Iterator[str]:
-        for path in self._home.glob(self._pattern):
-            try:
-                status = path.stat()
-                if status.st_mtime < self._begun - 1 or status.st_size > MAX_BYTES:
-                    continue
-                content = path.read_text(encoding="utf-8", errors="replace")
-            except OSError:
-                continue
-            yield from texts_of(content)
+    def _look_for(self, transcript: Transcript, typed: str, codes: tuple[str, str]) -> str:
+        prompts = read_prompts(transcript, since=self._begun, cwd=self._folder, environ=self._environ)
+        return how_much(typed, codes, prompts)
 
 
-def texts_of(content: str) -> Iterator[str]:
-    """All texts in JSON, or in lines of JSON; what is neither gives none."""
-    for piece in (content, *content.splitlines()):
-        try:
-            value = json.loads(piece)
-        except ValueError:
+def how_much(typed: str, codes: tuple[str, str], prompts: Iterable[str]) -> str:
+    """How much of a message stands in one of some prompts: `whole`, `part`, or empty for nothing."""
+    wanted, found = _squeezed(typed), ""
+    for prompt in prompts:
+        if codes[0] not in prompt:
             continue
-        yield from _strings(value)
-        if piece is content:
-            return
+        if wanted in _squeezed(prompt):
+            return "whole"
+        if codes[1] not in prompt:
+            found = "part"
+    return found
 
 
-def _strings(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for item in value:
-            yield from _strings(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _strings(item)
-
-
-def squeezed(text: str) -> str:
+def _squeezed(text: str) -> str:
     """A text without white space, in NFC: agents trim and normalise."""
     return "".join(unicodedata.normalize("NFC", text).split())

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from synapse_tui.agents.profile import Profile
 from synapse_tui.model import AgentState, TaskState
@@ -152,41 +151,47 @@ def _fix(hazard: str, verdict: Verdict, profile: Profile) -> tuple[Advice, ...]:
 
 # -- the answer ---
 
+_SHORTEST_ROW = 4
 
-async def reply(examination: Examination) -> Verdict:
+
+async def answer(examination: Examination) -> Verdict:
     """The agent's answer becomes the artifact of the task, without what is drawn around it."""
-    seen = await examination.ask(examination.prompts.make("reply"))
-    return judge_reply(seen, examination.profile)
+    idle = [sample for sample in examination.recorder.samples if sample.state is AgentState.READY]
+    frame = frozenset(row.strip() for sample in idle for row in sample.rows)
+    seen = await examination.ask(examination.prompts.make("answer"))
+    return judge_answer(seen, frame, examination.profile)
 
 
-def judge_reply(seen: Seen, profile: Profile) -> Verdict:
-    """Say what the artifact of a turn proves."""
+def judge_answer(seen: Seen, frame: Collection[str], profile: Profile) -> Verdict:
+    """Say what the artifact of a turn proves.
+
+    Args:
+        seen: The turn.
+        frame: Rows that stood on the screen before it, while the agent was idle.
+        profile: The profile as it is.
+    """
     verdict = judge_turn(dataclasses.replace(seen, recorded=""), profile)
     if verdict.outcome is Outcome.FAILED:
         return verdict
     if not seen.answer:
+        return failed("the answer was not seen: the task has no artifact", _around("answers stand above it"))
+    if row := _frame_in(seen.answer, frame, profile):
         return failed(
-            "the answer was not seen: the task has no artifact",
-            Advice(
-                "composer.above", "a pattern of the row over the composer", "answers are what stands above it"
-            ),
-        )
-    if frame := _frame_in(seen.answer, profile):
-        return failed(
-            f"the artifact holds a piece of the screen's frame: {brief(frame)}",
-            Advice(
-                "composer.above, composer.below", "patterns that match the rows around the composer", frame
-            ),
+            f"the artifact holds a row of the frame: {brief(row)}", _around(f"it ends at {brief(row)}")
         )
     return ok(f"the answer is the artifact: {brief(seen.answer)}") if seen.proof else verdict
 
 
-def _frame_in(answer: str, profile: Profile) -> str:
-    """A row of the answer that belongs to the composer; empty for none."""
+def _around(why: str) -> Advice:
+    return Advice("composer.above, composer.below", "patterns of the rows around the composer", why)
+
+
+def _frame_in(text: str, frame: Collection[str], profile: Profile) -> str:
+    """A row of an answer that is none; empty when there is none."""
     rules = profile.composer
-    if rules is None:
-        return ""
-    patterns: list[re.Pattern[str]] = [
-        pattern for pattern in (rules.above, rules.below) if pattern is not None
-    ]
-    return next((row for row in answer.split("\n") if any(pattern.search(row) for pattern in patterns)), "")
+    around = (rules.above, rules.below) if rules is not None else ()
+    for row in text.split("\n"):
+        stood_there = len(row.strip()) >= _SHORTEST_ROW and row.strip() in frame
+        if stood_there or any(pattern is not None and pattern.search(row) for pattern in around):
+            return row.strip()
+    return ""

@@ -175,4 +175,6 @@ def test_side_borders_and_bullets_are_taken_off():
     assert tidy(["text", "", "✻ Churned for 1m 3s"]) == "text"
     assert tidy(["text", "─ Worked for 1m 03s ─────"]) == "text"
     assert tidy(["text", "", "  Worked for 18s • 00:36"]) == "text"
+    assert tidy(["text", "", "  Worked for <1s • 00:36"]) == "text"
+    assert tidy(["text", "", " " * 84 + "? for shortcuts"]) == "text"
     assert tidy([]) == ""

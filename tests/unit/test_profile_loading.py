@@ -258,6 +258,7 @@ def test_profiles_are_found_by_alias_and_whatever_their_case() -> None:
         ),
         "doctor: {zzzzzz: 1}\n",
         "doctor: {trust: {zzzzzz: 1}}\n",
+        "doctor: {approve: {zzzzzz: 1}}\n",
         "doctor: {prompts: {zzzzzz: 1}}\n",
         "doctor: {prompts: {submit: {zzzzzz: 1}}}\n",
         "composer: {prompt: x, zzzzzz: 1}\n",
