@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+from synapse_tui.agents.briefing import Briefing
 from synapse_tui.agents.explanation import Explanation, explain
 from synapse_tui.agents.outbox import Outbox
 from synapse_tui.agents.outbox_control import OutboxControl
@@ -57,6 +58,9 @@ class FakeAgent:
         self.running = ""
         self.desk = TaskDesk(self.book, self.outbox, self.agent_id, running=lambda: self.running)
         self.control = OutboxControl(self.book, self.outbox, cancel=self.withdraw, wake=lambda: None)
+        self.briefing = Briefing(
+            self.book, self.outbox, accept=self.accept, wake=lambda: None, wanted=agent_type != "dummy"
+        )
         self.watcher = Watcher(
             self.agent_id,
             Profile("fake", "Fake", "fake"),

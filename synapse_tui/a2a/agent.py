@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from synapse_tui.agents.briefing import Briefing
+from synapse_tui.agents.explanation import Explanation
 from synapse_tui.agents.outbox_control import OutboxControl
 from synapse_tui.agents.task_desk import TaskDesk
+from synapse_tui.agents.watcher import Watcher
 from synapse_tui.model import MessageRequest, StateReport, Task
 
 
@@ -51,6 +54,17 @@ class HostedAgent(Protocol):
     @property
     def desk(self) -> TaskDesk:
         """Its tasks: waiting, replies, outgoing ones."""
+
+    @property
+    def briefing(self) -> Briefing:
+        """What it is told of the other agents."""
+
+    @property
+    def watcher(self) -> Watcher:
+        """The watch over it."""
+
+    def explain(self) -> Explanation:
+        """Why it is in its state, and what keeps its messages back."""
 
     def recent_text(self) -> str:
         """What its screen shows at present, at most some 4,000 characters, for `GET /status`."""

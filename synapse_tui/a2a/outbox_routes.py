@@ -47,8 +47,8 @@ Place = Annotated[int, Query(ge=1, description="Position to move to, from 1")]
 
 @outbox_router.get("/outbox")
 async def read_outbox(control: Control) -> dict[str, Any]:
-    """What waits, in the order in which it will be typed."""
-    return {"messages": [message_json(message) for message in control.waiting()]}
+    """What waits, in the order in which it will be typed; then what is to be read."""
+    return {"messages": [message_json(message) for message in control.every()]}
 
 
 @outbox_router.post("/outbox/{task_id}/{action}")
@@ -141,6 +141,7 @@ def message_json(message: WaitingMessage) -> dict[str, Any]:
         "reason": task.reason,
         "held": message.entry.parked,
         "uncertain": message.uncertain,
+        "unread": message.unread,
         "text": task.text[:BEGINNING].encode("utf-8", "replace").decode(),
         "length": len(task.text),
         "created_at": task.created_at.isoformat(),

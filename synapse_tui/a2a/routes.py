@@ -26,17 +26,18 @@ from synapse_tui.model import (
 
 from .agent import HostedAgent
 from .card import card_json
+from .inbox_routes import inbox_router
 from .outbox_routes import outbox_router
 from .problems import HttpProblem, answer_for
 from .reply_routes import ReplyTo, reply_router, take_answer
 from .request_state import Agent, IsOurs, VerifiedId, find_task
 from .senders import sender_of
+from .status_routes import status_router
 from .waiting import Seen, Wait, waited
 from .wire import (
     PlainBody,
     SendBody,
     SentTask,
-    StatusAnswer,
     check_metadata,
     own_metadata,
     task_json,
@@ -123,13 +124,6 @@ async def cancel_task(task_id: str, agent: Agent) -> dict[str, Any]:
     return task_json(await agent.control.saved(canceled))
 
 
-@router.get("/status")
-async def read_status(agent: Agent) -> StatusAnswer:
-    """The agent's state and what its screen shows."""
-    context = agent.recent_text().encode("utf-8", "replace").decode()
-    return StatusAnswer(status=agent.report.state.value, context=context)
-
-
 async def _send(
     agent: HostedAgent, text: str, metadata: Mapping[str, Any], sender: Sender, priority: int
 ) -> SentTask:
@@ -178,6 +172,8 @@ def build_app() -> FastAPI:
     app.include_router(router)
     app.include_router(reply_router)
     app.include_router(outbox_router)
+    app.include_router(inbox_router)
+    app.include_router(status_router)
     app.add_exception_handler(SynapseError, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)

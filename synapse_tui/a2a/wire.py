@@ -68,13 +68,6 @@ class SentTask(BaseModel):
     task: dict[str, Any]
 
 
-class StatusAnswer(BaseModel):
-    """Answer of `GET /status`."""
-
-    status: str
-    context: str
-
-
 def text_of(parts: Sequence[Mapping[str, Any]]) -> str:
     """Join the text parts of a message by line feeds.
 
@@ -155,7 +148,7 @@ def task_json(task: Task) -> dict[str, Any]:
         "artifacts": [
             {
                 "type": "text",
-                "data": _sound(each.text),
+                "data": sound(each.text),
                 "parts": [_text_part(each.text)],
                 "truncated": each.truncated,
             }
@@ -169,7 +162,7 @@ def task_json(task: Task) -> dict[str, Any]:
             "priority": task.priority,
             "response_expected": task.response_expected,
             "delivery": task.delivery.value,
-            "reason": _sound(task.reason),
+            "reason": sound(task.reason),
             "direction": "outgoing" if task.outgoing else "incoming",
             "replied": task.replied,
             "reply": task.reply.value,
@@ -192,13 +185,13 @@ def sender_json(sender: Sender) -> dict[str, Any]:
 def _error_json(task: Task) -> dict[str, str] | None:
     if task.state not in (TaskState.FAILED, TaskState.REJECTED):
         return None
-    return {"code": task.state.value, "message": _sound(task.reason)}
+    return {"code": task.state.value, "message": sound(task.reason)}
 
 
 def _text_part(text: str) -> dict[str, str]:
-    return {"type": "text", "text": _sound(text)}
+    return {"type": "text", "text": sound(text)}
 
 
-def _sound(text: str) -> str:
+def sound(text: str) -> str:
     """Text that UTF-8 can carry; a lone surrogate would break the answer."""
     return text.encode("utf-8", "replace").decode()

@@ -16,12 +16,14 @@ _COMMANDS: Mapping[str, str] = MappingProxyType(
     {
         "doctor": "synapse_tui.cli.doctor",
         "broadcast": "synapse_tui.cli.broadcast",
+        "inbox": "synapse_tui.cli.inbox",
         "list": "synapse_tui.cli.list_agents",
         "logs": "synapse_tui.cli.logs",
         "outbox": "synapse_tui.cli.outbox",
         "reply": "synapse_tui.cli.reply",
         "send": "synapse_tui.cli.send",
         "start": "synapse_tui.cli.start",
+        "status": "synapse_tui.cli.status",
         "stop": "synapse_tui.cli.stop",
     }
 )

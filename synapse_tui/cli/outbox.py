@@ -214,7 +214,7 @@ def _row(agent: Address, message: dict[str, Any]) -> tuple[str, ...]:
     status = f"{message.get('delivery', '')}: {reason}" if reason else str(message.get("delivery", ""))
     cut = (
         agent.agent_id,
-        str(message.get("position", "")),
+        str(message.get("position") or "-"),
         str(message.get("id", ""))[:8],
         str(who),
         str(message.get("priority", "")),

@@ -119,6 +119,7 @@ class SessionFactory:
             before=before,
             adopted=adopted,
             plain_messages=self.settings.text("a2a.message_format") == "plain",
+            info_to_inbox=self.settings.text("a2a.info") == "inbox",
             journal=self.history.journal(agent_id, profile.name),
             make_id=self.make_id,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from shutil import which
 from time import monotonic
@@ -55,6 +56,7 @@ class Commands(MessageCommands):
         super().__init__(app, host, main)
         self.leader = leader
         self.clock: Callable[[], float] = monotonic
+        self.today: Callable[[], datetime] = lambda: datetime.now(UTC)
         self.find: Find = which
         """Finds a command on PATH."""
         self._interrupt_all_until = 0.0
@@ -163,7 +165,7 @@ class Commands(MessageCommands):
         session = self.host.agents.get(agent_id)
         agent = self.main.find(agent_id)
         if session is not None and agent is not None:
-            self._ask(Report(f"{agent.label}: why {agent.mark().word}", explanation(session, self.clock())))
+            self._ask(Report(f"{agent.label}: why {agent.mark().word}", explanation(session, self.today())))
 
     # Interrupts
 

@@ -14,7 +14,7 @@ from textual.widgets import Button, Static
 
 from synapse_tui.agents.outbox import HELD_BY_USER
 from synapse_tui.model import DeliveryState, Task
-from synapse_tui.store.aftermath import BEFORE_RESTART, UNCERTAIN
+from synapse_tui.store.aftermath import BEFORE_RESTART, IN_INBOX, UNCERTAIN
 from synapse_tui.widgets.marks import delivery_mark
 from synapse_tui.widgets.rows import party
 from synapse_tui.widgets.text import printable
@@ -71,7 +71,7 @@ class MessageDetail(Dialog[Choice]):
         if task.delivery in _WAITING and not task.state.final:
             uncertain = task.reason.startswith(UNCERTAIN)
             choices["send_now"] = "Send again now (s)" if uncertain else "Send now (s)"
-            if not uncertain:
+            if not uncertain and task.reason != IN_INBOX:
                 held = task.reason in (HELD_BY_USER, BEFORE_RESTART)
                 choices["hold"] = "Release (h)" if held else "Hold (h)"
         if not task.state.final:

@@ -176,6 +176,9 @@ class MessageCommands:
         session = self._where_it_waits(task_id)
         if session is None:
             return
+        if session.outbox.is_unread(task_id):
+            self.app.notice(f"{self.label(session.agent_id)} has not read it yet; s has it typed")
+            return
         act = session.control.release if session.outbox.is_parked(task_id) else session.control.hold
         try:
             changed = act(task_id)
@@ -196,7 +199,10 @@ class MessageCommands:
         session = self._where_it_waits(task_id)
         if session is None:
             return
-        count = len(session.outbox)
+        if session.outbox.is_unread(task_id):
+            self.app.notice(f"{self.label(session.agent_id)} has not read it yet; s has it typed")
+            return
+        count = len(session.control.waiting())
         position = min(max(session.control.find(task_id).position + by, 1), count)
         session.control.move(task_id, position)
         self.app.notice(f"to {self.label(session.agent_id)}: {position} of {count}")

@@ -143,6 +143,13 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 ("auto", "roundtrip", "oneway"),
             ),
             Setting(
+                "a2a.info",
+                "choice",
+                "type",
+                "Whether messages of priority 1 are typed, or kept unread until the agent asks for them.",
+                ("type", "inbox"),
+            ),
+            Setting(
                 "instructions.default",
                 "file",
                 "default.md",

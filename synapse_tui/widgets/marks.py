@@ -6,6 +6,7 @@ import signal
 from dataclasses import dataclass
 
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus, Task, TaskState
+from synapse_tui.store.aftermath import IN_INBOX
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 SPINNER_INTERVAL = 0.4
@@ -37,6 +38,7 @@ _STATES = {
     AgentState.EXITED: Mark("✗", "state-error", "ended"),
 }
 _UNSEEN = Mark("◆", "state-unseen", "done")
+_UNREAD = Mark("◌", "state-unknown", "unread")
 _DELIVERIES = {
     DeliveryState.QUEUED: Mark("○", "state-unknown", "queued"),
     DeliveryState.HELD: Mark("‖", "state-waiting", "held"),
@@ -71,7 +73,8 @@ def delivery_mark(task: Task) -> Mark:
         return _DELIVERIES[DeliveryState.FAILED]
     if task.state is TaskState.CANCELED:
         return _DELIVERIES[DeliveryState.CANCELED]
-    return _DELIVERIES[task.delivery]
+    unread = task.delivery is DeliveryState.QUEUED and task.reason == IN_INBOX
+    return _UNREAD if unread else _DELIVERIES[task.delivery]
 
 
 def exit_text(status: ExitStatus) -> str:

@@ -18,6 +18,9 @@ CLOSE = "close"
 ZOOM = "zoom"
 WHY = "why"
 LIVE = "live"
+WATCH = "watch"
+ROOMY = 40
+"""Cells from which the title has room for words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class Delivery:
 
 
 class PaneTitle(SegmentBar):
-    """Title of one pane; targets are `close`, `zoom`, `why`, `live` and `task:<id>`."""
+    """Title of one pane; targets are `close`, `zoom`, `why`, `live`, `watch` and `task:<id>`."""
 
     DEFAULT_CSS = "PaneTitle { dock: top; }"
 
@@ -76,10 +79,11 @@ class PaneTitle(SegmentBar):
             return [], []
         back = " on $focus" if self.focused_pane else " on $chrome"
         right = self._buttons(back)
-        right = [*self._scroll(back), *right]
+        right = [*self._watch(agent, back, width), *self._scroll(back), *right]
         head = self._head(agent, back)
         room = width - width_of(head) - width_of(right)
-        delivery = [*self._held(agent, back, room - 14), *self._delivery(back, room - 14)]
+        inbox = self._unread(agent, back, room - 14)
+        delivery = [*inbox, *self._held(agent, back, room - 14), *self._delivery(back, room - 14)]
         if width_of(delivery) > room - 14:
             delivery = delivery[:1]
         state = self._state(agent, back, room - width_of(delivery))
@@ -123,6 +127,21 @@ class PaneTitle(SegmentBar):
                 f" {text} ", f"$alert{back}", f"task:{agent.held_task}", "Messages that wait for this agent"
             )
         ]
+
+    def _watch(self, agent: AgentView, back: str, width: int) -> list[Piece]:
+        """How the watch over the agent stands."""
+        if not agent.watch:
+            return []
+        text = agent.watch if width >= ROOMY else agent.watch.rpartition(" ")[2]
+        style = f"bold $alert{back}" if agent.gave_up else f"$hot{back}"
+        return [Piece(f" {text} ", style, WATCH, "The watch over this agent")]
+
+    def _unread(self, agent: AgentView, back: str, room: int) -> list[Piece]:
+        """How many messages the agent has not read yet."""
+        if not agent.unread or room < 12:
+            return []
+        target = f"task:{agent.unread_task}"
+        return [Piece(f" {agent.unread} unread ", f"$ink-muted{back}", target, "Messages in its inbox")]
 
     def _delivery(self, back: str, room: int) -> list[Piece]:
         delivery = self.delivery

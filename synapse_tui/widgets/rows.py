@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from synapse_tui.addresses import Address
 
 _REPLY = "↳ "
+_LEAST_WITH_UNREAD = 24
+"""Cells for folder and port that leave room for a count."""
 
 
 def agent_row(agent: AgentView, width: int, now: float, *, active: bool) -> Content:
-    """Two lines: name, state and since when; folder and port.
+    """Two lines: name, state and since when; folder, watch, unread messages and port.
 
     Args:
         agent: The agent.
@@ -39,8 +41,11 @@ def agent_row(agent: AgentView, width: int, now: float, *, active: bool) -> Cont
     name = shorten(agent.label, min(16, room))
     state = shorten(agent.state_text, room - cell_len(name) - 2)
     port = f":{agent.port}"
+    watch = f"{agent.watch} · " if agent.watch else ""
     indent = 3 + len(head)
-    folder = shorten(short_path(agent.cwd), width - indent - len(port) - 1)
+    if agent.unread and width - indent >= _LEAST_WITH_UNREAD:
+        port = f"{agent.unread} unread · {port}"
+    folder = shorten(short_path(agent.cwd), width - indent - len(watch) - len(port) - 1)
     return Content.assemble(
         ("▌" if active else " ", "$hot"),
         (head, "$ink-faint"),
@@ -50,7 +55,9 @@ def agent_row(agent: AgentView, width: int, now: float, *, active: bool) -> Cont
         (" " * (room - cell_len(name) - 1 - cell_len(state)) + since, "$ink-faint"),
         "\n" + " " * indent,
         (folder, "$ink-faint"),
-        (" " * (width - indent - cell_len(folder) - len(port)) + port, "$ink-faint"),
+        (" " * (width - indent - cell_len(folder) - len(watch) - len(port)), ""),
+        (watch, "bold $alert" if agent.gave_up else "$hot"),
+        (port, "$ink-faint"),
     )
 
 

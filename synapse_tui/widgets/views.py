@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from synapse_tui.agents.watch import WatchState
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus
 
 from .marks import Mark, exit_text, state_mark
@@ -44,6 +45,10 @@ class AgentView:
         held: Messages that wait to be typed into it.
         held_reason: Why the first of them waits.
         held_task: UUID of the first of them; empty for none.
+        unread: Messages that lie unread in its inbox.
+        unread_task: UUID of the first of them; empty for none.
+        watch: How the watch over it stands: `watched 2/5`, `gave up 5/5`; empty for none.
+        gave_up: Whether the watch was given up, and nothing has happened since.
     """
 
     agent_id: str
@@ -63,13 +68,17 @@ class AgentView:
     held: int = 0
     held_reason: str = ""
     held_task: str = ""
+    unread: int = 0
+    unread_task: str = ""
+    watch: str = ""
+    gave_up: bool = False
 
     @property
     def needs_attention(self) -> bool:
         """Whether a person should look: it waits, has failed or ended, or finished unseen."""
         if self.exit is not None:
             return not self.end_seen
-        return self.unseen or self.state in (AgentState.WAITING, AgentState.ERROR)
+        return self.unseen or self.gave_up or self.state in (AgentState.WAITING, AgentState.ERROR)
 
     def mark(self, frame: int | None = None) -> Mark:
         """The mark of its state."""
@@ -116,6 +125,8 @@ def _view(
 ) -> AgentView:
     name = session.name or session.agent_type
     report = session.report
+    unread = session.control.unread()
+    watch, gave_up = _watch(session)
     held = [task for task in session.list_tasks() if task.delivery is DeliveryState.HELD]
     return AgentView(
         agent_id=session.agent_id,
@@ -135,7 +146,22 @@ def _view(
         held=len(held),
         held_reason=one_line(held[0].reason) if held else "",
         held_task=held[0].id if held else "",
+        unread=len(unread),
+        unread_task=unread[0].task.id if unread else "",
+        watch=watch,
+        gave_up=gave_up,
     )
+
+
+def _watch(session: AgentSession) -> tuple[str, bool]:
+    """The watch over an agent in two words, and whether it was given up and the agent has rested since."""
+    report = session.watcher.report
+    if report is not None and report.on:
+        return f"watched {report.count}", False
+    if report is None or report.state is not WatchState.GAVE_UP or report.ended is None:
+        return "", False
+    rests = session.exit is None and session.report.since <= report.ended
+    return (f"gave up {report.count}", True) if rests else ("", False)
 
 
 def attention_text(others: Sequence[AgentView]) -> str:

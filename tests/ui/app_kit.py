@@ -24,6 +24,7 @@ def make_app(host: FakeHost, **options: Any) -> SynapseApp:
     app.animation_level = "none"
     app.commands.find = find_command
     app.commands.clock = lambda: 75.0
+    app.commands.today = lambda: NOW
     app.main.sidebar.clock = lambda: 75.0
     app.main.sidebar.now = lambda: NOW
     return app

@@ -10,8 +10,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from synapse_tui.addresses import Address, resolve
+from synapse_tui.agents.explanation import Explanation
+from synapse_tui.agents.outbox_control import WaitingMessage
 from synapse_tui.agents.profile import Profile
 from synapse_tui.agents.profiles import ProfileSet
+from synapse_tui.agents.timeline import Timeline
+from synapse_tui.agents.watch import Watch, WatchReport, WatchState
+from synapse_tui.agents.watch_order import WatchOrder, check_order
 from synapse_tui.errors import AgentNotFound, CommandNotFound, ConfigError
 from synapse_tui.events import (
     AgentAdded,
@@ -22,6 +27,7 @@ from synapse_tui.events import (
     EventBus,
     PeersChanged,
     TaskChanged,
+    WatchChanged,
 )
 from synapse_tui.host.routing import Receipt
 from synapse_tui.model import (
@@ -31,11 +37,13 @@ from synapse_tui.model import (
     Artifact,
     DeliveryState,
     ExitStatus,
+    OutboxEntry,
     Sender,
     StateReport,
     Task,
     TaskState,
 )
+from synapse_tui.store.aftermath import IN_INBOX
 from synapse_tui.terminal import Terminal
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -87,6 +95,12 @@ class FakeControl:
         self._outbox.parked.discard(task_id)
         return self._host.change(task_id, delivery=DeliveryState.QUEUED, reason="")
 
+    def waiting(self) -> list[str]:
+        return self._outbox.waiting
+
+    def unread(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(task=task) for task in self._host.tasks if self._outbox.is_unread(task.id)]
+
     def find(self, task_id: str) -> SimpleNamespace:
         return SimpleNamespace(position=self._outbox.waiting.index(task_id) + 1)
 
@@ -104,6 +118,7 @@ class FakeOutbox:
     def __init__(self) -> None:
         self.waiting: list[str] = []
         self.parked: set[str] = set()
+        self.unread: set[str] = set()
         self.sent_now: list[str] = []
 
     def __len__(self) -> int:
@@ -112,11 +127,54 @@ class FakeOutbox:
     def is_parked(self, task_id: str) -> bool:
         return task_id in self.parked
 
+    def is_unread(self, task_id: str) -> bool:
+        return task_id in self.unread
+
     def __contains__(self, task_id: str) -> bool:
         return task_id in self.waiting
 
     def send_now(self, task_id: str) -> None:
         self.sent_now.append(task_id)
+
+
+class FakeWatcher:
+    """Begins and ends watches; the test says what happens under them."""
+
+    def __init__(self, host: FakeHost, agent_id: str) -> None:
+        self._host = host
+        self._agent_id = agent_id
+        self._watch: Watch | None = None
+
+    @property
+    def on(self) -> bool:
+        return self._watch is not None and self._watch.on
+
+    @property
+    def watch(self) -> Watch:
+        assert self._watch is not None
+        return self._watch
+
+    @property
+    def report(self) -> WatchReport | None:
+        return self._watch.report(self._agent_id, self._host.clock()) if self._watch is not None else None
+
+    def begin(self, order: WatchOrder) -> WatchReport:
+        check_order(order)
+        self._watch = Watch(order, "0badcafe-0000-4000-8000-000000000000", self._host.now)
+        self._watch.note(f"watched: {order.terms}")
+        return self.tell()
+
+    def stop(self, reason: str) -> WatchReport:
+        return self.end(WatchState.STOPPED, reason)
+
+    def end(self, state: WatchState, reason: str) -> WatchReport:
+        self.watch.end(state, reason, self._host.clock())
+        return self.tell()
+
+    def tell(self) -> WatchReport:
+        self._host.events.publish(WatchChanged(self._agent_id, self.on))
+        assert self.report is not None
+        return self.report
 
 
 class FakeSession:
@@ -137,12 +195,14 @@ class FakeSession:
         self.terminal = Terminal(columns, lines)
         self.outbox = FakeOutbox()
         self.control = FakeControl(host, self.outbox)
+        self.watcher = FakeWatcher(host, self.agent_id)
         self.exit: ExitStatus | None = None
         self.unseen = False
         self.pid = 4242
         self.damage_listener: Callable[[], None] | None = None
         self.report = StateReport(AgentState.STARTING, "start", "", host.clock(), "")
-        self.detector = SimpleNamespace(timeline=[self.report])
+        self.timeline = Timeline(today=lambda: host.now() + timedelta(seconds=host.clock()))
+        self.timeline.add(self.report, host.clock())
         self.typed = bytearray()
         self.focused = False
         self.composer = False
@@ -152,6 +212,21 @@ class FakeSession:
 
     def list_tasks(self) -> list[Task]:
         return list(self.tasks)
+
+    def explain(self) -> Explanation:
+        waiting = [task for task in self.tasks if task.delivery in (DeliveryState.QUEUED, DeliveryState.HELD)]
+        typed = [task for task in waiting if task.reason != IN_INBOX]
+        running = [task for task in self.tasks if task.state is TaskState.WORKING]
+        now = self._host.clock()
+        return Explanation(
+            self.report,
+            self.timeline.since(),
+            now - self.report.since,
+            self.timeline.past(now),
+            [WaitingMessage(task, OutboxEntry(task.id, 0.0), at) for at, task in enumerate(typed, 1)],
+            len(waiting) - len(typed),
+            running[-1] if running else None,
+        )
 
     def feed(self, text: str) -> None:
         """Let the agent write."""
@@ -175,12 +250,18 @@ class FakeSession:
         return SimpleNamespace(visible=self.composer, draft="", placeholder=False, dialog=False)
 
     def become(
-        self, state: AgentState, detail: str = "", *, rule: str = "test", unseen: bool = False
+        self,
+        state: AgentState,
+        detail: str = "",
+        *,
+        rule: str = "test",
+        matched: str = "",
+        unseen: bool = False,
     ) -> None:
         """Change the state as the detector would."""
         previous = self.report
-        self.report = StateReport(state, rule, detail, self._host.clock(), detail)
-        self.detector.timeline.append(self.report)
+        self.report = StateReport(state, rule, matched or detail, self._host.clock(), detail)
+        self.timeline.add(self.report, self._host.clock())
         self.unseen = unseen
         self._host.events.publish(AgentStateChanged(self.agent_id, self.report, previous))
 
@@ -232,6 +313,7 @@ class FakeHost:
             name: itertools.count(profile.ports[0]) for name, profile in self.profiles.profiles.items()
         }
         self._ids = itertools.count(1)
+        self.instructions = SimpleNamespace(send=self._instruct)
         self.clock: Callable[[], float] = lambda: 0.0
 
     @property
@@ -241,6 +323,10 @@ class FakeHost:
 
     def load_servers(self) -> None:
         self.calls.append(("load_servers",))
+
+    async def _instruct(self, agent_id: str) -> Task:
+        self._call("instruct", agent_id)
+        return self.message(agent_id, "instructions")
 
     @property
     def opened(self) -> list[AgentSpec]:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from textual.pilot import Pilot
 
+from synapse_tui.agents.timeline import Timeline
 from synapse_tui.agents.trust import UntrustedFile
 from synapse_tui.app import SynapseApp
 from synapse_tui.errors import CommandNotFound
 from synapse_tui.events import Notice
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
+from synapse_tui.store.aftermath import IN_INBOX
 from tests.ui.app_kit import LEADER, make_app, until
-from tests.ui.fakes import FakeHost
+from tests.ui.fakes import NOW, FakeHost, FakeSession
 
 Run = Callable[[Pilot[None]], Awaitable[None]]
 
@@ -125,6 +128,47 @@ async def _delivery(pilot: Pilot[None]) -> None:
     await pilot.pause(0.3)
 
 
+async def _why(pilot: Pilot[None]) -> None:
+    """An agent with a past, and messages that wait for it."""
+    host: FakeHost = _app(pilot).host  # type: ignore[assignment]
+    claude = next(iter(host.agents.values()))
+    claude.timeline = Timeline(today=lambda: NOW + timedelta(seconds=host.clock()))
+    past = (
+        (-3700, AgentState.READY, "title star", "✳ Claude Code"),
+        (-95, AgentState.PROCESSING, "title spinner", "⠂ fix the tokenizer so that nested quotes survive"),
+        (-61.5, AgentState.WAITING, "permission dialog", "permission"),
+        (-20, AgentState.PROCESSING, "title spinner", "⠐ fix the tokenizer so that nested quotes survive"),
+        (-2.25, AgentState.WAITING, "permission dialog", "permission"),
+    )
+    for seconds, state, rule, matched in past:
+        host.clock = lambda now=seconds: now  # type: ignore[misc]
+        detail = "permission: Bash command · rm -r build" if state is AgentState.WAITING else ""
+        claude.become(state, detail, rule=rule, matched=matched)
+    host.clock = lambda: 0.0
+    host.message(claude.agent_id, "review this", state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED)
+    host.message(claude.agent_id, "the tests fail now", sender="synapse-codex-8120")
+    for task in claude.tasks:
+        if task.delivery is DeliveryState.QUEUED:
+            host.change(task.id, delivery=DeliveryState.HELD, reason="permission dialog open")
+    _inform(host, claude)
+    await press(LEADER, "w")(pilot)
+
+
+def _inform(host: FakeHost, agent: FakeSession) -> None:
+    """Let a message lie unread in an agent's inbox."""
+    info = host.message(agent.agent_id, "I took the port 8080", sender="synapse-codex-8120", priority=1)
+    agent.outbox.unread.add(info.id)
+    host.change(info.id, delivery=DeliveryState.QUEUED, reason=IN_INBOX)
+
+
+async def _inbox(pilot: Pilot[None]) -> None:
+    host: FakeHost = _app(pilot).host  # type: ignore[assignment]
+    await _all_shown(pilot)
+    for agent in (*host.agents.values(), next(iter(host.agents.values()))):
+        _inform(host, agent)
+    await press("f6")(pilot)
+
+
 async def _error(pilot: Pilot[None]) -> None:
     _app(pilot).host.fail["open"] = CommandNotFound("codex", "codex", "npm install -g @openai/codex")  # type: ignore[attr-defined]
     await press(LEADER, "n", "down", "enter")(pilot)
@@ -147,7 +191,8 @@ SCENES: dict[str, Run] = {
     "rename": press(LEADER, "r"),
     "close": press(LEADER, "x"),
     "quit": press(LEADER, "q"),
-    "why": press(LEADER, "w"),
+    "why": _why,
+    "inbox": _inbox,
     "detail": press("f6", "up", "enter"),
     "ended": _ended,
     "delivery": _delivery,

@@ -8,6 +8,8 @@ from functools import cache
 from synapse_tui.agents.detector import StateDetector
 from synapse_tui.agents.profile import Profile
 from synapse_tui.agents.profiles import load_profiles
+from synapse_tui.agents.timeline import Timeline
+from synapse_tui.model import StateReport
 from synapse_tui.paths import shipped_profiles
 from synapse_tui.terminal import Terminal
 
@@ -36,11 +38,18 @@ class Screen:
     """A terminal and the detector that listens to it, under a clock of the test's own."""
 
     def __init__(
-        self, agent: str | Profile, *, columns: int = WIDE, lines: int = 24, age: float = 100.0
+        self,
+        agent: str | Profile,
+        *,
+        columns: int = WIDE,
+        lines: int = 24,
+        age: float = 100.0,
+        timeline: Timeline | None = None,
+        report: StateReport | None = None,
     ) -> None:
         self.profile = profile(agent) if isinstance(agent, str) else agent
         self.now = 0.0
-        self.detector = StateDetector(self.profile, now=0.0)
+        self.detector = StateDetector(self.profile, now=0.0, timeline=timeline, report=report)
         self.terminal = Terminal(columns, lines, listener=lambda event: self.detector.event(event, self.now))
         self.now = age
 

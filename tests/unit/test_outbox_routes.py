@@ -58,6 +58,7 @@ async def test_what_waits_is_told_in_order(agent, client):
         "reason": "held by you",
         "held": True,
         "uncertain": False,
+        "unread": False,
         "text": "b" * 500,
         "length": 600,
         "created_at": "",

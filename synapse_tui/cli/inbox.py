@@ -1,0 +1,134 @@
+"""`synapse inbox`: the messages that are kept for an agent to read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from synapse_tui.a2a.light import LightClient
+from synapse_tui.addresses import Address
+from synapse_tui.errors import SynapseError
+
+from .caller import Caller, address_of
+from .output import error_json, exit_code_for, fail, note, plain, show, show_json, want_json
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What lies in one inbox.
+
+    Attributes:
+        agent: Whose.
+        messages: The messages, oldest first.
+    """
+
+    agent: Address
+    messages: Sequence[dict[str, Any]]
+
+
+@click.command(name="inbox")
+@click.option("--agent", metavar="AGENT", default="", help="Whose inbox; else that of the agent you are.")
+@click.option("--keep", is_flag=True, help="Do not mark them read.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def command(context: click.Context, agent: str, keep: bool, as_json: bool) -> None:
+    """Print the unread messages and mark them read.
+
+    They are messages of priority 1 where the setting a2a.info is `inbox`. Without --agent a person sees what
+    lies in all inboxes of this project, and nothing is marked.
+    """
+    if as_json:
+        want_json(context)
+    caller = Caller.of()
+    reader = Reader(caller)
+    found = reader.look(_meant(caller, agent))
+    marking = not keep and bool(agent or caller.agent_id)
+    if as_json:
+        show_json(_json(found, reader.errors))
+    else:
+        _show(found, caller)
+        if not found and not reader.errors:
+            note("no unread messages")
+        elif found and not marking and not keep:
+            note("not marked read: name an agent with --agent for that")
+    if marking:
+        # Only what was certainly put out is marked: a reader that broke off finds it again.
+        sys.stdout.flush()
+        reader.mark(found)
+    for error in reader.errors:
+        fail(error, name="synapse")
+    if reader.errors:
+        context.exit(int(exit_code_for(reader.errors[0])))
+
+
+class Reader:
+    """Reads inboxes; one that fails hinders no other.
+
+    Args:
+        caller: Who reads.
+    """
+
+    def __init__(self, caller: Caller) -> None:
+        self._client = LightClient(token_of=caller.token_of, environ=caller.environ)
+        self._who = caller.agent_id
+        self.errors: list[SynapseError] = []
+
+    def look(self, agents: Sequence[Address]) -> list[Found]:
+        """What lies unread in the inboxes that are not empty."""
+        found = []
+        for agent in agents:
+            try:
+                messages = self._client.inbox(agent.endpoint, sender_id=self._who)
+            except SynapseError as error:
+                self.errors.append(error)
+            else:
+                found += [Found(agent, messages)] if messages else []
+        return found
+
+    def mark(self, found: Sequence[Found]) -> None:
+        """Tell the agents' servers what was read."""
+        for each in found:
+            try:
+                ids = [str(message["id"]) for message in each.messages]
+                self._client.mark_read(each.agent.endpoint, ids, sender_id=self._who)
+            except SynapseError as error:
+                self.errors.append(error)
+
+
+def _meant(caller: Caller, agent: str) -> Sequence[Address]:
+    if agent or caller.agent_id:
+        return caller.find(agent or caller.agent_id)
+    records = caller.registry.list()
+    project = caller.project_of(records)
+    return [address_of(record, project) for record in records if record.project == project]
+
+
+def _show(found: Sequence[Found], caller: Caller) -> None:
+    """Each message as it would have been typed; a person is told to whom."""
+    for each in found:
+        if each.agent.agent_id != caller.agent_id:
+            note(f"{each.agent.agent_id}: {len(each.messages)} unread")
+        for message in each.messages:
+            show(f"[A2A:{str(message['id'])[:8]}:{_sender(message)}] {plain(str(message.get('text', '')))}")
+
+
+def _sender(message: dict[str, Any]) -> str:
+    sender = message.get("sender")
+    return plain(str(sender.get("sender_id", ""))) if isinstance(sender, dict) else ""
+
+
+def _json(found: Sequence[Found], errors: Sequence[SynapseError]) -> list[dict[str, Any]]:
+    rows = [
+        {
+            "agent": each.agent.agent_id,
+            "task_id": message["id"],
+            **{key: value for key, value in message.items() if key != "id"},
+        }
+        for each in found
+        for message in each.messages
+    ]
+    return [*rows, *({"error": error_json(error)} for error in errors)]

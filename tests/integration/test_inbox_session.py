@@ -1,0 +1,93 @@
+"""Messages of priority 1 that are kept to be read, and the timeline, in sessions with a real process."""
+
+from __future__ import annotations
+
+from synapse_tui.model import AgentSpec, AgentState, DeliveryState, MessageRequest, Sender, TaskState
+from tests.integration.session_rig import PEER, Rig, open_rig, until
+from tests.integration.test_history import rows
+from tests.integration.test_host import make_host, running
+from tests.integration.test_session_handover import go_on
+
+INFO = Sender("synapse-claude-8100", "claude", "", verified=True)
+IN_INBOX = "in the inbox"
+
+
+async def test_information_is_kept_all_else_is_typed(tmp_path):
+    async with open_rig(tmp_path, info_to_inbox=True) as rig:
+        await rig.ready()
+        info = rig.send("by the way", priority=1)
+        await rig.done(rig.send("do this", priority=2))
+        assert rig.submitted == ["do this"]
+        kept = rig.session.task(info.id)
+        assert (kept.state, kept.delivery, kept.reason) == (
+            TaskState.SUBMITTED,
+            DeliveryState.QUEUED,
+            IN_INBOX,
+        )
+        assert rig.session.control.read(info.id).state is TaskState.COMPLETED
+        late = rig.send("typed after all", priority=1)
+        rig.session.control.send_now(late.id)
+        await rig.done(late)
+        assert rig.submitted == ["do this", "typed after all"]
+
+
+async def test_by_default_it_is_typed(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        await rig.done(rig.send("by the way", priority=1))
+        assert rig.submitted == ["by the way"]
+
+
+async def test_it_outlives_a_host_and_a_restart_of_the_agent(tmp_path):
+    settings = tmp_path / "home" / ".synapse" / "settings.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('{"a2a": {"info": "inbox"}}')
+    host = make_host(tmp_path)
+    async with running(host):
+        session = await host.open(AgentSpec("dummy"), columns=80, lines=24)
+        port = session.port
+        await until(lambda: session.report.state is AgentState.READY)
+        info = session.accept(MessageRequest("by the way", INFO, priority=1))
+        await session.restart()
+        assert session.outbox.is_unread(info.id)
+        await until(lambda: rows(host, "SELECT reason FROM tasks") == [(IN_INBOX,)])
+    host = make_host(tmp_path)
+    async with running(host):
+        session = await host.open(AgentSpec("dummy", port=port), columns=80, lines=24)
+        await until(session.control.unread, "the message from before")
+        (unread,) = session.control.unread()
+        assert (unread.task.id, unread.task.delivery) == (info.id, DeliveryState.QUEUED)
+        session.control.read(info.id)
+        await until(lambda: rows(host, "SELECT status, reason FROM tasks") == [("completed", "read")])
+
+
+async def test_timeline_and_inbox_go_on_in_another_host(tmp_path):
+    async with open_rig(tmp_path, info_to_inbox=True) as first:
+        await first.done(first.send("hello"))
+        await until(lambda: first.session.report.state is AgentState.READY)
+        info = first.send("by the way", priority=1)
+        passages = first.session.timeline.passages
+        assert [passage.state for passage in passages][-3:] == [
+            AgentState.READY,
+            AgentState.PROCESSING,
+            AgentState.READY,
+        ]
+        second: Rig = await go_on(first, tmp_path, info_to_inbox=True)
+        try:
+            assert second.session.timeline.passages == passages
+            found = second.session.explain()
+            assert (found.report, found.since) == (passages[-1].report, passages[-1].at)
+            assert found.unread == 1
+            assert second.session.outbox.is_unread(info.id)
+            await second.done(second.send("again", sender=PEER))
+            assert len(second.session.timeline.passages) > len(passages)
+        finally:
+            await second.session.stop()
+
+
+async def test_a_new_process_goes_on_in_the_timeline(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        await rig.session.restart()
+        await rig.ready()
+        states = [passage.state.value for passage in rig.session.timeline.passages]
+        assert states == ["STARTING", "READY", "EXITED", "STARTING", "READY"]

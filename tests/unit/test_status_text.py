@@ -1,0 +1,133 @@
+"""What `synapse status` prints of an answer, also of one that another version or a stranger gave."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from synapse_tui.cli.output import cells
+from synapse_tui.cli.status_text import cut, explanation, row
+from synapse_tui.durations import duration, moment
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+ANSWER = {
+    "status": "WAITING",
+    "why": {
+        "rule": "permission dialog",
+        "matched": "permission",
+        "detail": "permission: Bash(rm -r build)",
+        "since": "2026-03-01T11:58:00+00:00",
+        "seconds": 120.4,
+        "timeline": [
+            {
+                "state": "READY",
+                "rule": "title star",
+                "matched": "✳ x",
+                "at": "2026-02-28T10:00:00+00:00",
+                "seconds": 90000,
+            },
+            {
+                "state": "WAITING",
+                "rule": "permission dialog",
+                "matched": "permission",
+                "at": "2026-03-01T11:58:00+00:00",
+                "seconds": 120.4,
+            },
+        ],
+    },
+    "outbox": {
+        "waiting": 2,
+        "unread": 1,
+        "reason": "permission dialog open",
+        "next": {
+            "id": "0123456789",
+            "sender": {"sender_id": "synapse-codex-8120"},
+            "text": "look\nat \x1b[31mthis",
+        },
+    },
+    "task": {
+        "id": "abcdefabcd",
+        "sender": {"sender_id": "user"},
+        "text": "do it",
+        "status": "input_required",
+    },
+}
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_a_row() -> None:
+    assert row("claude", ANSWER) == (
+        "claude",
+        "WAITING",
+        "2m00s",
+        "permission: Bash(rm -r build)",
+        "2: permission dialog open, 1 unread",
+    )
+
+
+def test_all_that_is_known() -> None:
+    assert list(explanation("claude", ANSWER, NOW)) == [
+        "claude  WAITING  for 2m00s, since 11:58:00",
+        "  rule     permission dialog",
+        "  matched  permission",
+        "  detail   permission: Bash(rm -r build)",
+        "  task     abcdefab from user: do it (input_required)",
+        "  waiting  2: permission dialog open, 1 unread",
+        "  next     01234567 from synapse-codex-8120: look at [31mthis",
+        "  timeline",
+        "    11:58:00    2m00s  WAITING     permission dialog: permission",
+        "    2026-02-28 10:00:00    1d01h  READY       title star: ✳ x",
+    ]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"status": "READY", "context": "> "},
+        {"status": 7, "why": [], "outbox": None, "task": "x"},
+        {"why": {"since": "noon", "seconds": "long", "timeline": [1, {}]}, "outbox": {"next": {"sender": 1}}},
+    ],
+)
+def test_what_is_left_out_or_of_another_form_is_no_error(answer: dict[str, object]) -> None:
+    assert row("x", answer)[0] == "x"
+    lines = list(explanation("x", answer, NOW))
+    assert lines[0].startswith("x")
+
+
+def test_one_line_of_so_many_cells() -> None:
+    assert cut("a\n b", 10) == "a b"
+    assert cells(cut("日本語のテキスト" * 20, 20)) <= 20
+    assert cut("x" * 50, 10).endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-1, "0.0s"),
+        (0.44, "0.4s"),
+        (9.96, "10.0s"),
+        (42.9, "42s"),
+        (60, "1m00s"),
+        (3599, "59m59s"),
+        (7800, "2h10m"),
+        (273600, "3d04h"),
+    ],
+)
+def test_durations(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_a_moment_of_another_day_has_its_date() -> None:
+    assert moment(NOW, NOW) == "12:00:00"
+    assert moment(datetime(2025, 12, 31, 1, 2, 3, tzinfo=UTC), NOW) == "2025-12-31 01:02:03"
