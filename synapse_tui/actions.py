@@ -120,6 +120,14 @@ ACTIONS: tuple[Action, ...] = (
         words="explain detect rule doctor reason",
     ),
     Action(
+        "watch_agent",
+        "Watch this agent",
+        "Keeps it going until its task is done: it is told to go on whenever it rests.",
+        "Agents",
+        leader=("W",),
+        words="watchdog nudge continue unattended keep going stop",
+    ),
+    Action(
         "compose",
         "Write a message",
         "To whom, with what priority, any number of lines.",
@@ -128,6 +136,13 @@ ACTIONS: tuple[Action, ...] = (
         leader=("m",),
         hint="message",
         words="send compose tell ask mail",
+    ),
+    Action(
+        "send_instructions",
+        "Send instructions again",
+        "Tells the agent in focus anew how it reaches the others.",
+        "Messages",
+        words="brief tell onboard protocol identity default.md delegate",
     ),
     Action(
         "interrupt",
@@ -231,6 +246,13 @@ ACTIONS: tuple[Action, ...] = (
         "Application",
         leader=("!",),
         words="errors broken yaml configuration",
+    ),
+    Action(
+        "read_project",
+        "Read project files again",
+        "Looks into .synapse for changed profiles and instructions, and asks whether to trust them.",
+        "Application",
+        words="trust reload refresh profiles settings",
     ),
     Action(
         "detach",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
@@ -65,6 +65,7 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         theme: Name of a theme; None for the one that suits the terminal.
         make_view: Makes the terminal widget of a session.
         trust: Trusts the files of `host.profiles.untrusted` and loads them; None when nobody can.
+        read_again: Reads the project's files again; None when nobody can.
         session: The session that outlives its terminals; None when the application ends with its terminal.
         view: What the person had arranged (`view_state`); None to begin with the layout.
         restore: A workspace that was lost and may be opened again, in place of `specs`; None for none.
@@ -101,6 +102,7 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         theme: str | None = None,
         make_view: Callable[[AgentSession], Widget] | None = None,
         trust: Callable[[], None] | None = None,
+        read_again: Callable[[], Awaitable[None]] | None = None,
         session: SessionControls | None = None,
         view: Mapping[str, object] | None = None,
         restore: RestoreOffer | None = None,
@@ -109,6 +111,7 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         self.host = host
         self._specs = list(specs)
         self._trust = trust
+        self._read_again = read_again
         self.session = session
         self._view = view
         self._restore = restore
@@ -189,6 +192,16 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         """Trust the project's files as they were shown."""
         if self._trust is not None:
             self._trust()
+
+    async def read_project(self) -> bool:
+        """Read the project's files again.
+
+        Returns:
+            Whether there are some that a person should be asked about.
+        """
+        if self._read_again is not None:
+            await self._read_again()
+        return bool(self.host.profiles.untrusted) and self._trust is not None
 
     # What the host tells
 

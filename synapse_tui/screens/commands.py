@@ -31,6 +31,7 @@ from .report import Report
 from .restore import RestoreQuestion
 from .session import RestoreOffer
 from .trust import TrustQuestion
+from .watch import WatchForm, WatchView
 
 if TYPE_CHECKING:
     from synapse_tui.app import SynapseApp
@@ -167,6 +168,30 @@ class Commands(MessageCommands):
         if session is not None and agent is not None:
             self._ask(Report(f"{agent.label}: why {agent.mark().word}", explanation(session, self.today())))
 
+    def do_watch_agent(self, agent_id: str, _task_id: str) -> None:
+        """Ask how an agent is to be watched, or show the watch that is on."""
+        session = self.host.agents.get(agent_id)
+        agent = self.main.find(agent_id)
+        if session is None or agent is None:
+            return
+        if session.watcher.on:
+            self._ask(WatchView(agent_id, agent.label, session.watcher), self.app.notice)
+        elif agent.exit is not None:
+            self.app.notice(f"{agent.label} has ended", "warning")
+        else:
+            self._ask(WatchForm(agent.label, session.watcher), self.app.notice)
+
+    def do_send_instructions(self, agent_id: str, _task_id: str) -> None:
+        """Tell an agent anew how it reaches the others; asks first about files that are not trusted."""
+        agent = self.main.find(agent_id)
+        if agent is not None:
+            self.run(self._read_project(lambda: self.run(self._send_instructions(agent_id, agent.label))))
+
+    async def _send_instructions(self, agent_id: str, label: str) -> None:
+        task = await self.host.instructions.send(agent_id)
+        reason = f": {task.reason}" if task.reason else ""
+        self.app.notice(f"{label}: instructions {task.delivery.value}{reason}")
+
     # Interrupts
 
     def do_interrupt(self, agent_id: str, _task_id: str) -> None:
@@ -261,6 +286,16 @@ class Commands(MessageCommands):
             return
         text = "\n\n".join(describe(problem) for problem in problems)
         self._ask(Report("Profile problems", Content(text)))
+
+    def do_read_project(self, _agent_id: str, _task_id: str) -> None:
+        """Read the project's files again, and ask about those that are not trusted."""
+        self.run(self._read_project(lambda: self.app.notice("the project's files are read")))
+
+    async def _read_project(self, then: Callable[[], None]) -> None:
+        if await self.app.read_project():
+            self.ask_trust(then)
+        else:
+            then()
 
     def do_detach(self, _agent_id: str, _task_id: str) -> None:
         """Give the terminal back; everything goes on."""

@@ -19,6 +19,7 @@ from synapse_tui.events import (
     Notice,
     PeersChanged,
     TaskChanged,
+    WatchChanged,
 )
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.widgets.marks import delivery_mark, exit_text
@@ -27,6 +28,7 @@ from synapse_tui.widgets.text import plural
 
 from .message_detail import MessageDetail
 from .messages import FAILED, SENT
+from .watch import WatchView
 
 if TYPE_CHECKING:
     from synapse_tui.app import SynapseApp
@@ -168,6 +170,14 @@ class EventReader:
     @_read.register
     def _noticed(self, event: Notice) -> Awaitable[None] | None:
         self._app.notice(event.text, event.level)
+        return None
+
+    @_read.register
+    def _watch_changed(self, event: WatchChanged) -> Awaitable[None] | None:
+        self._main.show_agents()
+        for screen in self._app.screen_stack:
+            if isinstance(screen, WatchView) and screen.agent_id == event.agent_id and screen.is_mounted:
+                screen.show_news()
         return None
 
     @_read.register

@@ -373,7 +373,12 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
 
     def on_pane_asked(self, event: Pane.Asked) -> None:
         """Something was clicked in a pane's frame."""
-        names = {"close": "close_agent", "restart": "restart_agent", "why": "explain_state", "live": "live"}
+        names = {
+            "close": "close_agent",
+            "restart": "restart_agent",
+            "why": "explain_state",
+            "watch": "watch_agent",
+        }
         self.post_message(self.Asked(names.get(event.command, event.command), event.agent_id, event.task_id))
 
     def on_sidebar_agent_chosen(self, event: Sidebar.AgentChosen) -> None:

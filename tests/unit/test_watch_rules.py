@@ -191,7 +191,7 @@ def test_what_needs_the_person_is_told_once(rig):
 
 def test_the_report_says_what_comes_next(rig):
     def waits() -> str:
-        return rig.watch.report("agent", rig.now).waits_for
+        return str(rig.watch.report("agent", rig.now).waits_for)
 
     assert waits() == "begins"
     rig.look("you have a draft")
