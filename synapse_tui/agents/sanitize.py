@@ -80,7 +80,7 @@ def typed_text(task: Task, profile: Profile, *, plain: bool = False, prompt: boo
     if prompt:
         return prompt_text(task.text, hazards=profile.hazards, multiline=multiline)
     return message_text(
-        task.text.removeprefix(head),
+        _referring(task).removeprefix(head),
         head=head,
         task_id=task.id,
         sender_id=task.sender.sender_id,
@@ -88,6 +88,14 @@ def typed_text(task: Task, profile: Profile, *, plain: bool = False, prompt: boo
         form="plain" if plain else "a2a",
         multiline=multiline,
     )
+
+
+def _referring(task: Task) -> str:
+    """The message, which says to which of the agent's own messages it is a reply."""
+    about = task.metadata.get("in_reply_to")
+    if not isinstance(about, str) or not about:
+        return task.text
+    return f"(reply to {safe_id(about)[:8]}) {escape_forged(clean(task.text))}"
 
 
 def message_text(

@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -94,7 +94,8 @@ class HistoryKeeper:
             HistoryError: They cannot be read.
         """
         await self._loading.wait()
-        return await self._history.replies_due(self._project)
+        known = {task.id for session in self._agents.values() for task in session.tasks}
+        return await self._history.replies_due(self._project, known)
 
     def note_reply(self, owed: Owed, state: ReplyState) -> None:
         """Note what came of telling the sender of a task of an earlier process."""
@@ -148,6 +149,14 @@ class HistoryKeeper:
                 session.tasks.journal.record(task, why)
         for message in session.control.every():
             session.tasks.journal.place(message.entry)
+
+    async def changes(self, task_id: str) -> Sequence[Change]:
+        """The steps of a task, oldest first.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+        return await self._history.changes(task_id)
 
     async def close(self) -> None:
         """Write what is left."""

@@ -73,7 +73,7 @@ class Router:
         Args:
             address: Without the `@`.
             text: The message.
-            sender: Agent id of the sender; empty for the person at the keyboard.
+            sender: Agent id in whose pane the person wrote it; empty for the person alone.
             priority: 1 to 5.
 
         Returns:
@@ -86,9 +86,10 @@ class Router:
         targets = self.resolve(address, sender=sender)
         who = self._sender(sender)
         client = await self._servers.client()
+        about = {"author": "user"} if sender else {}
 
         async def deliver(target: Address) -> Receipt:
-            answer = await client.send(target.endpoint, text, sender=who, priority=priority)
+            answer = await client.send(target.endpoint, text, sender=who, priority=priority, metadata=about)
             return Receipt(target.agent_id, answer.task_id, answer.status)
 
         return await deliver_to_all(targets, deliver)

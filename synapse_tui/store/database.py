@@ -15,9 +15,10 @@ from sqlmodel import Session, col, delete, func, insert, select, update
 from synapse_tui.model import DeliveryState, ReplyState
 
 from .aftermath import after_end
-from .batch import AgentKey, Batch, Owed, Restored
+from .batch import AgentKey, Batch, Change, Owed, Restored
 from .engine import BUSY, Alive, is_broken, move_aside, open_engine
 from .rows import (
+    change_of,
     change_values,
     entry_of,
     new_task,
@@ -139,19 +140,23 @@ class Database:
             ).all()
         return dict(found)
 
-    def replies_due(self, project: str) -> list[Owed]:
-        """Ended tasks of a project of which ended processes did not tell the senders; ours from now on."""
+    def replies_due(self, project: str, but: Collection[str]) -> list[Owed]:
+        """Ended tasks of a project of which ended processes did not tell the senders; ours from now on.
+
+        Args:
+            project: The project.
+            but: Tasks that are known to this process.
+        """
         self.open()
         with Session(self._engine) as session:
             rows = session.exec(
                 select(TaskRow).where(
                     TaskRow.project == project,
                     TaskRow.reply == ReplyState.DUE,
-                    TaskRow.owner != self._owner,
                     col(TaskRow.finished_at).is_not(None),
                 )
             ).all()
-            left = [row for row in rows if not self._alive(row.owner)]
+            left = [row for row in rows if row.id not in but and self._is_left(row)]
             for row in left:
                 row.owner = self._owner
             found = [
@@ -159,6 +164,18 @@ class Database:
             ]
             session.commit()
         return sorted(found, key=lambda each: each.task.updated_at)
+
+    def _is_left(self, row: TaskRow) -> bool:
+        return row.owner == self._owner or not self._alive(row.owner)
+
+    def changes(self, task_id: str) -> list[Change]:
+        """The steps of a task, oldest first."""
+        self.open()
+        with Session(self._engine) as session:
+            rows = session.exec(
+                select(ChangeRow).where(ChangeRow.task_id == task_id).order_by(col(ChangeRow.id))
+            ).all()
+            return [change_of(row) for row in rows]
 
     def prune(self, before: datetime) -> int:
         """Remove some tasks that ended before a time.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -164,14 +164,30 @@ class History:
         except Exception as error:
             raise HistoryError(_reason(error, "read"), self._hint) from error
 
-    async def replies_due(self, project: str) -> list[Owed]:
+    async def replies_due(self, project: str, but: Collection[str]) -> list[Owed]:
         """The tasks of a project of which earlier processes did not tell the senders; ours from now on.
+
+        Args:
+            project: The project.
+            but: Tasks that are known to this process.
 
         Raises:
             HistoryError: They cannot be read.
         """
         try:
-            return await self._in_thread(lambda database: database.replies_due(project))
+            return await self._in_thread(lambda database: database.replies_due(project, but))
+        except Exception as error:
+            raise HistoryError(_reason(error, "read"), self._hint) from error
+
+    async def changes(self, task_id: str) -> list[Change]:
+        """The steps of a task, oldest first.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+        try:
+            await self.flush()
+            return await self._in_thread(lambda database: database.changes(task_id))
         except Exception as error:
             raise HistoryError(_reason(error, "read"), self._hint) from error
 

@@ -82,6 +82,11 @@ def change_values(change: Change) -> dict[str, Any]:
     return {**dataclasses.asdict(change), "reason": sound(change.reason)}
 
 
+def change_of(row: ChangeRow) -> Change:
+    """The step of a row."""
+    return Change(row.task_id, row.time, row.state, row.delivery, row.reason)
+
+
 def standing_of(row: TaskRow, place: OutboxRow | None) -> Standing:
     """How far the message of a row had come."""
     return Standing(

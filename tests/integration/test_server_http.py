@@ -17,9 +17,10 @@ import pytest
 from synapse_tui.a2a.server import AgentServer, bind_loopback, free_port
 from synapse_tui.a2a.sockets import LoopbackSockets
 from synapse_tui.errors import PortsExhausted
-from synapse_tui.model import Task
+from synapse_tui.model import USER, MessageRequest, Task
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import BODY, Connection, http, running
+from tests.integration.session_rig import until
 
 
 def has_ipv6() -> bool:
@@ -403,3 +404,31 @@ def test_child_processes_do_not_inherit_the_port() -> None:
         assert not any(sock.get_inheritable() for sock in sockets.sockets)
     finally:
         sockets.close()
+
+
+async def test_a_long_poll_ends_when_the_caller_leaves() -> None:
+    async with running() as (agent, server):
+        task = agent.accept(MessageRequest("hello", USER))
+        connection = await Connection.open(server.sockets.port)
+        connection.writer.write(http("GET", f"/tasks/{task.id}?wait=60", server.sockets.port))
+        await until(lambda: agent.desk.waiting == 1)
+        await connection.close()
+        await until(lambda: agent.desk.waiting == 0)
+
+
+async def test_long_polls_do_not_hold_up_a_server_that_stops() -> None:
+    async with running() as (agent, server):
+        task = agent.accept(MessageRequest("hello", USER))
+        port = server.sockets.port
+        connections = [await Connection.open(port) for _ in range(3)]
+        asked = [
+            asyncio.ensure_future(each.ask(http("GET", f"/tasks/{task.id}?wait=60", port)))
+            for each in connections
+        ]
+        await until(lambda: agent.desk.waiting == 3)
+        await server.stop()  # cuts off what has not ended by itself after a while
+        for answer in await asyncio.gather(*asked):
+            assert answer[0] == 200
+            assert json.loads(answer[1])["id"] == task.id
+        for each in connections:
+            await each.close()

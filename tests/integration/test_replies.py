@@ -1,0 +1,285 @@
+"""Agents that ask and answer one another: real agents in PTYs, real servers, one host or two."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a.light import LightClient
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.errors import PeerRefused
+from synapse_tui.host import Host
+from synapse_tui.model import AgentSpec, AgentState, Reply, ReplyState, Sender, Task, TaskState
+from tests.integration.session_rig import until
+from tests.integration.test_host import make_host, open_ready, running
+
+WORKS = "%%hang:60%%"
+"""A prompt on which the dummy works until it is interrupted."""
+
+
+class Person:
+    """Does what the commands of an agent do, by the environment of its processes.
+
+    Args:
+        session: The agent.
+    """
+
+    def __init__(self, session: AgentSession) -> None:
+        self.session = session
+        token = session.environ["SYNAPSE_TOKEN"]
+        self.sender = Sender(session.agent_id, session.agent_type, session.endpoint)
+        self.client = LightClient(token_of=lambda who: token if who == session.agent_id else None)
+
+    async def ask(self, other: AgentSession, text: str) -> tuple[Task, Task]:
+        """Send a message and expect an answer.
+
+        Returns:
+            The task of its own, and the task of the other.
+        """
+        own = await asyncio.to_thread(
+            self.client.create,
+            self.session.endpoint,
+            text,
+            sender=self.sender,
+            target_agent=other.agent_id,
+            target_endpoint=other.endpoint,
+        )
+        given = await self.send(other, text, expected=True, sender_task_id=own.task_id)
+        return self.session.task(own.task_id), given
+
+    async def send(
+        self, other: AgentSession, text: str, *, expected: bool = False, **metadata: object
+    ) -> Task:
+        sent = await asyncio.to_thread(
+            self.client.send,
+            other.endpoint,
+            text,
+            sender=self.sender,
+            response_expected=expected,
+            metadata=metadata,
+        )
+        return other.task(sent.task_id)
+
+    async def reply(self, text: str, task_id: str = "", state: TaskState = TaskState.COMPLETED) -> PeerTask:
+        return await asyncio.to_thread(
+            self.client.reply,
+            self.session.endpoint,
+            task_id,
+            Reply(text, state),
+            sender_id=self.session.agent_id,
+        )
+
+    async def fetch(self, task: Task) -> PeerTask:
+        """Wait for the answer as the command does: by long polls, until the task has ended."""
+        found = await asyncio.to_thread(self.client.task, self.session.endpoint, task.id)
+        while not found.state.final:
+            found = await asyncio.to_thread(
+                self.client.wait, self.session.endpoint, found, 10, sender_id=self.session.agent_id
+            )
+        return found
+
+
+@asynccontextmanager
+async def hosts(tmp_path: Path, *names: str) -> AsyncIterator[list[Host]]:
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(running(make_host(tmp_path, name))) for name in names]
+
+
+@pytest.fixture
+async def host(tmp_path: Path) -> AsyncIterator[Host]:
+    made = make_host(tmp_path)
+    made._replies._uncollected = 0.2
+    async with running(made) as started:
+        yield started
+
+
+def messages(session: AgentSession) -> list[Task]:
+    """What was sent to an agent."""
+    return [task for task in session.list_tasks() if not task.outgoing]
+
+
+async def works_on(session: AgentSession, task: Task) -> None:
+    await until(lambda: session.task(task.id).state is TaskState.WORKING, "the turn")
+
+
+async def test_the_text_of_a_turn_is_the_answer(host):
+    alice, bob = await open_ready(host, "alice", "bob")
+    asker = Person(alice)
+    own, given = await asker.ask(bob, "what is it?")
+    fetched = await asker.fetch(own)
+    assert fetched.state is TaskState.COMPLETED
+    assert "what is it?" in fetched.text
+    done = alice.task(own.id)
+    assert (done.metadata["in_reply_to"], done.metadata["explicit"]) == (given.id, False)
+    await until(lambda: bob.task(given.id).reply is ReplyState.TOLD, "the sender was told")
+    assert done.reply is ReplyState.TOLD
+    assert not messages(alice), "who has fetched the answer is not told again"
+    assert [task.id for task in host.tasks] == [given.id], "people see the message, not its shadow"
+
+
+async def test_what_the_agent_replies_by_itself_counts_and_stays(host):
+    alice, bob = await open_ready(host, "alice", "bob")
+    asker = Person(alice)
+    own, given = await asker.ask(bob, WORKS)
+    await works_on(bob, given)
+    told = await Person(bob).reply("42")
+    assert (told.task_id, told.state) == (given.id, TaskState.COMPLETED)
+    assert (await asker.fetch(own)).text == "42"
+    assert bob.report.state is AgentState.PROCESSING, "the turn goes on"
+    await host.interrupt(bob.agent_id)
+    await until(lambda: bob.report.state is AgentState.READY, "the end of the turn")
+    again = await asker.send(bob, "next")
+    await until(lambda: bob.task(again.id).state.final, "the next turn")
+    done = bob.task(given.id)
+    assert (done.state, [artifact.text for artifact in done.artifacts]) == (TaskState.COMPLETED, ["42"])
+
+
+async def test_a_question_is_told_and_the_task_goes_on_until_it_is_refused(host):
+    alice, bob = await open_ready(host, "alice", "bob")
+    asker = Person(alice)
+    own, given = await asker.ask(bob, WORKS)
+    await works_on(bob, given)
+    await Person(bob).reply("which branch?", state=TaskState.INPUT_REQUIRED)
+    await until(lambda: alice.task(own.id).state is TaskState.INPUT_REQUIRED, "the question")
+    assert alice.task(own.id).reason == "which branch?"
+    await Person(bob).reply("no branch of that name", given.id[:8], TaskState.REJECTED)
+    fetched = await asker.fetch(own)
+    assert (fetched.state, fetched.reason) == (TaskState.REJECTED, "no branch of that name")
+
+
+async def test_a_reply_goes_to_the_owner_of_the_task_among_agents_of_one_type(host):
+    alice, bob, carol = await open_ready(host, "alice", "bob", "carol")
+    of_alice, given = await Person(alice).ask(bob, WORKS)
+    of_carol, waiting = await Person(carol).ask(bob, "second")
+    await works_on(bob, given)
+    with pytest.raises(PeerRefused, match="not been given to this agent yet"):
+        await Person(bob).reply("too early", waiting.id[:8])
+    await Person(bob).reply("for alice", given.id[:8])
+    await until(lambda: alice.task(of_alice.id).state.final, "the answer for alice")
+    assert alice.task(of_alice.id).answer == "for alice"
+    assert not carol.task(of_carol.id).state.final
+    for other, task in ((carol, given), (alice, given)):
+        with pytest.raises(PeerRefused):
+            await Person(other).reply("stolen", task.id[:8])
+
+
+async def test_nobody_but_the_one_who_was_asked_can_answer(host):
+    alice, bob, carol = await open_ready(host, "alice", "bob", "carol")
+    own, _ = await Person(alice).ask(bob, WORKS)
+    thief = Person(carol)
+    client = await host._servers.client()
+    with pytest.raises(PeerRefused, match=f"answered by {bob.agent_id} only"):
+        await client.answer(alice.endpoint, own.id, Reply("forged"), sender=thief.sender)
+    assert not alice.task(own.id).state.final
+
+
+async def test_the_end_of_the_agent_is_told(host):
+    alice, bob = await open_ready(host, "alice", "bob")
+    asker = Person(alice)
+    own, _ = await asker.ask(bob, "%%exit:3%%")
+    fetched = await asker.fetch(own)
+    assert (fetched.state, fetched.reason) == (TaskState.FAILED, "agent exited")
+
+
+async def test_so_is_its_closing_and_the_cancellation_of_the_message(host):
+    alice, bob, carol = await open_ready(host, "alice", "bob", "carol")
+    asker = Person(alice)
+    of_bob, given = await asker.ask(bob, WORKS)
+    await works_on(bob, given)
+    await host.close(bob.agent_id)
+    assert (await asker.fetch(of_bob)).state is TaskState.FAILED
+    of_carol, sent = await asker.ask(carol, WORKS)
+    await works_on(carol, sent)
+    await host.cancel_task(carol.agent_id, sent.id)
+    assert (await asker.fetch(of_carol)).state is TaskState.CANCELED
+
+
+async def test_an_answer_for_which_nobody_waits_any_more_is_typed(host):
+    alice, bob = await open_ready(host, "alice", "bob")
+    own, given = await Person(alice).ask(bob, "are you there?")
+    (late,) = await until(lambda: messages(alice), "the message")
+    assert late.metadata["in_reply_to"] == given.id
+    assert "are you there?" in late.text
+    assert (late.sender.sender_id, late.sender.verified) == (bob.agent_id, True)
+    assert alice.task(own.id).reply is ReplyState.TOLD
+    await until(lambda: alice.task(late.id).state is TaskState.COMPLETED, "alice has read it")
+    assert [task.id for task in messages(bob)] == [given.id], "the answer to an answer goes nowhere"
+
+
+async def test_a_reply_to_a_message_that_expected_none_is_a_message(host):
+    alice, bob = await open_ready(host, "alice", "bob")
+    given = await Person(alice).send(bob, WORKS)
+    await works_on(bob, given)
+    await Person(bob).reply("by the way")
+    (told,) = await until(lambda: messages(alice), "the message")
+    assert (told.text, told.metadata["in_reply_to"]) == ("by the way", given.id)
+    assert not told.response_expected, "what alice says to it goes nowhere"
+    await until(lambda: f"(reply to {given.id[:8]}) by the way" in alice.recent_text(), "its text")
+
+
+async def test_a_reply_to_what_the_person_sent_from_a_pane_is_shown_and_not_typed(host):
+    alice, bob = await open_ready(host, "alice", "bob")
+    (receipt,) = await host.send("bob", WORKS, sender=alice.agent_id)
+    await works_on(bob, bob.task(receipt.task_id))
+    await Person(bob).reply("for your eyes")
+    assert bob.task(receipt.task_id).answer == "for your eyes"
+    assert bob.task(receipt.task_id).reply is ReplyState.NONE
+    assert not messages(alice)
+
+
+async def test_two_hosts(tmp_path):
+    async with hosts(tmp_path, "one", "two") as (one, two):
+        (alice,) = await open_ready(one, "alice")
+        (bob,) = await open_ready(two, "bob")
+        asker = Person(alice)
+        own, given = await asker.ask(bob, WORKS)
+        await works_on(bob, given)
+        assert not bob.task(given.id).sender.verified, "another host cannot prove it"
+        await Person(bob).reply("from afar")
+        assert (await asker.fetch(own)).text == "from afar"
+
+
+async def test_a_host_that_ends_tells_the_others(tmp_path):
+    async with running(make_host(tmp_path, "one")) as one:
+        (alice,) = await open_ready(one, "alice")
+        async with running(make_host(tmp_path, "two")) as two:
+            (bob,) = await open_ready(two, "bob")
+            own, given = await Person(alice).ask(bob, WORKS)
+            await works_on(bob, given)
+        assert (await Person(alice).fetch(own)).reason == "agent exited"
+
+
+async def test_what_could_not_be_told_is_told_after_the_restart(tmp_path, monkeypatch):
+    async with running(make_host(tmp_path, "one")) as one:
+        (alice,) = await open_ready(one, "alice")
+        async with running(make_host(tmp_path, "two")) as two:
+            (bob,) = await open_ready(two, "bob")
+            own, given = await Person(alice).ask(bob, WORKS)
+            await works_on(bob, given)
+            with monkeypatch.context() as patch:
+                patch.setattr("synapse_tui.host.replies.Replies._owe", lambda *_: None)
+                await Person(bob).reply("told late")
+                await bob.tasks.flush()
+        assert alice.task(own.id).state is TaskState.WORKING
+        async with running(make_host(tmp_path, "two")):
+            assert (await Person(alice).fetch(own)).text == "told late"
+
+
+async def test_an_answer_from_before_the_restart_of_the_asker_is_held_for_a_person(tmp_path):
+    async with running(make_host(tmp_path, "one")) as one:
+        one._replies._uncollected = 60
+        alice, bob = await open_ready(one, "alice", "bob")
+        _, given = await Person(alice).ask(bob, WORKS)
+        await works_on(bob, given)
+        await Person(bob).reply("you had asked")
+        await until(lambda: bob.task(given.id).reply is ReplyState.TOLD, "the answer has come")
+        port = alice.port
+    async with running(make_host(tmp_path, "one")) as one:
+        again = await one.open(AgentSpec("dummy", port=port), columns=80, lines=24)
+        (late,) = await until(lambda: messages(again), "the answer")
+        assert (late.text, late.reason) == ("you had asked", "from before the restart")
