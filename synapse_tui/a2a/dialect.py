@@ -347,3 +347,19 @@ def read_watch(endpoint: str, value: object) -> dict[str, Any] | None:
     if not isinstance(found, dict) or not isinstance(found.get("state"), str):
         raise PeerRefused(f"{endpoint} answered without a watch", 502, "is it an agent of this version?")
     return found
+
+
+def instructions_call(*, now: bool) -> Call:
+    """The call that reads what an agent was told of the others, or what it would be told now."""
+    return Call("GET", "/instructions?now=1" if now else "/instructions")
+
+
+def read_instructions(endpoint: str, value: object) -> dict[str, Any]:
+    """The instructions of an answer.
+
+    Raises:
+        PeerRefused: There are none in it.
+    """
+    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
+        raise PeerRefused(f"{endpoint} answered without instructions", 502, "is it an agent's endpoint?")
+    return value

@@ -228,6 +228,35 @@ class LightClient:
         tasks = dialect.read_list(endpoint, answer, "tasks")
         return [dialect.read_task(endpoint, task) for task in tasks]
 
+    def instructions(self, endpoint: str, *, now: bool = False) -> dict[str, Any]:
+        """What an agent was told of the others, or with `now` what it would be told: text, files, faults, sent.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: It tells none.
+        """
+        answer = self._call(endpoint, dialect.instructions_call(now=now))
+        return dialect.read_instructions(endpoint, answer)
+
+    def send_instructions(self, endpoint: str, *, sender_id: str = "") -> tuple[PeerTask, list[str]]:
+        """Send an agent its instructions again.
+
+        Args:
+            endpoint: URL of the agent's server.
+            sender_id: Who asks; empty for the person.
+
+        Returns:
+            The task, and what was left out of the instructions and why.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: It was not done.
+        """
+        answer = self._call(endpoint, Call("POST", "/instructions/send"), sender_id)
+        faults = answer.get("faults") if isinstance(answer, dict) else None
+        told = [str(fault) for fault in faults] if isinstance(faults, list) else []
+        return dialect.read_task(endpoint, answer), told
+
     def _call(self, endpoint: str, call: Call, sender_id: str = "") -> object:
         url = urlsplit(endpoint)
         make = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection

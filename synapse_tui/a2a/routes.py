@@ -27,6 +27,7 @@ from synapse_tui.model import (
 from .agent import HostedAgent
 from .card import card_json
 from .inbox_routes import inbox_router
+from .instructions_routes import instructions_router
 from .outbox_routes import outbox_router
 from .problems import HttpProblem, answer_for
 from .reply_routes import ReplyTo, reply_router, take_answer
@@ -34,6 +35,7 @@ from .request_state import Agent, IsOurs, VerifiedId, find_task
 from .senders import sender_of
 from .status_routes import status_router
 from .waiting import Seen, Wait, waited
+from .watch_routes import watch_router
 from .wire import (
     PlainBody,
     SendBody,
@@ -172,8 +174,10 @@ def build_app() -> FastAPI:
     app.include_router(router)
     app.include_router(reply_router)
     app.include_router(outbox_router)
+    app.include_router(watch_router)
     app.include_router(inbox_router)
     app.include_router(status_router)
+    app.include_router(instructions_router)
     app.add_exception_handler(SynapseError, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)

@@ -14,9 +14,11 @@ from synapse_tui import __version__
 
 _COMMANDS: Mapping[str, str] = MappingProxyType(
     {
-        "doctor": "synapse_tui.cli.doctor",
         "broadcast": "synapse_tui.cli.broadcast",
+        "delegate": "synapse_tui.cli.delegate",
+        "doctor": "synapse_tui.cli.doctor",
         "inbox": "synapse_tui.cli.inbox",
+        "instructions": "synapse_tui.cli.instructions",
         "list": "synapse_tui.cli.list_agents",
         "logs": "synapse_tui.cli.logs",
         "outbox": "synapse_tui.cli.outbox",
@@ -25,6 +27,7 @@ _COMMANDS: Mapping[str, str] = MappingProxyType(
         "start": "synapse_tui.cli.start",
         "status": "synapse_tui.cli.status",
         "stop": "synapse_tui.cli.stop",
+        "watch": "synapse_tui.cli.watch",
     }
 )
 """Each module has its command as `command`."""

@@ -157,6 +157,7 @@ class Display:
                 self._present_size(), link=link, taps=self._taps, on_hangup=self._hung_up
             ),
             trust=lambda: self._project.trust(self._host),
+            read_again=lambda: self._project.read_again(self._host),
             session=SessionControls(self._name, self.detach),
             view=opening.view,
             restore=opening.restore,

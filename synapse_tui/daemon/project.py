@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +14,9 @@ from synapse_tui.agents.trust import TrustStore
 from synapse_tui.errors import SynapseError
 from synapse_tui.events import Notice
 from synapse_tui.host import Host
+from synapse_tui.instructions.compose import Selection
+from synapse_tui.instructions.delegation import DELEGATE
+from synapse_tui.instructions.files import read_file
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.pty.command import find_command
@@ -22,7 +27,7 @@ _ALWAYS_THERE = frozenset({"dummy", "shell"})
 
 
 class ProjectFiles:
-    """Profiles and settings of one project.
+    """Profiles, settings and instructions of one project.
 
     Args:
         folder: Folder of the project.
@@ -47,8 +52,22 @@ class ProjectFiles:
             trust=self._store,
         )
         self.settings = load_settings(
-            self.folder, paths=self.paths, environ=self._environ, trusted=self._trusted
+            self.folder,
+            paths=self.paths,
+            environ=self._environ,
+            trusted=self._trusted,
+            types=[*self.profiles.profiles, *(file.path.stem for file in self.profiles.untrusted)],
         )
+        if self.folder / ".synapse" != self.paths.synapse:
+            self._look_at_texts()
+
+    def _look_at_texts(self) -> None:
+        """Collect the untrusted texts that agents would be told; they are read when they are needed."""
+        selections = (Selection.of(self.settings, name) for name in self.profiles.profiles)
+        names = dict.fromkeys(name for selection in selections for name in (*selection.names, DELEGATE))
+        for path in (self.folder / ".synapse" / name for name in names):
+            with contextlib.suppress(OSError):
+                self._trusted(path, read_file(path))
 
     def _trusted(self, path: Path, data: bytes) -> bool:
         untrusted = self._store.check(path, data)
@@ -70,6 +89,11 @@ class ProjectFiles:
             paths=self.paths,
             environ=dict(self._environ),
         )
+
+    async def read_again(self, host: Host) -> None:
+        """Read the files again, so that the person can be asked about what has changed."""
+        await asyncio.to_thread(self.load)
+        host.profiles = self.profiles
 
     def trust(self, host: Host) -> None:
         """Trust the files that the person was shown, and use them; what is to be known is told as notices."""

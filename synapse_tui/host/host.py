@@ -35,6 +35,7 @@ from synapse_tui.paths import UserPaths
 from synapse_tui.pty import Guardian, GuardianHandle, ReadScheduler
 from synapse_tui.registry import Registry
 from synapse_tui.settings import Settings
+from synapse_tui.store.batch import Change
 from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
 
 from .factory import SessionFactory
@@ -115,7 +116,7 @@ class Host:
         )
         self._replies = Replies(self.events, self._agents, self._servers.client, self._history)
         self._router = Router(self._agents, self._peers, self._servers, project)
-        self._door = Door(profiles, self._agents)
+        self._door = Door(lambda: self.profiles, self._agents)
         self.instructions = Instructions(
             project,
             paths=paths,
@@ -351,6 +352,14 @@ class Host:
     async def send(self, address: str, text: str, *, sender: str = "", priority: int = 3) -> list[Receipt]:
         """Send a message over HTTP to whom the address means; see `Router.send`."""
         return await self._router.send(address, text, sender=sender, priority=priority)
+
+    async def changes(self, task_id: str) -> Sequence[Change]:
+        """The steps of a message, oldest first, with their times and reasons.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+        return await self._history.changes(task_id)
 
     async def cancel_task(self, agent_id: str, task_id: str) -> Task:
         """Take a message back, or interrupt the turn it began.

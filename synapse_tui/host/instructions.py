@@ -8,11 +8,11 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
-from synapse_tui.addresses import Address, forms_of
+from synapse_tui.addresses import Address
 from synapse_tui.agents.briefing import REPLACED
 from synapse_tui.agents.environment import installed_command
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.trust import TrustStore, UntrustedFile
+from synapse_tui.agents.trust import TrustStore
 from synapse_tui.errors import AgentNotFound, SynapseError
 from synapse_tui.events import (
     AgentInstructed,
@@ -23,8 +23,15 @@ from synapse_tui.events import (
     Notice,
     TaskChanged,
 )
-from synapse_tui.instructions import Composed, Fault, Neighbour, Selection, Shelves, Subject, compose
-from synapse_tui.instructions.compose import COMMAND
+from synapse_tui.instructions import (
+    Composed,
+    Fault,
+    Selection,
+    Shelves,
+    compose,
+    neighbours_of,
+    subject_of,
+)
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import Settings
@@ -98,10 +105,9 @@ class Instructions:
             fresh: Whether it began a new conversation, of which nothing from before is true.
         """
         session.briefing.source = functools.partial(self.compose, session)
-        profile = session.profile
         if fresh:
             session.briefing.told_as = ""
-        if not (profile.instructions and profile.receives) or session.told_as == session.agent_id:
+        if not session.briefing.wanted or session.told_as == session.agent_id:
             return
         session.briefing.expect()
         self._due[session.agent_id] = fresh
@@ -109,10 +115,7 @@ class Instructions:
 
     async def compose(self, session: AgentSession) -> Composed:
         """Put the instructions of an agent together as they are now."""
-        composed, _untrusted = await asyncio.to_thread(
-            self._compose, self._selection(session), self._subject(session), self._neighbours(session)
-        )
-        return composed
+        return await asyncio.to_thread(self._put_together(session))
 
     async def send(self, agent_id: str) -> Task:
         """Send an agent its instructions again, as they are now.
@@ -126,26 +129,6 @@ class Instructions:
         task, composed = await session.briefing.send()
         self._tell_faults(composed, again=True)
         return task
-
-    async def untrusted(self, agent_id: str) -> list[UntrustedFile]:
-        """The files of the project that its instructions leave out until the person has looked at them.
-
-        Raises:
-            AgentNotFound: There is none of that id.
-        """
-        session = self._session(agent_id)
-        _composed, untrusted = await asyncio.to_thread(
-            self._compose, self._selection(session), self._subject(session), self._neighbours(session)
-        )
-        return untrusted
-
-    async def trust(self, files: Sequence[UntrustedFile]) -> None:
-        """Trust files as they were shown.
-
-        Raises:
-            OSError: That could not be written down.
-        """
-        await asyncio.to_thread(lambda: TrustStore(self._paths.trusted).trust(files))
 
     # -- the first READY ---
 
@@ -202,50 +185,24 @@ class Instructions:
 
     # -- putting together ---
 
-    def _compose(
-        self, selection: Selection, subject: Subject, neighbours: Sequence[Neighbour]
-    ) -> tuple[Composed, list[UntrustedFile]]:
-        """Read the files; in a thread."""
-        store, untrusted = TrustStore(self._paths.trusted), list[UntrustedFile]()
-
-        def trusted(path: Path, data: bytes) -> bool:
-            found = store.check(path, data)
-            if found is not None:
-                untrusted.append(found)
-            return found is None
-
-        shelves = Shelves(self._project / ".synapse", self._paths.synapse, trusted)
-        return compose(selection, subject, neighbours, shelves), untrusted
-
-    def _selection(self, session: AgentSession) -> Selection:
-        return Selection.of(self._settings, session.agent_type)
-
-    def _subject(self, session: AgentSession) -> Subject:
+    def _put_together(self, session: AgentSession) -> Callable[[], Composed]:
+        """What reads the files, in a thread; what is known of the agents is that of this moment."""
+        selection = Selection.of(self._settings, session.agent_type)
         everyone = self._addresses()
         own = next(each for each in everyone if each.agent_id == session.agent_id)
-        spaced = any(char.isspace() for char in str(installed_command()))
-        return Subject(
-            session.agent_id,
-            session.agent_type,
-            session.name,
-            session.port,
-            tuple(forms_of(own, everyone)),
-            f'"{COMMAND}"' if spaced else COMMAND,
-        )
+        neighbours = neighbours_of(own, everyone, project=self._project)
 
-    def _neighbours(self, session: AgentSession) -> list[Neighbour]:
-        return [
-            Neighbour(each.agent_id, each.agent_type, each.name, self._folder(each, session))
-            for each in self._addresses()
-            if each.local and each.live and each.agent_id != session.agent_id
-        ]
+        def run() -> Composed:
+            store = TrustStore(self._paths.trusted)
+            shelves = Shelves(
+                self._project / ".synapse",
+                self._paths.synapse,
+                lambda path, data: store.check(path, data) is None,
+            )
+            subject = subject_of(own, everyone, command=installed_command())
+            return compose(selection, subject, neighbours, shelves)
 
-    def _folder(self, agent: Address, told: AgentSession) -> str:
-        """Where an agent works, where that is not where the told one does."""
-        folder = Path(agent.working_dir)
-        if not agent.working_dir or folder == told.cwd:
-            return ""
-        return str(folder.relative_to(self._project)) if folder.is_relative_to(self._project) else str(folder)
+        return run
 
     def _tell_faults(self, composed: Composed, *, again: bool = False) -> None:
         for fault in composed.faults:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from synapse_tui.agents.profile import Profile
@@ -19,11 +19,11 @@ class Door:
     """Looks at what is to be opened.
 
     Args:
-        profiles: Every profile that can be opened.
+        profiles: Gives every profile that can be opened; others once files are trusted.
         agents: The agents that are open.
     """
 
-    def __init__(self, profiles: ProfileSet, agents: Mapping[str, AgentSession]) -> None:
+    def __init__(self, profiles: Callable[[], ProfileSet], agents: Mapping[str, AgentSession]) -> None:
         self._profiles = profiles
         self._agents = agents
 
@@ -42,7 +42,7 @@ class Door:
             ConfigError: The profile is unknown, or the name cannot be given.
             SpawnError: The command or the folder does not allow it.
         """
-        profile = self._profiles.find(spec.profile)
+        profile = self._profiles().find(spec.profile)
         self.check_name(spec.name)
         cwd = _real(spec.cwd or folder)
         check_folder(cwd)
@@ -62,9 +62,8 @@ class Door:
         """
         if not name:
             return
-        words = {
-            word for profile in self._profiles.profiles.values() for word in (profile.name, *profile.aliases)
-        }
+        profiles = self._profiles().profiles.values()
+        words = {word for profile in profiles for word in (profile.name, *profile.aliases)}
         others = {agent.name for agent in self._agents.values() if agent.agent_id != but}
         check_name(name, taken={word.lower() for word in words | others})
 

@@ -1,8 +1,9 @@
 """What agents are told of one another: the texts, where they are read from, and the rules of delegation."""
 
 from .compose import HEADER, Composed, Neighbour, Selection, Subject, compose
-from .delegation import Pick, Rule, Rules
+from .delegation import Pick, Rule, Rules, load_rules
 from .files import Fault, Shelves, TextFile
+from .people import neighbours_of, subject_of
 
 __all__ = [
     "HEADER",
@@ -17,4 +18,7 @@ __all__ = [
     "Subject",
     "TextFile",
     "compose",
+    "load_rules",
+    "neighbours_of",
+    "subject_of",
 ]

@@ -9,13 +9,12 @@ from types import MappingProxyType
 
 from synapse_tui.settings import Settings
 
-from .delegation import Rules
+from .delegation import DELEGATE, Rules
 from .files import Fault, Shelves, TextFile
 
 HEADER = "[Synapse A2A Protocol Instructions]"
 """How the text begins; a `<type>.md` that begins so is the whole text of its type."""
 DEFAULT = "default.md"
-DELEGATE = "delegate.md"
 FILE_SAFETY = "file-safety.md"
 COMMAND = "$SYNAPSE_BIN"
 """What agents type for `synapse`: login shells reset PATH."""

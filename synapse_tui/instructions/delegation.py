@@ -12,8 +12,12 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from synapse_tui.errors import NoRuleFits, RulesUndecided
+from synapse_tui.errors import NoRuleFits, RulesBroken, RulesUndecided
 
+from .files import Fault, Shelves, TextFile
+
+DELEGATE = "delegate.md"
+"""The file with the rules."""
 ANYTHING = "*"
 """Keyword of the row for what fits no other one."""
 
@@ -123,6 +127,42 @@ class Rules:
         if len({fold(pick.rule.agent).removeprefix("@") for pick in winners}) > 1:
             raise RulesUndecided([f"{pick.rule.agent}, {pick.why}" for pick in winners])
         return winners[0]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRules:
+    """Rules and where they come from.
+
+    Attributes:
+        rules: The rules, whole.
+        file: The file with them.
+        faults: Files before it that could not be used.
+    """
+
+    rules: Rules
+    file: TextFile
+    faults: tuple[Fault, ...]
+
+
+def load_rules(shelves: Shelves) -> LoadedRules:
+    """The rules of the first file that can be used.
+
+    Raises:
+        RulesBroken: It has no table, or a broken one; the message names the line.
+    """
+    found = shelves.find(DELEGATE)
+    rules = Rules.read(found.file.text, first_line=found.file.first_line) if found.file else Rules(())
+    if found.file is not None and rules.problems:
+        line, reason = rules.problems[0]
+        more = f" (and {len(rules.problems) - 1} more)" if len(rules.problems) > 1 else ""
+        raise RulesBroken(f"{found.file.path}:{line}: {reason}{more}", "correct the table")
+    if found.file is None or not rules.rows:
+        left = "".join(f"; {fault}" for fault in found.faults)
+        raise RulesBroken(
+            f"there are no rules of delegation{left}",
+            f"write a table with the columns kind, keywords and agent into .synapse/{DELEGATE}",
+        )
+    return LoadedRules(rules, found.file, found.faults)
 
 
 def fold(text: str) -> str:

@@ -40,7 +40,7 @@ class TrustQuestion(Dialog[bool]):
         """What is asked, and the files."""
         count = plural(len(self._files), "file")
         yield label(
-            f"This project brings {count} that can start programs. Read before you trust; "
+            f"This project brings {count} that can start programs or instruct agents. Read before you trust; "
             "you are asked again when one changes.",
             "text",
         )

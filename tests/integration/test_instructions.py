@@ -284,10 +284,10 @@ async def test_what_cannot_be_used_is_told_once_and_the_rest_is_sent(tmp_path):
         )
         assert "| t | test |" in rig.told[0]
         assert "Speak Japanese." not in rig.told[0]
-        files = await rig.host.instructions.untrusted(agent.agent_id)
-        assert [file.path for file in files] == [untrusted]
-        await rig.host.instructions.trust(files)
-        assert TrustStore(rig.home.trusted).check(untrusted, b"Speak Japanese.") is None
+        store = TrustStore(rig.home.trusted)
+        question = store.check(untrusted, untrusted.read_bytes())
+        assert question is not None
+        store.trust([question])
         await rig.host.instructions.send(agent.agent_id)
         await until(lambda: len(rig.told) == 3, "the new ones")
         assert "Speak Japanese." in rig.told[2]

@@ -1,0 +1,140 @@
+"""`synapse delegate`: a task to whom the rules of delegation give it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from synapse_tui.addresses import Address
+from synapse_tui.errors import AgentNotFound
+from synapse_tui.instructions import Pick, TextFile, load_rules
+from synapse_tui.instructions.files import Shelves
+from synapse_tui.model import DEFAULT_PRIORITY, Sender, check_priority
+
+from .caller import Caller
+from .flow import waits
+from .order import Order
+from .output import exit_code_for, fail, note, show, show_json, want_json
+from .reporting import outcome_json, report
+from .send import check_timeout, flow_of, read_message
+
+
+@click.command(name="delegate")
+@click.argument("task")
+@click.option("--dry-run", is_flag=True, help="Only tell to whom it would go, and why.")
+@click.option("--from", "sender", metavar="ID", default="", help="Who sends it; see synapse send.")
+@click.option(
+    "-p", "--priority", metavar="N", type=int, default=DEFAULT_PRIORITY, help="1 to 5; 5 interrupts. [3]"
+)
+@click.option(
+    "--response/--no-response", default=None, help="Wait for the answer, or do not. [setting a2a.flow]"
+)
+@click.option("--wait-timeout", metavar="S", type=float, default=300.0, help="Seconds to wait at most. [300]")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def command(
+    context: click.Context,
+    *,
+    task: str,
+    dry_run: bool,
+    sender: str,
+    priority: int,
+    response: bool | None,
+    wait_timeout: float,
+    as_json: bool,
+) -> None:
+    """Send TASK to the agent that the table in .synapse/delegate.md names for it.
+
+    The row with the longest keyword in TASK decides; standard error tells which one. TASK `-` is read from
+    standard input.
+    """
+    if as_json:
+        want_json(context)
+    check_priority(priority)
+    check_timeout(wait_timeout)
+    text = read_message(task)
+    caller = Caller.of()
+    who = caller.sender(sender)
+    pick, file = pick_for(caller, text)
+    targets = _receivers(caller, who, pick)
+    note(f"synapse: {', '.join(target.agent_id for target in targets)}: {pick.why}, {file.path}")
+    rule = _rule_json(pick, file)
+    if dry_run:
+        _show_dry(targets, rule, as_json=as_json)
+        return
+    waiting = waits(flow_of(caller), response)
+    order = Order(caller, who, text, priority, wait_timeout if waiting else None)
+    outcomes = order.deliver(targets)
+    if as_json:
+        values = [outcome_json(outcome) | {"rule": rule} for outcome in outcomes]
+        show_json(values if len(values) > 1 else values[0])
+    failed = [outcome.error for outcome in outcomes if outcome.error]
+    for outcome in outcomes:
+        if not as_json:
+            report(outcome, waiting=waiting, alone=len(outcomes) == 1)
+        elif outcome.error:
+            fail(outcome.error, name="synapse")
+    if failed:
+        context.exit(int(exit_code_for(failed[0])))
+
+
+def pick_for(caller: Caller, text: str) -> tuple[Pick, TextFile]:
+    """The rule that a task falls under, and the file with it.
+
+    Raises:
+        RulesBroken: There are no rules, or they are broken.
+        NoRuleFits: None fits.
+        RulesUndecided: Several fit alike.
+    """
+    from synapse_tui.agents.trust import TrustStore
+
+    project = Path(caller.project_of(caller.registry.list()))
+    trust = TrustStore(caller.paths.trusted)
+    shelves = Shelves(
+        project / ".synapse", caller.paths.synapse, lambda path, data: trust.check(path, data) is None
+    )
+    loaded = load_rules(shelves)
+    for fault in loaded.faults:
+        note(f"synapse: left out: {fault}")
+    return loaded.rules.pick(text), loaded.file
+
+
+def _receivers(caller: Caller, who: Sender, pick: Pick) -> list[Address]:
+    """Whom a rule means; never the sender itself.
+
+    Raises:
+        AddressError: It means nobody who could take the task; the message tells the rule.
+    """
+    try:
+        return caller.find(pick.rule.agent, sender=who.sender_id)
+    except AgentNotFound as error:
+        own = who.sender_id in _ids(caller, pick.rule.agent)
+        hint = "do it yourself, or name another agent with `synapse send`" if own else error.hint
+        raise AgentNotFound(f"{error.message}: {pick.why}", hint) from error
+
+
+def _ids(caller: Caller, address: str) -> list[str]:
+    try:
+        return [found.agent_id for found in caller.find(address)]
+    except AgentNotFound:
+        return []
+
+
+def _show_dry(targets: list[Address], rule: dict[str, object], *, as_json: bool) -> None:
+    values: list[dict[str, object]] = [{"target": target.agent_id, "rule": rule} for target in targets]
+    if as_json:
+        show_json(values if len(values) > 1 else values[0])
+    else:
+        for target in targets:
+            show(target.agent_id)
+
+
+def _rule_json(pick: Pick, file: TextFile) -> dict[str, object]:
+    return {
+        "kind": pick.rule.kind,
+        "agent": pick.rule.agent,
+        "keywords": list(pick.matched),
+        "file": str(file.path),
+        "line": pick.rule.line,
+    }

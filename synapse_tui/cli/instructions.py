@@ -1,0 +1,161 @@
+"""`synapse instructions`: what the agents are told of one another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from synapse_tui.a2a.light import LightClient
+from synapse_tui.addresses import Address
+from synapse_tui.errors import InvalidValue
+
+from .caller import Caller, address_of
+from .output import note, plain, show, show_json, want_json
+from .reporting import receipt
+
+
+@click.group(name="instructions")
+def command() -> None:
+    """What agents are told of one another when a conversation begins."""
+
+
+@command.command(name="show")
+@click.argument("agent", required=False, default="")
+@click.option("--type", "agent_type", metavar="T", default="", help="What an agent of that type would get.")
+@click.option("--now", is_flag=True, help="What would be sent now, also when the agent was told already.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def show_command(context: click.Context, *, agent: str, agent_type: str, now: bool, as_json: bool) -> None:
+    """Print what AGENT was told, or would be told; on stderr from which files."""
+    if as_json:
+        want_json(context)
+    caller = Caller.of()
+    if agent_type and agent:
+        raise InvalidValue("an agent has its type already", "give AGENT or --type, not both")
+    if agent_type:
+        told: Mapping[str, Any] = of_type(caller, agent_type)
+        who = f"an agent of the type {agent_type}"
+    else:
+        target = _meant(caller, agent)
+        who = target.agent_id
+        told = _client(caller).instructions(target.endpoint, now=now)
+    for line in _narration(who, told):
+        note(f"synapse: {line}")
+    if as_json:
+        show_json({"agent": who if not agent_type else "", **told})
+    elif told["text"]:
+        show(plain(str(told["text"])))
+
+
+@command.command(name="send")
+@click.argument("agent")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def send_command(context: click.Context, *, agent: str, as_json: bool) -> None:
+    """Send AGENT its instructions again, as they are now."""
+    if as_json:
+        want_json(context)
+    caller = Caller.of()
+    target = _one(caller, agent)
+    task, faults = _client(caller).send_instructions(target.endpoint, sender_id=caller.agent_id)
+    for fault in faults:
+        note(f"synapse: left out: {fault}")
+    if as_json:
+        about = {"task_id": task.task_id, "status": task.state.value, "delivery": task.delivery}
+        show_json({"target": target.agent_id, **about, "reason": task.reason, "faults": faults})
+    else:
+        show(receipt(target.agent_id, task))
+
+
+def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
+    """What an agent of a type would be told, were it opened here now.
+
+    Raises:
+        UnknownProfile: There is no such type.
+    """
+    from synapse_tui.agents.environment import installed_command
+    from synapse_tui.agents.profiles import load_profiles
+    from synapse_tui.agents.trust import TrustStore
+    from synapse_tui.instructions import Selection, Shelves, compose, neighbours_of, subject_of
+    from synapse_tui.paths import shipped_profiles
+    from synapse_tui.settings import load_settings
+
+    records = caller.registry.list()
+    project = Path(caller.project_of(records))
+    folder, trust = project / ".synapse", TrustStore(caller.paths.trusted)
+    found = load_profiles(shipped_profiles(), caller.paths.profiles, folder / "profiles", trust=trust)
+    profile = found.find(agent_type)
+
+    def trusted(path: Path, data: bytes) -> bool:
+        return trust.check(path, data) is None
+
+    settings = load_settings(
+        project, paths=caller.paths, environ=os.environ, trusted=trusted, types=found.profiles
+    )
+    for problem in settings.problems:
+        note(f"synapse: {problem}")
+    port = profile.ports[0]
+    own = Address(f"synapse-{profile.name}-{port}", profile.name, "", port, f"http://127.0.0.1:{port}")
+    others = [address_of(record, str(project)) for record in records if record.agent_id != own.agent_id]
+    everyone = [own, *others]
+    composed = compose(
+        Selection.of(settings, profile.name),
+        subject_of(own, everyone, command=installed_command()),
+        neighbours_of(own, everyone, project=project),
+        Shelves(folder, caller.paths.synapse, trusted),
+    )
+    return {
+        "text": composed.text,
+        "files": [str(file.path) for file in composed.files],
+        "faults": [str(fault) for fault in composed.faults],
+        "wanted": profile.instructions and profile.receives,
+        "sent": None,
+    }
+
+
+def _client(caller: Caller) -> LightClient:
+    return LightClient(token_of=caller.token_of, environ=caller.environ)
+
+
+def _meant(caller: Caller, agent: str) -> Address:
+    """The agent that is named; else the one inside which this runs, or the only one of the project."""
+    if agent or caller.agent_id:
+        return _one(caller, agent or caller.agent_id)
+    records = caller.registry.list()
+    project = caller.project_of(records)
+    here = [address_of(record, project) for record in records if record.project == project]
+    if len(here) != 1:
+        raise InvalidValue(
+            "say whose instructions", "synapse instructions show AGENT, or --type claude for a type"
+        )
+    return here[0]
+
+
+def _one(caller: Caller, agent: str) -> Address:
+    found = caller.find(agent)
+    if len(found) != 1:
+        raise InvalidValue(f"'{agent}' means {len(found)} agents", "name one of them")
+    return found[0]
+
+
+def _narration(who: str, told: Mapping[str, Any]) -> list[str]:
+    """What a person should know of the text: whether it was sent, and where it comes from."""
+    sent, text = told.get("sent"), str(told["text"])
+    if isinstance(sent, dict):
+        at = datetime.fromisoformat(str(sent["at"])).astimezone()
+        state = str(sent["delivery"]) if sent["status"] == "submitted" else str(sent["status"])
+        about = f"{who} was told at {at:%Y-%m-%d %H:%M:%S} (task {str(sent['task_id'])[:8]}, {state})"
+    elif not text:
+        about = f"there is nothing to tell {who}"
+    elif told.get("wanted"):
+        about = f"{who} would be told"
+    else:
+        about = f"{who} is not told by itself (its profile); `synapse instructions send` would tell it"
+    size = f": {len(text):,} characters" if text else ""
+    lines = [about + size, *(f"from {path}" for path in told.get("files", ()))]
+    return [*lines, *(f"left out: {fault}" for fault in told.get("faults", ()))]
