@@ -410,7 +410,17 @@ async def test_what_an_agent_refuses_is_told(shell: Shell, stack: AsyncExitStack
 
 
 @pytest.mark.parametrize(
-    "words", [["list"], ["list", "--json"], ["send", "gemini", "hello"], ["--version"], ["--help"]]
+    "words",
+    [
+        ["list"],
+        ["list", "--json"],
+        ["send", "gemini", "hello"],
+        ["status", "gemini", "--why"],
+        ["status"],
+        ["inbox", "--agent", "gemini"],
+        ["--version"],
+        ["--help"],
+    ],
 )
 async def test_commands_load_nothing_heavy(shell: Shell, stack: AsyncExitStack, words: list[str]) -> None:
     await opened(stack, shell)

@@ -2,6 +2,7 @@
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.model import AgentState, DeliveryState, TaskState
+from synapse_tui.store.aftermath import IN_INBOX
 from synapse_tui.widgets.sidebar import MessageList
 from tests.ui.app_kit import running, text_of, three_agents, until
 
@@ -135,6 +136,30 @@ async def test_commands_on_messages_that_are_gone_are_told():
             app.perform(command, task_id=done.id if command != "show" else "gone")
             await pilot.pause()
             assert told in app.main.status_bar.notice
+
+
+async def test_messages_in_an_inbox_are_counted_and_typed_only_when_a_person_says_so():
+    host = three_agents()
+    async with running(host, sidebar=True) as (app, pilot):
+        codex = host.agents[CODEX]
+        info = host.message(CODEX, "by the way", priority=1)
+        codex.outbox.unread.add(info.id)
+        host.change(info.id, reason=IN_INBOX)
+        await pilot.press("f4")
+        await until(lambda: "1 unread · :8120" in "\n".join(rows(app)))
+        assert app.main.active == CODEX
+        title = text_of(app).splitlines()[1]
+        assert " 1 unread " in title[: app.main.sidebar.region.x]
+        assert "held" not in title
+        await pilot.press("f6", "h")
+        assert "has not read it yet" in app.main.status_bar.notice
+        await pilot.press("shift+up")
+        assert codex.outbox.waiting == [info.id]
+        await pilot.press("enter")
+        await until(lambda: "Send now (s)" in text_of(app))
+        assert "Hold (h)" not in text_of(app)
+        await pilot.press("s")
+        await until(lambda: codex.outbox.sent_now == [info.id])
 
 
 async def test_peers_are_listed_and_written_to():
