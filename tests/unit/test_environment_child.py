@@ -23,6 +23,7 @@ def environment(tmp_path: Path, base: dict[str, str], profile: Profile = PROFILE
         agent_id="synapse-claude-8100",
         endpoint="http://127.0.0.1:8100",
         token="secret",
+        spool=tmp_path / "spool",
         paths=UserPaths(tmp_path),
     )
 
@@ -34,6 +35,7 @@ def test_the_agent_is_told_who_it_is(tmp_path: Path) -> None:
     assert env["SYNAPSE_AGENT_ID"] == "synapse-claude-8100"
     assert env["SYNAPSE_ENDPOINT"] == "http://127.0.0.1:8100"
     assert env["SYNAPSE_TOKEN"] == "secret"
+    assert env["SYNAPSE_SPOOL"] == str(tmp_path / "spool")
     assert env["SYNAPSE_BIN"] == str(installed_command())
 
 
@@ -67,8 +69,13 @@ def test_the_rest_of_the_users_environment_stays(tmp_path: Path, name: str) -> N
 
 
 def test_who_an_outer_agent_is_does_not_pass_on(tmp_path: Path) -> None:
-    env = environment(tmp_path, {"SYNAPSE_TOKEN": "outer", "SYNAPSE_AGENT_ID": "outer"})
+    outer = {"SYNAPSE_TOKEN": "outer", "SYNAPSE_AGENT_ID": "outer", "SYNAPSE_SPOOL": "outer"}
+    env = environment(tmp_path, outer)
     assert (env["SYNAPSE_TOKEN"], env["SYNAPSE_AGENT_ID"]) == ("secret", "synapse-claude-8100")
+    without = child_environment(
+        outer, profile=PROFILE, agent_id="a", endpoint="", token="t", paths=UserPaths(tmp_path)
+    )
+    assert "SYNAPSE_SPOOL" not in without
 
 
 def test_the_profile_adds_variables_and_a_terminal_program(tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ def test_facts_that_keep_messages_safe() -> None:
     assert profiles["gemini"].startup.delay == 8
     assert profiles["claude"].startup.delay == 3
     assert not profiles["shell"].receives
+    assert {name for name, profile in profiles.items() if profile.sandbox} == {"codex"}
     assert all(profile.submit.pause >= 0.05 for profile in profiles.values())
     assert all(profile.composer is not None for name, profile in profiles.items() if name != "shell")
 

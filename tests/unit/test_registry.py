@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.registry import Record, Registry, is_live, process_start
+from synapse_tui.registry import Record, Registry, is_live, pid_namespace, process_start
 
 
 def record(port: int = 8100, kind: str = "claude", **fields: object) -> Record:
@@ -123,6 +123,16 @@ def test_a_zombie_is_no_live_process() -> None:
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     assert process_start(process.pid) is None
     process.wait()
+
+
+def test_processes_of_another_namespace_cannot_be_judged(registry: Registry, dead_pid: int) -> None:
+    own = registry.register(record())
+    assert own.pid_namespace == pid_namespace()
+    elsewhere = registry.register(record(8101, pid=dead_pid, pid_namespace="pid:[1]"))
+    dead = registry.register(record(8102, pid=dead_pid))
+    assert [is_live(each) for each in (own, elsewhere, dead)] == [True, bool(pid_namespace()), False]
+    assert elsewhere in registry.list()
+    assert is_live(replace(own, pid_namespace="")), "a record of an earlier version"
 
 
 def test_scan_removes_nothing(registry: Registry, dead_pid: int) -> None:

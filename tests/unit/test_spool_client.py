@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import random
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -308,3 +310,11 @@ def test_without_a_way_out_the_error_says_what_to_do(
     with pytest.raises(PeerUnreachable, match=message) as caught:
         without_connection("http://127.0.0.1:8100", Call("GET", "/status"), error, timeout=1, environ=environ)
     assert hint in caught.value.hint
+
+
+def test_the_clients_side_is_quick_to_import() -> None:
+    code = "import sys, synapse_tui.a2a.light_spool; print(*{name.partition('.')[0] for name in sys.modules})"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    foreign = set(found.stdout.split()) - set(sys.stdlib_module_names)
+    assert {name for name in foreign if not name.startswith(("_", "sitecustomize"))} == {"synapse_tui"}
+    assert "asyncio" not in found.stdout.split()
