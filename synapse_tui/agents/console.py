@@ -25,14 +25,15 @@ from synapse_tui.terminal.events import ignore
 
 from .adoption import Adopted
 from .answer import AnswerCollector
+from .at_rest import AtRest
 from .composer import ComposerReading, screen_rows
 from .composer_box import find_box
 from .detector import StateDetector
 from .profile import Profile
 from .pulse import Pulse
-from .quiescence import all_sleep, processes_of
 from .seeding import Past
 from .timeline import Timeline
+from .view import Seen
 
 log = logging.getLogger(__name__)
 
@@ -119,6 +120,9 @@ class AgentConsole:
         self._gone = False
         self._signals: dict[str, TerminalEvent] = {}
         self.process = _process(launch)
+        self._at_rest = AtRest(
+            self.process, self._clock, look=self.look, drawing=lambda: self.modes.synchronized
+        )
         self.terminal = Terminal(launch.columns, launch.lines, launch.scrollback, listener=self._event)
         if launch.before is not None:
             launch.before.show(self.terminal)
@@ -211,20 +215,13 @@ class AgentConsole:
             if data:
                 self._data(data)
 
-    async def settled(self, seconds: float) -> None:
-        """Wait until the agent's program sleeps, so that nothing it has begun is still to be shown.
+    async def settled(self, rest: float, limit: float) -> bool:
+        """Wait until the agent's programs have done nothing for a while and their output is taken in."""
+        return await self._at_rest.settled(rest, limit)
 
-        A dialog that is being opened at this very moment is then on the screen. Where the system does not
-        tell, nothing is waited for.
-        """
-        pids = await asyncio.to_thread(processes_of, self.process.pid)
-        deadline = self._clock() + seconds
-        while True:
-            self.look()
-            if (all_sleep(pids) and not self.modes.synchronized) or self._clock() >= deadline:
-                self.look()
-                return
-            await asyncio.sleep(0.001)
+    async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
+        """Send a key that the agent reads before it does anything else, or does not get."""
+        return await self._at_rest.press(key, look, limit)
 
     async def drained(self, seconds: float) -> bool:
         """Wait until the kernel has taken all bytes; False when the time is over first."""

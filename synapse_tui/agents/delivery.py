@@ -21,13 +21,15 @@ from .proof import Proof
 from .sanitize import simple_emoji
 from .tasks import TaskBook
 from .turns import TurnTracker
-from .typist import SETTLE, Typed, TypingResult, Typist
+from .typist import Typed, TypingResult, Typist
 from .view import AgentView
 
 log = logging.getLogger(__name__)
 
 ATTEMPTS = 3
 """How often a message is typed that the agent did not take, before a person must look."""
+SETTLE = 0.1
+"""Seconds that the agent has at the most to finish what it is doing before a message is typed."""
 RETRY = 1.0
 """Seconds between two attempts, and between two looks whether the history can be written again."""
 NOT_STARTED = "the agent has not started yet"
@@ -200,7 +202,7 @@ class Delivery:
             self._outbox.hold(hold.reason)
             return min((s for s in (hold.seconds, recheck) if s is not None), default=None)
         async with self._busy:
-            await self._view.settled(SETTLE)
+            await self._view.settled(0, SETTLE)
             # That and waiting for the lock may have taken a while.
             if self._hold() is None and (head := self._outbox.head) is not None and head.id == task.id:
                 await self._type(task)

@@ -12,6 +12,7 @@ from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentState
 from synapse_tui.terminal.paste import encode_paste
 
+from .enter import Enter
 from .gate import EXITED, STEADY, dialog_open, dialog_words
 from .keyboard import Keyboard
 from .profile import Profile
@@ -24,8 +25,6 @@ BYTES_A_SECOND = 20_000
 """How fast an agent takes in a long paste at the least."""
 PATIENCE = 1.5
 """Seconds that a user who types while a message is being typed waits before the message gives way."""
-SETTLE = 0.1
-"""Seconds that the agent has at the most to finish what it is doing before Enter is pressed."""
 CLEAR_PAUSE = 0.3
 MAX_CLEARS = 20
 """How often the clear key is pressed, so many seconds apart, on a composer that cannot be read."""
@@ -95,6 +94,7 @@ class Typist:
         self._view = view
         self._keyboard = keyboard
         self._profile = profile
+        self._enter = Enter(view, profile)
         self._proof: Proof | None = None
 
     async def type(self, text: str, commit: Commit) -> TypingResult:
@@ -165,7 +165,9 @@ class Typist:
         await self._write(text, patience)
         begun = self._view.now()
         await self._until_it_stands(text, begun + patience)
-        while (left := begun + self._profile.submit.pause - self._view.now()) > 0:
+        pause = begun + self._profile.submit.pause
+        await self._enter.rest(pause - self._view.now())
+        while (left := pause - self._view.now()) > 0:
             self._check_dialog()
             await self._view.changed(left)
 
@@ -217,8 +219,7 @@ class Typist:
             for _ in range(1 + self._profile.submit.retries):
                 await self._apart_from_user()
                 await _committed(commit, entered=entered)
-                await self._view.settled(SETTLE)
-                before = self._enter(text)
+                before = await self._press(text)
                 entered = True
                 if await self._went(text, before):
                     self._release()
@@ -232,14 +233,19 @@ class Typist:
             self._check_dialog()
             await self._view.changed(left)
 
-    def _enter(self, text: str) -> _Mark:
+    async def _press(self, text: str) -> _Mark:
         """Press Enter if, by all output that has arrived, the text stands there and no dialog is open."""
-        self._view.look()
-        self._check_dialog()
-        if not self.stands(text):
-            raise _Stop(Typed.LEFT, "the composer does not show the message")
-        before = _Mark(self._view.report.since, self._view.tail() if self._profile.composer is None else "")
-        self._view.write(self._profile.submit.enter)
+
+        def look() -> _Mark:
+            self._check_dialog()
+            if not self.stands(text):
+                raise _Stop(Typed.LEFT, "the composer does not show the message")
+            tail = self._view.tail() if self._profile.composer is None else ""
+            return _Mark(self._view.report.since, tail)
+
+        before = await self._enter.press(look)
+        if before is None:
+            raise _Stop(Typed.LEFT, "the agent is busy")
         return before
 
     async def _went(self, text: str, before: _Mark) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 from synapse_tui.model import StateReport
 from synapse_tui.terminal.modes import Modes
 
 from .composer import ComposerReading
+
+Seen = TypeVar("Seen")
 
 
 class AgentView(Protocol):
@@ -46,8 +49,28 @@ class AgentView(Protocol):
     def look(self) -> None:
         """Take in output that has arrived but was not parsed yet."""
 
-    async def settled(self, seconds: float) -> None:
-        """Wait until the agent's program sleeps and its output is taken in."""
+    async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
+        """Send a key that the agent reads before it does anything else, or does not get.
+
+        Args:
+            key: The key.
+            look: Looks at the screen as of now; what it raises keeps the key from being sent.
+            limit: Seconds that the agent has to read it.
+
+        Returns:
+            What was seen; None when the agent did something else and certainly does not get the key.
+        """
+
+    async def settled(self, rest: float, limit: float) -> bool:
+        """Wait until the agent's programs have done nothing for a while and their output is taken in.
+
+        Args:
+            rest: For how many seconds; 0 for only at this moment.
+            limit: Seconds after which no longer is waited.
+
+        Returns:
+            Whether they have; False when the time was over first.
+        """
 
     async def drained(self, seconds: float) -> bool:
         """Wait until the kernel has taken all bytes; False when the time is over first."""

@@ -21,7 +21,7 @@ from .runner import TurnRunner
 from .screen import Style, Transcript
 from .script import help_text
 from .status import State, StatusSignals
-from .tty import Tty
+from .tty import LateTty, Tty
 
 SPIN = 0.12
 RESIZE_WAIT = 0.02
@@ -78,10 +78,12 @@ class DummyApp:
         self.painter.begin()
         modes = ("\x1b[?2004h" if self.options.paste else "") + ("\x1b[>1u" if self.options.kitty else "")
         self.tty.write(modes)
-        self.loop.read(self.tty.descriptor, Keyboard(self).read)
+        keyboard = Keyboard(self)
+        self.loop.read(self.tty.descriptor, keyboard.read)
         self.loop.on_signal(signal.SIGWINCH, self._resized)
         for number in (signal.SIGTERM, signal.SIGHUP):
             self.loop.on_signal(number, functools.partial(self.ended_by, number))
+        self.loop.on_signal(signal.SIGUSR1, keyboard.surprise)
         columns, lines = self.tty.size
         self.journal.write("start", pid=os.getpid(), name=self.options.name, columns=columns, lines=lines)
         self.set_state("idle")
@@ -276,7 +278,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write("dummy: this program needs a terminal; run it in one, or as a pane of synapse-tui\n")
         return 2
     loop = Loop()
-    tty = Tty()
+    tty = LateTty(loop, options.lag) if options.lag else Tty()
     if options.startup:
         loop.later(options.startup, lambda: setattr(loop, "running", False))
         loop.run()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from .dialogs import Dialog, permission
 from .keys import ESCAPE_WAIT, Key, KeyDecoder, Paste, Text, Token
+from .script import directives
 
 if TYPE_CHECKING:
     from .app import DummyApp
@@ -71,7 +72,10 @@ class Keyboard:
         self._app.composer.paste(token.text)
         self._swallow = self._app.options.swallow_enter
         if self._app.options.dialog_after_paste >= 0:
-            self._app.loop.later(self._app.options.dialog_after_paste, self._surprise)
+            self._app.loop.later(self._app.options.dialog_after_paste, self.surprise)
+        for directive in directives(token.text):
+            if directive.name == "surprise":
+                self._app.loop.later(directive.instant(), self.surprise)
 
     def _to_dialog(self, dialog: Dialog, token: Token) -> None:
         if isinstance(token, Paste):
@@ -93,7 +97,7 @@ class Keyboard:
             self._app.journal.write("dialog-answer", kind=dialog.kind, body=dialog.body, **told)
         self._app.close_dialog()
 
-    def _surprise(self) -> None:
+    def surprise(self) -> None:
         """A dialog that nobody asked for, as when a background task of a real agent wants something."""
         self._app.open_dialog(permission("touch surprise"))
 

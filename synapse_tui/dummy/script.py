@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 
@@ -24,11 +25,14 @@ directives in a message (in place of a model; more than one may stand in a messa
   %%error:TEXT%%       end the turn with an error (OSC 7501 state=error)
   %%exit:CODE%%        end with that exit status
   %%crash:SIGNAL%%     end by that signal (KILL, SEGV, 15, ...)
+  %%surprise:MS%%  %%surprise:MS-MS%%
+                       open a permission dialog so long after this was pasted, sent
+                       or not; of two numbers, at a random instant between them
 
 keys: Enter sends, Shift+Enter or Ctrl+J breaks the line, Escape interrupts or denies, Ctrl+U clears, Up
     recalls,
 Ctrl+C twice ends. A message beginning with / is a command (/help), one with ! runs in a shell without
-asking."""
+asking. The signal USR1 opens a permission dialog that nobody asked for."""
 
 _HELP = """\
 I am a scripted agent: no model, no account, nothing leaves this machine. Things to try here:
@@ -57,7 +61,7 @@ Emoji: 👍 👍🏽 👩‍💻 🇯🇵 ⚠️ ✅  combining: e\u0301 n\u0303
 |two |2   |four|2 |"""
 
 _DIRECTIVE = re.compile(
-    r"%%(slow|hang|perm|run|ask|wide|flood|alt|bell|notify|clip|title|invalid|error|exit|crash)(?::(.*?))?%%",
+    r"%%(slow|hang|perm|run|ask|wide|flood|alt|bell|notify|clip|title|invalid|error|exit|crash|surprise)(?::(.*?))?%%",
     re.DOTALL,
 )
 _SENDER = re.compile(r"\[A2A:(?:[0-9a-fA-F]+:)?([\w.-]+)\]\s*")
@@ -76,6 +80,16 @@ class Directive:
             return max(0.0, min(float(self.argument), 3600.0))
         except ValueError:
             return default
+
+    def instant(self) -> float:
+        """The argument, milliseconds or a range of them, as seconds; a random instant of a range."""
+        first, _, last = self.argument.partition("-")
+        chance = int.from_bytes(os.urandom(4), "big") / 0xFFFFFFFF
+        try:
+            start, end = float(first), float(last or first)
+        except ValueError:
+            return 0.0
+        return max(0.0, start + chance * (end - start)) / 1000
 
 
 def directives(text: str) -> list[Directive]:

@@ -7,6 +7,8 @@ import os
 import termios
 import tty
 
+from .loop import Loop
+
 
 class Tty:
     """A terminal that is put into raw mode and given back as it was.
@@ -57,3 +59,34 @@ class Tty:
             return os.read(self.descriptor, 65536)
         except OSError:
             return b""
+
+
+class LateTty(Tty):
+    """A terminal that shows what is written some time later: the program is ahead of its screen.
+
+    Args:
+        loop: Calls back.
+        seconds: How much later.
+    """
+
+    def __init__(self, loop: Loop, seconds: float) -> None:
+        super().__init__()
+        self._loop = loop
+        self._seconds = seconds
+        self._late: list[str] = []
+
+    def write(self, text: str) -> None:
+        """Write it later, together with what else is written until then."""
+        if not self._late:
+            self._loop.later(self._seconds, self._show)
+        self._late.append(text)
+
+    def restore(self) -> None:
+        """Show the rest, and give the terminal back."""
+        self._show()
+        super().restore()
+
+    def _show(self) -> None:
+        late, self._late = "".join(self._late), []
+        if late:
+            super().write(late)

@@ -220,6 +220,10 @@ def _invalid(_directive: Directive, _context: TurnContext) -> Steps:
     )
 
 
+def _nothing(_directive: Directive, _context: TurnContext) -> Steps:
+    yield from ()
+
+
 def _error(directive: Directive, _context: TurnContext) -> Steps:
     yield Fail(directive.argument or "the model does not answer")
 
@@ -250,4 +254,5 @@ _ACTIONS: dict[str, Callable[[Directive, TurnContext], Steps]] = {
     "error": _error,
     "exit": _exit,
     "crash": _crash,
+    "surprise": _nothing,
 }

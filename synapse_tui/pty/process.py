@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import termios
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from synapse_tui.model import ExitStatus
@@ -17,6 +17,7 @@ from .adoption import Handle, check_handle
 from .ending import LAST_PATIENCE, end_session
 from .guardian import Guardian
 from .guardian_process import ProcessKey, start_time
+from .offer import StoppedTerminal, stopped_terminal
 from .reaper import ExitWatch
 from .scheduler import ReadScheduler, read_available
 from .spawn import spawn
@@ -186,6 +187,19 @@ class PtyProcess:
             MessageError: It does not read, and too much waits already; nothing of `data` was taken.
         """
         self._queue.write(data)
+
+    @contextlib.contextmanager
+    def stopped(self) -> Iterator[StoppedTerminal | None]:
+        """Stop its output for a moment, to give it a key that it reads first or not at all: `offer.py`.
+
+        Yields:
+            Its terminal; None where that cannot be done.
+        """
+        if self.fd < 0:
+            yield None
+            return
+        with stopped_terminal(self.fd) as terminal:
+            yield terminal
 
     async def drain(self) -> None:
         """Wait until the kernel has taken all that was written, or the program has ended."""

@@ -187,20 +187,6 @@ async def test_a_canceled_message_under_a_dialog_and_keys_that_wait(tmp_path):
         assert [record["key"] for record in rig.records("dialog-answer")] == ["escape"]
 
 
-@pytest.mark.parametrize("moment", [49, 49.5, 50, 50.5, 51])
-async def test_a_dialog_that_opens_in_the_same_millisecond_as_enter(tmp_path, moment):
-    """The dummy's profile pauses for 50 ms between paste and Enter."""
-    async with open_rig(tmp_path, "--dialog-after-paste", str(moment)) as rig:
-        await rig.ready()
-        texts = [f"message {number}" for number in range(10)]
-        for count, text in enumerate(texts, 1):
-            task = rig.send(text)
-            await until(lambda count=count: len(rig.records("dialog-open")) >= count, "the dialog")  # type: ignore[misc]
-            await rig.dismiss_until_done(task)
-        assert {record["key"] for record in rig.records("dialog-answer")} == {"escape"}
-        assert rig.submitted == texts
-
-
 async def test_a_user_who_types_while_a_message_is_typed(tmp_path):
     async with open_rig(tmp_path) as rig:
         await rig.ready()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from synapse_tui.agents.composer import ComposerReading
 from synapse_tui.agents.keyboard import Keyboard
 from synapse_tui.agents.profile import ComposerRules, Profile, Submit
+from synapse_tui.agents.view import Seen
 from synapse_tui.model import AgentState, StateReport
 from synapse_tui.terminal.modes import Modes
 
@@ -39,6 +40,7 @@ class FakeAgent:
         received: Every write, in order.
         submitted: What was in the composer when Enter was taken.
         swallow: So many Enters are ignored.
+        restless: So many Enters are not given to it, since it did something else.
         approved: Whether an Enter fell into a dialog.
     """
 
@@ -53,6 +55,7 @@ class FakeAgent:
         self.approved = False
         self.denied = 0
         self.swallow = 0
+        self.restless = 0
         self.echo_delay = 0.01
         self.works_after_enter = True
         self.received: list[bytes] = []
@@ -105,8 +108,19 @@ class FakeAgent:
     def signal(self, number: int) -> None:
         self.signals.append(number)
 
-    async def settled(self, seconds: float) -> None:
+    async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
         await asyncio.sleep(0)
+        self.look()
+        seen = look()
+        if self.restless:
+            self.restless -= 1
+            return None
+        self.write(key)
+        return seen
+
+    async def settled(self, rest: float, limit: float) -> bool:
+        await asyncio.sleep(0)
+        return True
 
     async def drained(self, seconds: float) -> bool:
         await asyncio.sleep(0)

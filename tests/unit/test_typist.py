@@ -68,6 +68,35 @@ async def test_an_enter_that_was_swallowed_is_not_repeated_without_a_note(agent)
     assert agent.received.count(b"\r") == 1
 
 
+async def test_an_enter_that_was_not_given_is_offered_again(agent):
+    agent.restless = 3
+    result = await typist(agent).type(TEXT, nothing)
+    assert (result.outcome, agent.submitted) == (Typed.SUBMITTED, [TEXT])
+    assert agent.received.count(b"\r") == 1
+
+
+async def test_an_agent_that_is_never_at_rest_gives_the_composer_back(agent):
+    agent.restless = 100
+    result = await typist(agent).type(TEXT, nothing)
+    assert (result.outcome, result.entered, result.reason) == (Typed.REMOVED, False, "the agent is busy")
+    assert (agent.draft, agent.submitted) == ("", [])
+
+
+async def test_a_dialog_seen_when_enter_is_offered_again_is_left_alone(agent):
+    agent.restless = 1
+    offered = agent.press
+
+    async def press(*arguments: object) -> object:
+        seen = await offered(*arguments)
+        agent.open_dialog()
+        return seen
+
+    agent.press = press
+    result = await typist(agent).type(TEXT, nothing)
+    assert (result.outcome, result.entered) == (Typed.BLOCKED, False)
+    assert not agent.approved
+
+
 async def test_no_enter_before_the_text_stands(agent):
     agent.echo_delay = 1.5
     await typist(agent).type(TEXT, nothing)
