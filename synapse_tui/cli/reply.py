@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 
@@ -9,8 +10,15 @@ import click
 
 from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.a2a.light import LightClient
-from synapse_tui.addresses import fold
-from synapse_tui.errors import InvalidValue, MessageError, NotAwaited, PeerRefused, SynapseError, TaskNotFound
+from synapse_tui.errors import (
+    AddressError,
+    InvalidValue,
+    MessageError,
+    NotAwaited,
+    PeerRefused,
+    SynapseError,
+    TaskNotFound,
+)
 from synapse_tui.model import Reply, TaskState
 
 from .caller import Caller
@@ -66,11 +74,18 @@ def reply_instead_of_send(
     _check_inside(caller, target)
     task = send_reply(caller, Reply(text), task_id, target=target)
     owner = _owner(task)
-    if fold(target) not in fold(owner):
+    if owner not in _meant(caller, target):
         note(f"synapse: task {task.task_id[:8]} is from {owner}: the reply went there, not to {target}")
     if waits:
         note("synapse: a reply is not answered, so nothing is waited for")
     _told(task, as_json=as_json)
+
+
+def _meant(caller: Caller, target: str) -> set[str]:
+    """Ids of the agents that an address means; the address itself when it means nobody."""
+    with contextlib.suppress(AddressError):
+        return {address.agent_id for address in caller.find(target)}
+    return {target}
 
 
 def send_reply(caller: Caller, reply: Reply, task_id: str, target: str = "") -> PeerTask:

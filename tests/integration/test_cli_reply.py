@@ -1,0 +1,186 @@
+"""`synapse reply`, `send --reply-to`, `send --response` inside an agent, and `broadcast`, as processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.model import AgentState, MessageRequest, Reply, Sender, Task, TaskState
+from tests.fake_agent import FakeAgent
+from tests.integration.shell_kit import Shell
+from tests.integration.test_cli_commands import opened
+
+ASKER = Sender("synapse-claude-8101", "claude", "http://127.0.0.1:8101", verified=True)
+
+
+@pytest.fixture
+async def stack() -> AsyncIterator[AsyncExitStack]:
+    async with AsyncExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell.scratch(tmp_path)
+
+
+@pytest.fixture
+async def codex(shell: Shell, stack: AsyncExitStack) -> FakeAgent:
+    """The agent inside which the commands run."""
+    agent = await opened(stack, shell, "codex")
+    agent.answer = None
+    shell.enter(agent)
+    return agent
+
+
+def given(agent: FakeAgent, text: str = "review\nthis", *, expected: bool = True) -> Task:
+    task = agent.accept(MessageRequest(text, ASKER, response_expected=expected))
+    agent.give(task.id)
+    return task
+
+
+async def test_a_reply_is_for_the_task_that_the_agent_works_on(shell: Shell, codex: FakeAgent) -> None:
+    task = given(codex)
+    result = await shell.run("reply", "-", stdin="fine\nそう".encode())
+    assert (result.code, result.out) == (0, f"{ASKER.sender_id}: completed (task {task.id[:8]})\n")
+    assert codex.task(task.id).answer == "fine\nそう"
+    again = await shell.run("reply", "more")
+    assert again.code == 4
+    assert "has its answer already" in again.err
+    assert f"synapse send {ASKER.sender_id}" in again.err
+
+
+@pytest.mark.parametrize(("option", "state"), [("--fail", "failed"), ("--reject", "rejected")])
+async def test_a_task_is_named_and_refused(shell: Shell, codex: FakeAgent, option: str, state: str) -> None:
+    task = given(codex)
+    given(codex)
+    told = await shell.run("reply", "no such branch", "--to", task.id[:8], option, "--json")
+    assert told.json == {"target": ASKER.sender_id, "task_id": task.id, "status": state}
+    assert codex.task(task.id).reason == "no such branch"
+
+
+async def test_what_awaits_a_reply(shell: Shell, codex: FakeAgent) -> None:
+    assert "no task awaits a reply" in (await shell.run("reply", "--list")).err
+    task = given(codex)
+    table = (await shell.run("reply", "--list")).out.splitlines()
+    assert [line.split() for line in table] == [
+        ["TASK", "FROM", "STATE", "TEXT"],
+        [task.id[:8], ASKER.sender_id, "working", "review", "this"],
+    ]
+    [listed] = json.loads((await shell.run("reply", "--list", "--json")).out)
+    assert (listed["task_id"], listed["text"]) == (task.id, "review\nthis")
+
+
+async def test_send_with_reply_to_goes_to_the_owner_of_the_task(shell: Shell, codex: FakeAgent) -> None:
+    task = given(codex, expected=False)
+    result = await shell.run("send", "codex", "fine", "--reply-to", task.id[:8], "--response")
+    assert (result.code, result.out) == (0, f"{ASKER.sender_id}: completed (task {task.id[:8]})\n")
+    assert f"is from {ASKER.sender_id}: the reply went there, not to codex" in result.err
+    assert "nothing is waited for" in result.err
+    assert codex.task(task.id).answer == "fine"
+    assert len(codex.requests) == 1, "nobody is sent anything else"
+
+
+async def test_an_unknown_task_is_told_and_a_plain_message_offered(shell: Shell, codex: FakeAgent) -> None:
+    task = given(codex)
+    named = await shell.run("reply", "fine", "--to", "ffffffff")
+    assert named.code == 4
+    assert f"{codex.agent_id} was given no task 'ffffffff'" in named.err
+    assert f"awaiting a reply: {task.id[:8]} (from {ASKER.sender_id})" in named.err
+    sent = await shell.run("send", "claude 1", "fine", "--reply-to", "ffffffff", "--json")
+    assert sent.code == 4
+    error: dict[str, str] = sent.json["error"]  # type: ignore[assignment]
+    assert error["type"] == "TaskNotFound"
+    assert "as a plain message: synapse send 'claude 1' MESSAGE" in error["hint"]
+    assert not codex.task(task.id).state.final
+
+
+async def test_a_person_in_a_shell_has_nothing_to_reply_to(shell: Shell) -> None:
+    for words in (["reply", "fine"], ["reply", "--list"], ["send", "codex", "x", "--reply-to", "12345678"]):
+        result = await shell.run(*words)
+        assert result.code == 4
+        assert "a reply comes from the agent that was asked" in result.err
+        assert "synapse send" in result.err
+    assert (await shell.run("reply")).code == 4
+
+
+async def test_an_agent_waits_for_a_task_of_its_own(
+    shell: Shell, stack: AsyncExitStack, codex: FakeAgent
+) -> None:
+    gemini = await opened(stack, shell)
+    gemini.answer = None
+    process = await shell.start("send", "gemini", "review this", "--json")
+    assert process.stderr is not None
+    await process.stderr.readline()
+    [own], [request], [sent] = codex.list_tasks(), gemini.requests, gemini.list_tasks()
+    assert request.metadata["sender_task_id"] == own.id
+    assert (own.outgoing, own.target) == (True, gemini.agent_id)
+    codex.desk.answered(own.id, Reply("fine", in_reply_to=sent.id), verified=True)
+    out, _ = await process.communicate()
+    told = json.loads(out)
+    assert (process.returncode, told["text"], told["status"]) == (0, "fine", "completed")
+    assert told["task_id"] == sent.id, "the task that can be looked at, canceled, replied to"
+    assert codex.task(own.id).reply == "told"
+
+
+async def test_a_failed_answer_is_told_whole(shell: Shell, stack: AsyncExitStack, codex: FakeAgent) -> None:
+    gemini = await opened(stack, shell)
+    gemini.answer = None
+    process = await shell.start("send", "gemini", "review this")
+    assert process.stderr is not None
+    await process.stderr.readline()
+    [own] = codex.list_tasks()
+    codex.desk.answered(own.id, Reply("no:\n" + 300 * "x", TaskState.FAILED), verified=True)
+    out, err = await process.communicate()
+    assert (process.returncode, out.decode()) == (6, "no:\n" + 300 * "x" + "\n")
+    assert b"failed: no: xxx" in err
+
+
+async def test_who_waits_no_longer_is_told_later(
+    shell: Shell, stack: AsyncExitStack, codex: FakeAgent
+) -> None:
+    gemini = await opened(stack, shell)
+    gemini.answer = None
+    result = await shell.run("send", "gemini", "review this", "--wait-timeout", "0.2")
+    assert result.code == 7
+    assert "the answer will come as a message" in result.err
+    assert not codex.list_tasks()[0].state.final
+
+
+async def test_a_message_that_is_refused_leaves_no_task_open(
+    shell: Shell, stack: AsyncExitStack, codex: FakeAgent
+) -> None:
+    gemini = await opened(stack, shell)
+    gemini.state = AgentState.EXITED
+    assert (await shell.run("send", "gemini", "review this")).code == 5
+    assert [task.state for task in codex.list_tasks()] == [TaskState.CANCELED]
+
+
+async def test_broadcast_gives_a_receipt_for_each_agent(
+    shell: Shell, stack: AsyncExitStack, codex: FakeAgent
+) -> None:
+    gemini, claude = await opened(stack, shell), await opened(stack, shell, "claude")
+    claude.state = AgentState.EXITED
+    elsewhere = await opened(stack, shell, "claude", project="/other")
+    gemini.answer = None
+    result = await shell.run("broadcast", "lunch")
+    [task] = gemini.list_tasks()
+    assert (result.code, result.out) == (5, f"{gemini.agent_id}: queued (task {task.id[:8]})\n")
+    assert "has exited" in result.err
+    assert not elsewhere.requests
+    assert not codex.requests
+    told = json.loads((await shell.run("broadcast", "lunch", "--json")).out)
+    assert {each["target"] for each in told} == {gemini.agent_id, claude.agent_id}
+
+
+async def test_broadcast_can_wait_for_all_answers(shell: Shell, stack: AsyncExitStack) -> None:
+    gemini, claude = await opened(stack, shell), await opened(stack, shell, "claude")
+    result = await shell.run("broadcast", "-", "--response", "-p", "4", stdin=b"lunch?")
+    assert result.code == 0, result.err
+    for agent, kind in ((gemini, "gemini"), (claude, "claude")):
+        assert f"== {agent.agent_id} ==\nanswer of {kind}" in result.out
+        assert (agent.requests[0].text, agent.requests[0].priority) == ("lunch?", 4)
