@@ -100,7 +100,14 @@ def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
     for problem in settings.problems:
         note(f"synapse: {problem}")
     port = profile.ports[0]
-    own = Address(f"synapse-{profile.name}-{port}", profile.name, "", port, f"http://127.0.0.1:{port}")
+    own = Address(
+        f"synapse-{profile.name}-{port}",
+        profile.name,
+        "",
+        port,
+        f"http://127.0.0.1:{port}",
+        working_dir=str(project),
+    )
     others = [address_of(record, str(project)) for record in records if record.agent_id != own.agent_id]
     everyone = [own, *others]
     composed = compose(

@@ -160,7 +160,7 @@ def load_rules(shelves: Shelves) -> LoadedRules:
         left = "".join(f"; {fault}" for fault in found.faults)
         raise RulesBroken(
             f"there are no rules of delegation{left}",
-            f"write a table with the columns kind, keywords and agent into .synapse/{DELEGATE}",
+            f"a table with the columns kind, keywords and agent belongs into .synapse/{DELEGATE}",
         )
     return LoadedRules(rules, found.file, found.faults)
 

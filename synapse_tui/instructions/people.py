@@ -49,4 +49,6 @@ def _folder(agent: Address, own: Address, project: Path) -> str:
     if agent.working_dir in ("", own.working_dir):
         return ""
     folder = Path(agent.working_dir)
+    if folder == project:
+        return "the project's folder"
     return str(folder.relative_to(project)) if folder.is_relative_to(project) else str(folder)

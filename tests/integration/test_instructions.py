@@ -21,6 +21,7 @@ from synapse_tui.errors import AgentExited, MessageError
 from synapse_tui.events import Notice
 from synapse_tui.host import Host
 from synapse_tui.instructions import HEADER
+from synapse_tui.instructions.files import UNTRUSTED
 from synapse_tui.model import SYSTEM, USER, AgentSpec, MessageRequest, Task, TaskState
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.settings import load_settings
@@ -277,7 +278,7 @@ async def test_what_cannot_be_used_is_told_once_and_the_rest_is_sent(tmp_path):
         await until(lambda: len(rig.told) == 2, "both")
         assert sorted(rig.notices) == sorted(
             [
-                f"left out of the instructions: {untrusted}: its content has not been trusted",
+                f"left out of the instructions: {untrusted}: {UNTRUSTED}",
                 f"left out of the instructions: {broken}: byte 1 is no UTF-8",
                 f"left out of the instructions: {table}: line 3: the row has 2 cells and the table 3 columns",
             ]

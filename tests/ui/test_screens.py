@@ -58,6 +58,28 @@ async def test_without_anyone_to_trust_nothing_is_asked(tmp_path):
         assert at_main(app)
 
 
+async def test_files_that_have_changed_are_asked_about_before_instructions_are_sent_again(tmp_path):
+    host = three_agents()
+    trusted = []
+
+    async def read_again() -> None:
+        host.profiles.untrusted[:] = [] if trusted else [untrusted(tmp_path, "Speak Japanese.")]
+
+    async with running(host, trust=lambda: trusted.append(1), read_again=read_again) as (app, pilot):
+        app.perform("send_instructions", "synapse-codex-8120")
+        await until(lambda: isinstance(app.screen, TrustQuestion))
+        await until(lambda: "Speak Japanese." in text_of(app))
+        assert ("instruct", "synapse-codex-8120") not in host.calls
+        await pilot.press("tab", "enter")
+        await until(lambda: ("instruct", "synapse-codex-8120") in host.calls)
+        assert trusted == [1]
+        app.perform("send_instructions", "synapse-claude-8100")
+        await until(lambda: ("instruct", "synapse-claude-8100") in host.calls)
+        assert at_main(app)
+        app.perform("read_project")
+        await until(lambda: "the project's files are read" in text_of(app))
+
+
 def test_profiles_are_split_by_what_is_installed():
     usable, missing = split_installed(list(fake_profiles().profiles.values()), find_command)
 
