@@ -39,6 +39,8 @@ class Person:
         """What was pressed in dialogs."""
         self._lab = lab
         self._random = random
+        self.hurries = False
+        """Whether the keys follow one another as fast as somebody types who does not look."""
         self._text = ""
         self._place = 0
         self._count = 0
@@ -117,6 +119,9 @@ class Person:
         return b"".join(encode_key(KeyEvent.of_text(character), modes) for character in piece)
 
     async def _pause(self) -> None:
+        if self.hurries:
+            await asyncio.sleep(self._random.uniform(0.01, 0.06))
+            return
         slow = self._random.random() < 0.03  # longer than it takes to count as not typing
         await asyncio.sleep(self._random.uniform(0.9, 1.6) if slow else self._random.uniform(0.03, 0.18))
 
@@ -157,7 +162,8 @@ class Person:
         return await self._sent()
 
     async def submits_blindly(self) -> str:
-        """Press Enter without having seen the draft."""
+        """Press Enter without having seen the draft, a moment after its last key."""
+        await asyncio.sleep(self._random.uniform(0.05, 0.3))
         self._sends(encode_key(KeyEvent("enter"), self._lab.session.terminal.modes))
         return await self._sent()
 

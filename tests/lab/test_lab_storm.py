@@ -121,13 +121,20 @@ class Day:
         if await self.storm.a_message_is_typed(30):
             self.lab.note("the user types into a message")
         await asyncio.sleep(self.chance.uniform(0, 0.6))
-        await self.person.begin()
-        if self.chance.random() < 0.4:
-            await self.person.submits_blindly()
+        if self.chance.random() < 0.5:
+            await self._blind()
         else:
+            await self.person.begin()
             await self.person.leaves(self.chance.uniform(0.5, 2))
             await self._end()
         await sending
+
+    async def _blind(self) -> None:
+        """The user types a short prompt and Enter at once, without a look at the screen."""
+        self.person.hurries = True
+        await self.person.begin("ok")
+        self.person.hurries = False
+        await self.person.submits_blindly()
 
     async def impatient(self, count: int) -> None:
         """The user sends a prompt while the agent works on a message."""
@@ -174,18 +181,27 @@ async def kept_journal(folder: Path, agent: str) -> AsyncIterator[Journal]:
         await history.close()
 
 
+def working_folder(agent: str) -> Path:
+    """Where the agent works; Gemini would put a file's content in place of `@README` if it found one."""
+    if agent != "gemini":
+        return Path.cwd()
+    folder = Path.cwd() / "storm"
+    folder.mkdir(exist_ok=True)
+    (folder / "READ_ME.md").write_text("completes @README, and is not found by it\n")
+    return folder
+
+
 @pytest.mark.flaky(reruns=0)  # a storm that fails once has found something
 @pytest.mark.parametrize("agent", AGENTS)
 async def test_a_storm_of_messages(agent, tmp_path):
     seed = SEED
     print(f"\n{agent}: SYNAPSE_LAB_SEED={seed}", flush=True)
     chance = random.Random(f"{agent} {seed}")
-    folder = Path.cwd() / f"storm-{agent}"
-    folder.mkdir(exist_ok=True)
+    folder = working_folder(agent)
     size = chance.choice(SIZES)
     async with (
         kept_journal(tmp_path, agent) as journal,
-        open_lab(agent, tmp_path, journal=journal, size=size) as lab,
+        open_lab(agent, tmp_path, cwd=folder, journal=journal, size=size) as lab,
     ):
         person = Person(lab, random.Random(f"person {agent} {seed}"))
         storm = Storm(lab, person, chance, message_texts(chance, MESSAGES))

@@ -1,0 +1,163 @@
+"""Codex in its sandbox, without a network: messages out of it, offline, against a fake model.
+
+Run inside a lab that has put the agents on PATH, exported the model's log, and set Codex to `workspace-write`:
+    SYNAPSE_LAB_LOG=<log> pytest tests/lab/test_lab_spool.py -m lab
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import uuid
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from synapse_tui.agents.environment import installed_command
+from synapse_tui.agents.profiles import load_profiles
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.host import Host
+from synapse_tui.model import AgentSpec, AgentState, Task, TaskState
+from synapse_tui.paths import UserPaths, shipped_profiles
+from synapse_tui.settings import load_settings
+from tests.lab.lab_kit import LOG, ModelLog
+
+SLOW = 90.0
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(not LOG, reason="needs the offline lab of real agents (SYNAPSE_LAB_LOG)"),
+]
+
+
+class Pair:
+    """Codex in its sandbox, and Claude, in one host."""
+
+    def __init__(self, host: Host, codex: AgentSession, claude: AgentSession) -> None:
+        self.host = host
+        self.codex = codex
+        self.claude = claude
+        self.model = ModelLog()
+
+    async def until(self, condition: Callable[[], object], what: str) -> None:
+        try:
+            async with asyncio.timeout(SLOW):
+                while not condition():  # noqa: ASYNC110 - a log has no event
+                    await asyncio.sleep(0.1)
+        except TimeoutError:
+            screens = "\n".join(
+                "\n".join([str(each.report), *each.terminal.display]) for each in (self.codex, self.claude)
+            )
+            raise AssertionError(f"waited {SLOW:g} s for {what}\n{screens}") from None
+
+    async def rest(self) -> None:
+        """Wait until both have done what they were told at the beginning."""
+        await self.until(
+            lambda: all(
+                each.report.state is AgentState.READY and all(task.state.final for task in each.list_tasks())
+                for each in (self.codex, self.claude)
+            ),
+            "both at rest",
+        )
+
+    async def tell_codex(self, command: str) -> None:
+        """Let Codex run a command by its shell tool, and wait for the end of its turn."""
+        (receipt,) = await self.host.send("codex", f"please %%run:{command}%%")
+        await self.until(lambda: self.codex.task(receipt.task_id).state.final, f"the turn with {command}")
+        assert self.codex.task(receipt.task_id).state is TaskState.COMPLETED
+
+    def got(self, mark: str) -> list[Task]:
+        """Tasks of Claude with a word in them."""
+        return [task for task in self.claude.list_tasks() if mark in task.text]
+
+    def submitted(self, mark: str) -> list[str]:
+        """What Claude was given with a word in it, as its model tells."""
+        return [text for text in self.model.requests(mark) if f":{self.codex.agent_id}]" in text]
+
+    def tool_results(self, mark: str) -> list[str]:
+        return [
+            str(entry["tool_result"])
+            for entry in self.model.entries()
+            if mark in str(entry.get("tool_result") or "")
+        ]
+
+
+@pytest_asyncio.fixture
+async def pair() -> AsyncIterator[Pair]:
+    for agent in ("codex", "claude"):
+        if shutil.which(agent) is None:
+            pytest.skip(f"{agent} is not installed in the lab")
+    paths = UserPaths.of_environment()
+    if 'sandbox_mode = "workspace-write"' not in (paths.home / ".codex/config.toml").read_text():
+        pytest.skip("Codex has another sandbox here: CODEX_MODE=workspace-write")
+    host = Host(
+        Path.cwd(),
+        profiles=load_profiles(shipped_profiles()),
+        settings=load_settings(Path.cwd(), paths=paths, environ={}, trusted=lambda *_: False),
+        paths=paths,
+        environ=os.environ,
+    )
+    await host.start()
+    host.load_servers()
+    try:
+        agents = [await host.open(AgentSpec(kind), columns=120, lines=40) for kind in ("codex", "claude")]
+        pair = Pair(host, *agents)
+        await pair.rest()
+        yield pair
+    finally:
+        await host.stop()
+
+
+async def test_a_message_leaves_the_sandbox_exactly_once(pair: Pair) -> None:
+    mark = uuid.uuid4().hex[:8]
+    spool = Path(pair.codex.environ["SYNAPSE_SPOOL"])
+    assert Path.cwd() in spool.parents, "the temporary folder may be closed to a sandbox"
+    probe = "python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", 9))'"
+    await pair.tell_codex(f'$SYNAPSE_BIN send claude "{mark} hello" --no-response; {probe} 2>&1 | tail -1')
+    await pair.until(lambda: pair.submitted(mark), f"{mark} at Claude's model")
+    await pair.rest()
+    (task,) = pair.got(mark)
+    assert (task.sender.sender_id, task.sender.verified) == (pair.codex.agent_id, True)
+    assert len(pair.submitted(mark)) == 1
+    assert any("Operation not permitted" in text for text in pair.tool_results("Error")), (
+        "there was no sandbox"
+    )
+    assert [path.name for path in spool.iterdir()] == ["host"]
+    status = subprocess.run(["git", "status", "--short"], capture_output=True, text=True, check=True)
+    assert ".synapse" not in status.stdout
+
+
+async def test_an_answer_comes_into_the_sandbox(pair: Pair) -> None:
+    mark = uuid.uuid4().hex[:8]
+    await pair.tell_codex(f'$SYNAPSE_BIN send claude "{mark} what now?" --response --wait-timeout 60')
+    assert len(pair.got(mark)) == 1
+    assert any("ECHO[" in text for text in pair.tool_results(mark)), pair.tool_results("")
+
+
+async def test_a_reply_leaves_the_sandbox(pair: Pair) -> None:
+    mark = uuid.uuid4().hex[:8]
+    process = await asyncio.create_subprocess_exec(
+        str(installed_command()),
+        *("send", "codex", f'%%run:$SYNAPSE_BIN reply "{mark} is the answer"%%'),
+        *("--response", "--wait-timeout", "80"),
+        env=pair.claude.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    )
+    out, _ = await process.communicate()
+    assert (process.returncode, out.decode()) == (0, f"{mark} is the answer\n")
+
+
+async def test_the_other_commands_work_in_the_sandbox(pair: Pair) -> None:
+    mark = uuid.uuid4().hex[:8]
+    await pair.tell_codex(
+        f"echo {mark}; $SYNAPSE_BIN list && $SYNAPSE_BIN outbox && $SYNAPSE_BIN status claude && echo all-well"
+    )
+    (result, *_) = pair.tool_results(mark)
+    assert pair.claude.agent_id in result
+    assert "all-well" in result
