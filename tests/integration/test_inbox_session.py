@@ -46,10 +46,10 @@ async def test_it_outlives_a_host_and_a_restart_of_the_agent(tmp_path):
         session = await host.open(AgentSpec("dummy"), columns=80, lines=24)
         port = session.port
         await until(lambda: session.report.state is AgentState.READY)
-        info = session.accept(MessageRequest("by the way", INFO, priority=1))
+        info = await session.control.saved(session.accept(MessageRequest("by the way", INFO, priority=1)))
+        assert rows(host, "SELECT reason FROM tasks") == [(IN_INBOX,)]
         await session.restart()
         assert session.outbox.is_unread(info.id)
-        await until(lambda: rows(host, "SELECT reason FROM tasks") == [(IN_INBOX,)])
     host = make_host(tmp_path)
     async with running(host):
         session = await host.open(AgentSpec("dummy", port=port), columns=80, lines=24)
