@@ -28,6 +28,7 @@ async def read_instructions(agent: Agent, now: Now = False) -> dict[str, Any]:
             "files": _files_of(sent),
             "faults": [],
             "wanted": agent.briefing.wanted,
+            "told": agent.briefing.told_as == agent.agent_id,
             "sent": {
                 "task_id": sent.id,
                 "status": sent.state.value,
@@ -43,6 +44,7 @@ async def read_instructions(agent: Agent, now: Now = False) -> dict[str, Any]:
         "files": files,
         "faults": _faults(composed),
         "wanted": agent.briefing.wanted,
+        "told": agent.briefing.told_as == agent.agent_id,
         "sent": None,
     }
 

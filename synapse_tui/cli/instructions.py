@@ -121,6 +121,7 @@ def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
         "files": [str(file.path) for file in composed.files],
         "faults": [str(fault) for fault in composed.faults],
         "wanted": profile.instructions and profile.receives,
+        "told": False,
         "sent": None,
     }
 
@@ -159,6 +160,8 @@ def _narration(who: str, told: Mapping[str, Any]) -> list[str]:
         about = f"{who} was told at {at:%Y-%m-%d %H:%M:%S} (task {str(sent['task_id'])[:8]}, {state})"
     elif not text:
         about = f"there is nothing to tell {who}"
+    elif told.get("told"):
+        about = f"{who} was told; now it would be told"
     elif told.get("wanted"):
         about = f"{who} would be told"
     else:

@@ -66,7 +66,7 @@ def offers(commands: Commands) -> Iterator[Offer]:
     for action in ACTIONS:
         if action.palette:
             keys = [key_label(action.key)] if action.key else []
-            keys.append(f"{leader} {leader_label(action)}")
+            keys += [f"{leader} {leader_label(action)}"] if action.leader else []
             perform = partial(commands.perform, action.id)
             yield Offer(action.title, "  ".join(keys), action.help, action.words, perform)
     for agent in commands.main.agents:

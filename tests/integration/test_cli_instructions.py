@@ -92,6 +92,8 @@ async def test_show_before_and_after_they_are_sent(shell: Shell, stack: AsyncExi
     assert "was told at 2026-01-02" in after.err
     assert f"(task {task.short_id}, completed)" in after.err
     assert "would be told" in (await shell.run("instructions", "show", "codex", "--now")).err
+    agent.briefing.told_as = agent.agent_id
+    assert "was told; now it would" in (await shell.run("instructions", "show", "codex", "--now")).err
 
 
 async def test_inside_an_agent_its_own_are_meant(shell: Shell, stack: AsyncExitStack) -> None:

@@ -48,6 +48,7 @@ async def test_what_would_be_told_and_what_was(agent, client):
         "files": ["/p/.synapse/default.md"],
         "faults": ["/p/.synapse/claude.md: its content has not been trusted"],
         "wanted": True,
+        "told": False,
         "sent": None,
     }
     assert (await client.get("/instructions")).json() == coming
@@ -67,6 +68,8 @@ async def test_what_would_be_told_and_what_was(agent, client):
         "at": task.created_at.isoformat(),
     }
     assert (await client.get("/instructions?now=1")).json() == coming
+    agent.briefing.told_as = agent.agent_id
+    assert (await client.get("/instructions?now=1")).json() == coming | {"told": True}
 
 
 async def test_those_that_were_taken_back_were_not_told(agent, client):
