@@ -46,7 +46,7 @@ def ask(victim: Victim, text: str, identity: Mapping[str, str]) -> tuple[float, 
     begun = time.time()
     command = [*COMMAND, "send", f"dummy-{victim.port}", text, "--response"]
     result = subprocess.run(
-        command, cwd=victim.folder / "project", env=environ | identity, capture_output=True, check=True
+        command, cwd=victim.folder / "project", env={**environ, **identity}, capture_output=True, check=True
     )
     ended = time.time()
     assert result.stdout.strip() == b"taken", result

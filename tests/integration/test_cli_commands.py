@@ -418,6 +418,7 @@ async def test_what_an_agent_refuses_is_told(shell: Shell, stack: AsyncExitStack
         ["status", "gemini", "--why"],
         ["status"],
         ["inbox", "--agent", "gemini"],
+        ["broadcast", "hello"],
         ["--version"],
         ["--help"],
     ],

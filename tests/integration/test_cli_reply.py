@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -158,6 +159,18 @@ async def test_a_message_that_is_refused_leaves_no_task_open(
     gemini.state = AgentState.EXITED
     assert (await shell.run("send", "gemini", "review this")).code == 5
     assert [task.state for task in codex.list_tasks()] == [TaskState.CANCELED]
+
+
+async def test_a_reply_loads_nothing_heavy(shell: Shell, codex: FakeAgent) -> None:
+    given(codex)
+    code = (
+        "import atexit, sys; from synapse_tui.cli import main;"
+        " atexit.register(lambda: print('LOADED', *sys.modules, file=sys.stderr)); main()"
+    )
+    result = await shell.run("reply", "fine", program=(sys.executable, "-c", code))
+    loaded = {name.partition(".")[0] for name in result.err.rpartition("LOADED ")[2].split()}
+    assert "click" in loaded
+    assert not loaded & {"pydantic", "textual", "fastapi", "sqlmodel", "httpx", "asyncio", "psutil", "yaml"}
 
 
 async def test_broadcast_gives_a_receipt_for_each_agent(

@@ -11,7 +11,16 @@ import pytest
 
 from synapse_tui.agents.adoption import read_handover, task_from_json, task_to_json
 from synapse_tui.errors import HandoverError
-from synapse_tui.model import AgentState, Artifact, DeliveryState, ExitStatus, Sender, Task, TaskState
+from synapse_tui.model import (
+    AgentState,
+    Artifact,
+    DeliveryState,
+    ExitStatus,
+    ReplyState,
+    Sender,
+    Task,
+    TaskState,
+)
 from synapse_tui.workspace import AgentHandover, Handover
 from tests.integration.session_rig import Rig, open_rig, until
 
@@ -137,6 +146,9 @@ def test_a_task_comes_back():
         delivery=DeliveryState.SUBMITTED,
         artifacts=(Artifact("a", truncated=True),),
         metadata={"key": 1},
+        outgoing=True,
+        replied=True,
+        reply=ReplyState.DUE,
     )
     content = json.loads(json.dumps(task_to_json(task) | {"added later": 1}))
     assert task_from_json(content) == task

@@ -98,7 +98,7 @@ ROOT = str(Path(__file__).parents[2])
 
 def run(words: Sequence[str], environ: Mapping[str, str]) -> str:
     base = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "PYTHONPATH": ROOT}
-    done = subprocess.run(words, env=base | environ, capture_output=True, text=True, check=True)
+    done = subprocess.run(words, env={**base, **environ}, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 

@@ -6,7 +6,16 @@ from synapse_tui.agents.answer import AnswerCollector
 from synapse_tui.agents.tasks import TaskBook
 from synapse_tui.agents.turns import SETTLED, SETTLED_SIGNAL, UNANSWERED, TurnTracker
 from synapse_tui.events import EventBus
-from synapse_tui.model import USER, AgentState, DeliveryState, MessageRequest, StateReport, Task, TaskState
+from synapse_tui.model import (
+    USER,
+    AgentState,
+    Artifact,
+    DeliveryState,
+    MessageRequest,
+    StateReport,
+    Task,
+    TaskState,
+)
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged
 
 TEXT = "do something useful with it"
@@ -130,6 +139,28 @@ def test_no_answer_at_all_ends_some_time(rig):
     assert rig.check() is None
     assert (rig.task.state, rig.task.reason) == (TaskState.COMPLETED, "no answer was seen")
     assert rig.task.artifacts == ()
+
+
+@pytest.mark.parametrize("after", [AgentState.READY, AgentState.WAITING, AgentState.ERROR, AgentState.EXITED])
+def test_what_the_agent_has_answered_by_itself_stays(rig, after):
+    rig.begin()
+    rig.report(AgentState.PROCESSING)
+    rig.book.change(rig.id, state=TaskState.COMPLETED, replied=True, artifacts=(Artifact("in my words"),))
+    answered = rig.task
+    rig.report(AgentState.PROCESSING)
+    rig.answer("I have answered.")
+    rig.report(after)
+    rig.ready()
+    assert rig.task is answered
+    assert rig.turns.running == ""
+
+
+def test_a_task_that_was_answered_before_it_was_seen_to_be_submitted_stays_so(rig):
+    rig.book.change(rig.id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE, replied=True)
+    answered = rig.task
+    rig.begin(AgentState.PROCESSING, since=10.0)
+    assert rig.task is answered
+    assert rig.turns.running == rig.id, "its turn goes on"
 
 
 def test_an_interrupt_cancels(rig):
