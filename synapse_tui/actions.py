@@ -145,6 +145,14 @@ ACTIONS: tuple[Action, ...] = (
         words="brief tell onboard protocol identity default.md delegate",
     ),
     Action(
+        "last_message",
+        "Last message from here",
+        "What became of the message last sent from this pane, for each who got it.",
+        "Messages",
+        leader=("v",),
+        words="receipt delivered answered broadcast all sent status",
+    ),
+    Action(
         "interrupt",
         "Interrupt agent",
         "Stops its turn (priority 5), with a message if you like.",

@@ -29,6 +29,7 @@ from .screens.dialog import Dialog, describe
 from .screens.events import EventReader
 from .screens.key_gate import KeyGate
 from .screens.main import MainScreen
+from .screens.receipts import Line
 from .screens.session import RestoreOffer, SessionControls
 from .screens.view_state import restore_view
 from .themes import variable_defaults
@@ -212,9 +213,13 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         except Exception as error:
             self.report(error)
 
-    def follow(self, agent_id: str, receipts: Sequence[Receipt], summary: str) -> None:
+    def follow(self, agent_id: str, receipts: Sequence[Receipt]) -> None:
         """Keep the title of a pane in step with the messages that were sent from it."""
-        self._reader.follow(agent_id, receipts, summary)
+        self._reader.follow(agent_id, receipts)
+
+    def sent_from(self, agent_id: str) -> list[Line]:
+        """How what was last sent from a pane stands, for each receiver."""
+        return self._reader.sent_from(agent_id)
 
     # What the person asks for
 

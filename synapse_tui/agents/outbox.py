@@ -167,6 +167,7 @@ class Outbox:
         self._waiting(task_id)
         self._order.remove(task_id)
         self._insert(self._entries[task_id], min(max(0, place), len(self._order)))
+        self._book.tell(task_id)
 
     def hold(self, reason: str, but: str = "") -> None:
         """Tell every message that could go, but one, why it does not; parked ones keep their reason."""

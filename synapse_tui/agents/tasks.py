@@ -201,6 +201,10 @@ class TaskBook:
         self._store(new, _why(old, new))
         return new
 
+    def tell(self, task_id: str) -> None:
+        """Publish a task's snapshot again: its place in the outbox is another one."""
+        self._events.publish(TaskChanged(self._tasks[task_id]))
+
     def get(self, task_id: str) -> Task:
         """The task of that id, or of a unique prefix of at least 8 characters.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 from shutil import which
 from time import monotonic
@@ -57,7 +56,6 @@ class Commands(MessageCommands):
         super().__init__(app, host, main)
         self.leader = leader
         self.clock: Callable[[], float] = monotonic
-        self.today: Callable[[], datetime] = lambda: datetime.now(UTC)
         self.find: Find = which
         """Finds a command on PATH."""
         self._interrupt_all_until = 0.0

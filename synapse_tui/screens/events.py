@@ -21,13 +21,13 @@ from synapse_tui.events import (
     TaskChanged,
     WatchChanged,
 )
-from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
-from synapse_tui.widgets.marks import delivery_mark, exit_text
-from synapse_tui.widgets.pane_title import Delivery
+from synapse_tui.model import AgentState, Task
+from synapse_tui.widgets.marks import exit_text
 from synapse_tui.widgets.text import plural
 
+from .fates import Fate, delivery_of, fate_of_receipt, fate_of_task
 from .message_detail import MessageDetail
-from .messages import FAILED, SENT
+from .receipts import Line, Receipts
 from .watch import WatchView
 
 if TYPE_CHECKING:
@@ -50,8 +50,10 @@ class EventReader:
         self._app = app
         self._host = host
         self._main = main
-        self._followed: dict[str, str] = {}
-        """Task id to the agent from whose pane it was sent; the last one of each pane."""
+        self._followed: dict[str, Sequence[Receipt]] = {}
+        """Agent id to the receipts of what was last sent from its pane."""
+        self._tasks: dict[str, Task] = {}
+        """Newest snapshots of the tasks of those receipts, by id."""
 
     async def show_all(self) -> None:
         """Show what the host has already."""
@@ -60,31 +62,33 @@ class EventReader:
         self._main.show_tasks()
         self._main.show_peers()
 
-    def follow(self, agent_id: str, receipts: Sequence[Receipt], summary: str) -> None:
-        """Show in a pane's title what becomes of the messages sent from it."""
-        self._followed = {task: pane for task, pane in self._followed.items() if pane != agent_id}
-        taken = [receipt for receipt in receipts if receipt.error is None]
-        if len(receipts) == 1 and taken and taken[0].task_id:
-            self._followed[taken[0].task_id] = agent_id
-            task = next((task for task in self._host.tasks if task.id == taken[0].task_id), None)
-            if task is not None:
-                self._show_delivery(task)
-                return
-        sent = len(taken) == len(receipts)
-        task_id = taken[0].task_id if len(taken) == 1 else ""
-        self._main.show_delivery(agent_id, Delivery(SENT if sent else FAILED, summary, task_id, settled=sent))
+    def follow(self, agent_id: str, receipts: Sequence[Receipt]) -> None:
+        """Show in a pane's title what becomes of the message sent from it, for each receiver."""
+        self._followed[agent_id] = receipts
+        wanted = {receipt.task_id for each in self._followed.values() for receipt in each if receipt.task_id}
+        self._tasks = {task.id: task for task in self._host.tasks if task.id in wanted}
+        self._main.show_delivery(agent_id, delivery_of(self.fates(receipts)))
+
+    def fates(self, receipts: Sequence[Receipt]) -> list[Fate]:
+        """What became of a message, for each receiver."""
+        return [self._fate(receipt) for receipt in receipts]
+
+    def sent_from(self, agent_id: str) -> list[Line]:
+        """How what was last sent from a pane stands, for each receiver; empty when nothing was."""
+        fates = self.fates(self._followed.get(agent_id, ()))
+        return [Line(fate, self._tasks.get(fate.task_id)) for fate in fates]
+
+    def _fate(self, receipt: Receipt) -> Fate:
+        task, name = self._tasks.get(receipt.task_id), self._name(receipt.target)
+        return fate_of_task(task, name) if task is not None else fate_of_receipt(receipt, name)
 
     def _show_delivery(self, task: Task) -> None:
-        agent_id = self._followed.get(task.id)
-        if agent_id is None:
+        if task.id not in self._tasks:
             return
-        mark = delivery_mark(task)
-        reason = f": {task.reason}" if task.reason else ""
-        receiver = self._main.find(task.target)
-        name = receiver.label if receiver is not None else task.target
-        settled = task.delivery is DeliveryState.DONE and task.state is TaskState.COMPLETED
-        text = f"{name}: {mark.word}{reason}"
-        self._main.show_delivery(agent_id, Delivery(mark, text, task.id, settled=settled))
+        self._tasks[task.id] = task
+        for agent_id, receipts in self._followed.items():
+            if any(receipt.task_id == task.id for receipt in receipts):
+                self._main.show_delivery(agent_id, delivery_of(self.fates(receipts)))
 
     async def read(self, event: Event) -> None:
         """Take one event over."""
@@ -165,6 +169,8 @@ class EventReader:
         for screen in self._app.screen_stack:
             if isinstance(screen, MessageDetail) and screen.message.id == event.task.id and screen.is_mounted:
                 screen.update(event.task)
+            elif isinstance(screen, Receipts) and screen.is_mounted:
+                screen.show_news()
         return None
 
     @_read.register

@@ -77,9 +77,10 @@ def summary(fates: Sequence[Fate], room: int | None = None) -> str:
 
 
 def delivery_of(fates: Sequence[Fate]) -> Delivery:
-    """What a pane's title shows of a message; it leads to the message that needs a look most."""
+    """What a pane's title shows of a message; it leads to it, or to the receipts of all who got it."""
     ill = [fate for fate in fates if fate.mark.glyph == FAILED.glyph]
     open_ = [fate for fate in fates if not fate.settled]
     first = (ill or open_ or fates)[0]
-    linked = next((fate.task_id for fate in (*ill, *open_, *fates) if fate.task_id), "")
-    return Delivery(first.mark, summary(fates, ROOM), linked, settled=not open_)
+    several = len(fates) > 1
+    linked = "" if several else first.task_id
+    return Delivery(first.mark, summary(fates, ROOM), linked, settled=not open_, several=several)

@@ -17,6 +17,7 @@ from textual.widget import Widget
 
 from synapse_tui.actions import key_label
 from synapse_tui.widgets.deck import TITLE_ROWS, Deck
+from synapse_tui.widgets.message_order import in_order
 from synapse_tui.widgets.pane import Pane
 from synapse_tui.widgets.pane_title import Delivery
 from synapse_tui.widgets.resizer import SETTLE_TIME
@@ -179,7 +180,7 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
 
     def show_tasks(self) -> None:
         """Pass the messages on."""
-        self.sidebar.tasks = tuple(self._host.tasks)
+        self.sidebar.listing = in_order(self._host.tasks, self._host.agents.values())
 
     def show_peers(self) -> None:
         """Pass the agents of other processes on."""
@@ -378,6 +379,7 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
             "restart": "restart_agent",
             "why": "explain_state",
             "watch": "watch_agent",
+            "last": "last_message",
         }
         self.post_message(self.Asked(names.get(event.command, event.command), event.agent_id, event.task_id))
 

@@ -1,8 +1,9 @@
-"""One message whole: the text, how its delivery stands, what was answered."""
+"""One message whole: the text, how its delivery stands, what was answered, and all its steps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
 from typing import ClassVar, Literal
 
 from textual import on
@@ -13,17 +14,24 @@ from textual.content import Content
 from textual.widgets import Button, Static
 
 from synapse_tui.agents.outbox import HELD_BY_USER
-from synapse_tui.model import DeliveryState, Task
+from synapse_tui.durations import moment
+from synapse_tui.errors import SynapseError
+from synapse_tui.model import DeliveryState, Task, TaskState
 from synapse_tui.store.aftermath import BEFORE_RESTART, IN_INBOX, UNCERTAIN
-from synapse_tui.widgets.marks import delivery_mark
+from synapse_tui.store.batch import Change
+from synapse_tui.widgets.marks import delivery_mark, step_mark
 from synapse_tui.widgets.rows import party
-from synapse_tui.widgets.text import printable
+from synapse_tui.widgets.text import one_line, pad, printable
 
 from .dialog import Dialog
 
 Choice = Literal["cancel", "hold", "send_now", "again"]
 
+Steps = Callable[[str], Awaitable[Sequence[Change]]]
+"""Reads the steps of a task."""
+
 _WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
+_WORD_CELLS = 11
 
 
 class MessageDetail(Dialog[Choice]):
@@ -32,6 +40,8 @@ class MessageDetail(Dialog[Choice]):
     Args:
         task: The message.
         labels: What agents are called, by id.
+        steps: Reads its steps.
+        now: The time now, aware.
     """
 
     BOX_CLASSES: ClassVar[str] = "-wide"
@@ -44,10 +54,15 @@ class MessageDetail(Dialog[Choice]):
         Binding("a", "choose('again')", show=False),
     ]
 
-    def __init__(self, task: Task, labels: Mapping[str, str]) -> None:
+    def __init__(
+        self, task: Task, labels: Mapping[str, str], *, steps: Steps, now: Callable[[], datetime]
+    ) -> None:
         super().__init__()
         self.message = task
         self._labels = labels
+        self._read_steps = steps
+        self._now = now
+        self._timeline = Content("")
 
     def title_text(self) -> str:
         """The title in the frame."""
@@ -58,6 +73,23 @@ class MessageDetail(Dialog[Choice]):
         """The facts, the text, the answers."""
         with VerticalScroll(classes="body"):
             yield Static(detail_text(self.message), id="detail", markup=False)
+            yield Static(self._timeline, id="timeline", markup=False)
+
+    def on_mount(self) -> None:
+        """Read the steps."""
+        self._read()
+
+    def _read(self) -> None:
+        self.run_worker(self._show_steps(), exclusive=True, exit_on_error=False, group="timeline")
+
+    async def _show_steps(self) -> None:
+        try:
+            changes = await self._read_steps(self.message.id)
+        except SynapseError as error:
+            self._timeline = Content.assemble(("\nTimeline  ", "bold $hot"), (error.message, "$ink-muted"))
+        else:
+            self._timeline = timeline_text(changes, self._now())
+        self.query_one("#timeline", Static).update(self._timeline)
 
     def buttons(self) -> ComposeResult:
         """What can be done in the present state."""
@@ -85,6 +117,7 @@ class MessageDetail(Dialog[Choice]):
         before = self._choices()
         self.message = task
         self.query_one("#detail", Static).update(detail_text(task))
+        self._read()
         if self._choices() != before:
             self.refresh(recompose=True)
 
@@ -115,3 +148,18 @@ def detail_text(task: Task) -> Content:
         head = "\n\n↳ answer (rows are missing)\n" if artifact.truncated else "\n\n↳ answer\n"
         parts += [(head, "bold $hot"), (printable(artifact.text), "$ink")]
     return Content.assemble(*parts)
+
+
+def timeline_text(changes: Sequence[Change], now: datetime) -> Content:
+    """The steps of a message, oldest first: when, what, why."""
+    if not changes:
+        return Content("")
+    parts: list[tuple[str, str]] = [("\nTimeline\n", "bold $hot")]
+    for change in changes:
+        mark = step_mark(TaskState(change.state), DeliveryState(change.delivery), change.reason)
+        parts += [
+            (f"  {moment(change.time, now)}  ", "$ink-faint"),
+            (f"{mark.glyph} {pad(mark.word, _WORD_CELLS)}", f"${mark.colour}"),
+            (f"{one_line(change.reason)}\n", "$ink-muted"),
+        ]
+    return Content.assemble(*parts).rstrip()

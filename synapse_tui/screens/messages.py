@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from textual.screen import Screen
 
 from synapse_tui.errors import SynapseError
 from synapse_tui.model import USER, Task
-from synapse_tui.widgets.marks import Mark
 from synapse_tui.widgets.pane_title import Delivery
 from synapse_tui.widgets.text import plural
 
 from .composer import Composer
+from .fates import FAILED, SENDING, SENT
 from .message_detail import MessageDetail
+from .receipts import Receipts
 from .recipients import Recipient, recipients
 
 if TYPE_CHECKING:
@@ -28,10 +30,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
-
-FAILED = Mark("✗", "state-error", "failed")
-SENDING = Mark("○", "state-unknown", "sending")
-SENT = Mark("→", "state-working", "sent")
 
 
 class MessageCommands:
@@ -47,6 +45,7 @@ class MessageCommands:
         self.app = app
         self.host = host
         self.main = main
+        self.today: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def run(self, work: Awaitable[object]) -> None:
         """Do something slow; what goes wrong becomes a notice."""
@@ -105,18 +104,16 @@ class MessageCommands:
             self.main.show_delivery(agent_id, Delivery(FAILED, f"{self.label(address)}: not sent"))
             self.app.notice_error(error)
         else:
-            self.app.follow(agent_id, receipts, self.summary(receipts))
+            self.app.follow(agent_id, receipts)
 
     def summary(self, receipts: Sequence[Receipt]) -> str:
-        """What became of handing a message over, in a few words."""
-        if len(receipts) == 1:
-            only = receipts[0]
-            # What becomes of it in another process is not told here, so no state is shown that would stay.
-            here = only.error is not None or only.target in self.host.agents
-            return f"{self.label(only.target)}: {only.status if here else SENT.word}"
-        taken = sum(receipt.error is None for receipt in receipts)
-        failed = f", {len(receipts) - taken} failed" if taken < len(receipts) else ""
-        return f"sent to {plural(taken, 'agent')}{failed}"
+        """What became of handing a message over, for each receiver."""
+        return " · ".join(f"{self.label(receipt.target)}: {self._status(receipt)}" for receipt in receipts)
+
+    def _status(self, receipt: Receipt) -> str:
+        # What becomes of it in another process is not told here, so no state is shown that would stay.
+        here = receipt.error is not None or receipt.target in self.host.agents
+        return receipt.status if here else SENT.word
 
     def label(self, agent_id: str) -> str:
         """What an agent is called."""
@@ -126,6 +123,19 @@ class MessageCommands:
     def labels(self) -> dict[str, str]:
         """What the agents here are called, by id."""
         return {agent.agent_id: agent.label for agent in self.main.agents}
+
+    def do_last_message(self, agent_id: str, _task_id: str) -> None:
+        """Show what became of the message last sent from a pane."""
+        lines = self.app.sent_from(agent_id)
+        if len(lines) > 1:
+            receipts = Receipts(lambda: self.app.sent_from(agent_id), self.today)
+            self._ask(receipts, lambda task_id: self.do_show("", task_id))
+        elif lines and lines[0].task is not None:
+            self.do_show("", lines[0].task.id)
+        elif lines:
+            self.app.notice(lines[0].fate.words)
+        else:
+            self.app.notice("no message was sent from this pane yet")
 
     # Single messages
 
@@ -139,7 +149,8 @@ class MessageCommands:
         if task is None:
             self.app.notice("that message is no longer kept", "warning")
             return
-        self._ask(MessageDetail(task, self.labels()), lambda choice: self._chosen(choice, task_id))
+        detail = MessageDetail(task, self.labels(), steps=self.host.changes, now=self.today)
+        self._ask(detail, lambda choice: self._chosen(choice, task_id))
 
     def _chosen(self, choice: str, task_id: str) -> None:
         {

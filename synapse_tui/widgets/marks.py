@@ -49,6 +49,10 @@ _DELIVERIES = {
     DeliveryState.FAILED: Mark("✗", "state-error", "failed"),
     DeliveryState.CANCELED: Mark("–", "state-unknown", "canceled"),
 }
+_TURNS = {
+    TaskState.WORKING: Mark("→", "state-working", "working"),
+    TaskState.INPUT_REQUIRED: Mark("▲", "state-waiting", "needs you"),
+}
 
 
 def state_mark(state: AgentState, *, unseen: bool = False, frame: int | None = None) -> Mark:
@@ -68,13 +72,20 @@ def state_mark(state: AgentState, *, unseen: bool = False, frame: int | None = N
 
 
 def delivery_mark(task: Task) -> Mark:
-    """The mark of a message; a finished task says how it ended, whatever the delivery was."""
-    if task.state in (TaskState.FAILED, TaskState.REJECTED):
+    """The mark of a message."""
+    return step_mark(task.state, task.delivery, task.reason)
+
+
+def step_mark(state: TaskState, delivery: DeliveryState, reason: str = "") -> Mark:
+    """The mark of a step: a task that has ended says how, one that was submitted what is done with it."""
+    if state in (TaskState.FAILED, TaskState.REJECTED):
         return _DELIVERIES[DeliveryState.FAILED]
-    if task.state is TaskState.CANCELED:
+    if state is TaskState.CANCELED:
         return _DELIVERIES[DeliveryState.CANCELED]
-    unread = task.delivery is DeliveryState.QUEUED and task.reason == IN_INBOX
-    return _UNREAD if unread else _DELIVERIES[task.delivery]
+    if delivery is DeliveryState.SUBMITTED and state in _TURNS:
+        return _TURNS[state]
+    unread = delivery is DeliveryState.QUEUED and reason == IN_INBOX
+    return _UNREAD if unread else _DELIVERIES[delivery]
 
 
 def exit_text(status: ExitStatus) -> str:

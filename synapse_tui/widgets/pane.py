@@ -21,7 +21,7 @@ from .views import AgentView
 SETTLED_SECONDS = 15.0
 """How long a title tells of a message of which nothing more will be heard."""
 
-PaneCommand = Literal["close", "restart", "zoom", "why", "live", "watch", "show"]
+PaneCommand = Literal["close", "restart", "zoom", "why", "live", "watch", "last", "show"]
 
 
 class Pane(Sturdy, Widget, can_focus=False):
@@ -122,7 +122,7 @@ class Pane(Sturdy, Widget, can_focus=False):
         target = event.target
         if target.startswith("task:"):
             self.post_message(self.Asked(self.agent_id, "show", target.removeprefix("task:")))
-        elif target in ("close", "zoom", "why", "live", "watch"):
+        elif target in ("close", "zoom", "why", "live", "watch", "last"):
             self.post_message(self.Asked(self.agent_id, target))  # type: ignore[arg-type]
 
     @on(ExitBar.Chosen)

@@ -19,6 +19,7 @@ ZOOM = "zoom"
 WHY = "why"
 LIVE = "live"
 WATCH = "watch"
+LAST = "last"
 ROOMY = 40
 """Cells from which the title has room for words."""
 
@@ -32,16 +33,18 @@ class Delivery:
         text: A few words: `gemini: submitted`.
         task_id: UUID of the task; empty when none was made.
         settled: Whether it went well and nothing more will be heard of it.
+        several: Whether it went to several agents.
     """
 
     mark: Mark
     text: str
     task_id: str = ""
     settled: bool = False
+    several: bool = False
 
 
 class PaneTitle(SegmentBar):
-    """Title of one pane; targets are `close`, `zoom`, `why`, `live`, `watch` and `task:<id>`."""
+    """Title of one pane; targets are `close`, `zoom`, `why`, `live`, `watch`, `last` and `task:<id>`."""
 
     DEFAULT_CSS = "PaneTitle { dock: top; }"
 
@@ -148,7 +151,7 @@ class PaneTitle(SegmentBar):
         if delivery is None or room < 8:
             return []
         text = shorten(one_line(delivery.text), min(room - 4, 60))
-        target = f"task:{delivery.task_id}" if delivery.task_id else ""
+        target = f"task:{delivery.task_id}" if delivery.task_id else LAST if delivery.several else ""
         glyph = "→" if delivery.mark.glyph != "✗" else "✗"
         return [
             Piece(f" {glyph} ", f"bold ${delivery.mark.colour}{back}", target),

@@ -14,6 +14,7 @@ from synapse_tui.model import USER, Task
 from synapse_tui.themes import agent_colour
 
 from .marks import delivery_mark
+from .message_order import Place
 from .text import age, one_line, shorten
 from .views import AgentView
 
@@ -56,23 +57,28 @@ def agent_row(agent: AgentView, width: int, now: float, *, active: bool) -> Cont
         "\n" + " " * indent,
         (folder, "$ink-faint"),
         (" " * (width - indent - cell_len(folder) - len(watch) - len(port)), ""),
-        (watch, "bold $alert" if agent.gave_up else "$hot"),
-        (port, "$ink-faint"),
+        (agent.watch, "bold $alert" if agent.gave_up else "$hot"),
+        (watch.removeprefix(agent.watch) + port, "$ink-faint"),
     )
 
 
-def message_row(task: Task, labels: Mapping[str, str], width: int, now: datetime) -> Content:
-    """Two lines, or three with a reason: who to whom, how far, how old; the text; why it waits.
+def message_row(
+    task: Task, labels: Mapping[str, str], width: int, now: datetime, place: Place | None = None
+) -> Content:
+    """Two lines and up to two more: who to whom, how far, since when; the text; why; the answer.
 
     Args:
         task: The message.
         labels: What agents are called, by id.
         width: Cells of the row.
         now: The time, aware.
+        place: Where it stands among those that wait; None for one that does not.
     """
     mark = delivery_mark(task)
     old = age((now - task.updated_at).total_seconds())
-    tail = f"{mark.word} {old}"
+    tail = (
+        f"{mark.word} {old}" if place is None or place.count < 2 else f"{mark.word} #{place.position} {old}"
+    )
     room = width - 4 - cell_len(tail)
     sender, target = party(task.sender.sender_id, labels), party(task.target, labels)
     sender = shorten(sender, max(4, room // 2 - 2))
@@ -88,7 +94,7 @@ def message_row(task: Task, labels: Mapping[str, str], width: int, now: datetime
         (tail, f"${mark.colour}"),
         ("\n   " + shorten(one_line(task.text), width - 3), "$ink-muted"),
     ]
-    if task.reason and not task.state.final:
+    if task.reason:
         parts.append(("\n   " + shorten(one_line(task.reason), width - 3), f"${mark.colour}"))
     if task.artifacts:
         parts.append(("\n   " + shorten(_REPLY + one_line(task.artifacts[-1].text), width - 3), "$ink"))

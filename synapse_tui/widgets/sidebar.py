@@ -16,9 +16,8 @@ from textual.reactive import var
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from synapse_tui.model import Task
-
 from .choices import Choices
+from .message_order import Listing
 from .rows import agent_row, message_row, peer_row
 from .section import Section
 from .segment_bar import Piece, SegmentBar, width_of
@@ -99,7 +98,7 @@ class Sidebar(Sturdy, Vertical):
 
     agents: var[Sequence[AgentView]] = var(())
     active: var[str] = var("")
-    tasks: var[Sequence[Task]] = var(())
+    listing: var[Listing] = var(Listing())
     peers: var[Sequence[Address]] = var(())
 
     def __init__(
@@ -121,7 +120,8 @@ class Sidebar(Sturdy, Vertical):
         yield MessageList(id="messages", markup=False, compact=True)
         yield Section("Elsewhere", id="peers-title")
         yield Choices(id="peers", markup=False, compact=True)
-        yield SidebarKeys()
+        yield SidebarKeys(0)
+        yield SidebarKeys(1)
 
     def on_mount(self) -> None:
         """Keep the ages right while the sidebar is open."""
@@ -130,7 +130,7 @@ class Sidebar(Sturdy, Vertical):
     def _age(self) -> None:
         if self.display:
             self.watch_agents()
-            self.watch_tasks()
+            self.watch_listing()
 
     def on_resize(self) -> None:
         """Rows depend on the width."""
@@ -155,20 +155,20 @@ class Sidebar(Sturdy, Vertical):
         """Mark the agent in focus."""
         self.watch_agents()
 
-    def watch_tasks(self) -> None:
+    def watch_listing(self) -> None:
         """Show the messages."""
         if not self._shown():
             return
         labels = {agent.agent_id: agent.label for agent in self.agents}
-        now = self.now()
+        now, places, tasks = self.now(), self.listing.places, self.listing.tasks
         rows = [
-            Option(message_row(task, labels, self._width, now), id=task.id)
-            for task in self.tasks[-MAX_MESSAGES:]
+            Option(message_row(task, labels, self._width, now, places.get(task.id)), id=task.id)
+            for task in tasks[-MAX_MESSAGES:]
         ]
         if not rows:
             rows = [Option("  none yet: type @name and a message,\n  or press F2", disabled=True)]
         self._fill("messages", rows, follow=True)
-        waiting = sum(not task.state.final for task in self.tasks)
+        waiting = sum(not task.state.final for task in tasks)
         self.query_one("#messages-title", Section).count = f"{waiting} open" if waiting else ""
 
     def watch_peers(self) -> None:
@@ -188,7 +188,7 @@ class Sidebar(Sturdy, Vertical):
 
     def _fill_all(self) -> None:
         self.watch_agents()
-        self.watch_tasks()
+        self.watch_listing()
         self.watch_peers()
 
     def _fill(self, list_id: str, rows: list[Option], *, follow: bool = False) -> None:
@@ -197,7 +197,8 @@ class Sidebar(Sturdy, Vertical):
         Rows that are there already are changed in place, so that the mark and the place of the view stay.
         """
         view = self.query_one(f"#{list_id}", OptionList)
-        at_end = view.scroll_offset.y >= view.max_scroll_y - 1
+        offset = view.scroll_offset.y
+        at_end = offset >= view.max_scroll_y - 1
         before, after = [option.id for option in view.options], [row.id for row in rows]
         marked = view.highlighted_option.id if view.highlighted_option else None
         if before != after[: len(before)] or None in after:
@@ -207,15 +208,17 @@ class Sidebar(Sturdy, Vertical):
             if view.get_option_at_index(index).prompt != row.prompt:
                 view.replace_option_prompt_at_index(index, row.prompt)
         view.add_options(rows[len(before) :])
-        if not before and marked in after:
+        if not before and marked in after and view.has_focus:
             view.highlighted = after.index(marked)
         elif follow and at_end and not view.has_focus and after != before:
             view.highlighted = None
             view.scroll_end(animate=False)
+        elif not before:
+            view.scroll_to(y=offset, animate=False)
 
     def enter(self) -> None:
         """Take the focus: the messages if there are any, else the agents."""
-        target = "#messages" if self.tasks else "#agents"
+        target = "#messages" if self.listing.tasks else "#agents"
         # At once: keys that follow must not reach an agent any more.
         self.screen.set_focus(self.query_one(target, OptionList), scroll_visible=False)
         self.call_after_refresh(self._mark_first)
@@ -229,8 +232,16 @@ class Sidebar(Sturdy, Vertical):
         view = self.screen.focused
         if not isinstance(view, OptionList) or view not in self.query(OptionList):
             return
-        if view.highlighted is None and view.option_count:
-            view.highlighted = view.option_count - 1 if view.id == "messages" else 0
+        if view.id == "messages":
+            self._mark_message(view)
+        elif view.highlighted is None and view.option_count:
+            view.highlighted = 0
+
+    def _mark_message(self, view: OptionList) -> None:
+        """Mark the last message, where those are that wait, unless one that goes on is marked already."""
+        marked = view.highlighted_option.id if view.highlighted_option else None
+        if marked not in {task.id for task in self.listing.tasks if not task.state.final}:
+            view.highlighted = view.option_count - 1 if view.option_count else None
 
     def action_leave(self) -> None:
         """Back to the pane."""
@@ -274,21 +285,30 @@ def _can_choose(view: OptionList) -> bool:
     return any(not option.disabled for option in view.options)
 
 
-class SidebarKeys(SegmentBar):
-    """What the keys do in the list that has the focus."""
+HINTS = (
+    (("Enter", "open", "show"), ("c", "cancel", "cancel"), ("h", "hold/release", "hold")),
+    (("s", "send now", "send_now"), ("⇧↑", "earlier", "earlier"), ("⇧↓", "later", "later")),
+)
+"""Key, word and command of what can be done with a message, in two rows."""
 
-    DEFAULT_CSS = "SidebarKeys { dock: bottom; background: $dialog; }"
+
+class SidebarKeys(SegmentBar):
+    """What the keys do in the list of messages; it can be done by the mouse as well.
+
+    Args:
+        row: Which row of the hints.
+    """
+
+    DEFAULT_CSS = "SidebarKeys { background: $dialog; }"
+
+    def __init__(self, row: int) -> None:
+        super().__init__()
+        self._hints = HINTS[row]
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        """The keys of the messages; they show what can be done by the mouse as well."""
-        hints = (
-            ("Enter", "open", "show"),
-            ("c", "cancel", "cancel"),
-            ("s", "send now", "send_now"),
-            ("Esc", "back", "leave"),
-        )
+        """The keys."""
         row: list[Piece] = []
-        for key, word, target in hints:
+        for key, word, target in self._hints:
             hint = [Piece(f" {key}", "bold $hot", target), Piece(f" {word} ", "$ink-muted", target)]
             if width_of(row) + width_of(hint) <= width:
                 row += hint
@@ -301,7 +321,4 @@ class SidebarKeys(SegmentBar):
         sidebar = self.parent
         if piece is None or not isinstance(sidebar, Sidebar):
             return
-        if piece.target == "leave":
-            sidebar.action_leave()
-        else:
-            sidebar.query_one(MessageList).action_command(piece.target)  # type: ignore[arg-type]
+        sidebar.query_one(MessageList).action_command(piece.target)  # type: ignore[arg-type]

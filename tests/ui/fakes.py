@@ -44,6 +44,7 @@ from synapse_tui.model import (
     TaskState,
 )
 from synapse_tui.store.aftermath import IN_INBOX
+from synapse_tui.store.batch import Change
 from synapse_tui.terminal import Terminal
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -95,8 +96,12 @@ class FakeControl:
         self._outbox.parked.discard(task_id)
         return self._host.change(task_id, delivery=DeliveryState.QUEUED, reason="")
 
-    def waiting(self) -> list[str]:
-        return self._outbox.waiting
+    def waiting(self) -> list[SimpleNamespace]:
+        return [
+            SimpleNamespace(task=SimpleNamespace(id=task_id), position=position)
+            for position, task_id in enumerate(self._outbox.waiting, 1)
+            if not self._outbox.is_unread(task_id)
+        ]
 
     def unread(self) -> list[SimpleNamespace]:
         return [SimpleNamespace(task=task) for task in self._host.tasks if self._outbox.is_unread(task.id)]
@@ -306,6 +311,8 @@ class FakeHost:
         self.agents: dict[str, FakeSession] = {}
         self.peers: list[Address] = []
         self.calls: list[tuple[object, ...]] = []
+        self.steps: dict[str, list[Change]] = {}
+        """What the history tells of a message, by its task."""
         self.fail: dict[str, Exception] = {}
         """Error that a call raises, by its name."""
         self.now = now
@@ -411,6 +418,10 @@ class FakeHost:
             task = self.message(target.agent_id, text, sender=sender, priority=priority)
             receipts.append(Receipt(target.agent_id, task.id, "queued"))
         return receipts
+
+    async def changes(self, task_id: str) -> list[Change]:
+        self._call("changes", task_id)
+        return self.steps.get(task_id, [])
 
     async def cancel_task(self, agent_id: str, task_id: str) -> Task:
         self._call("cancel_task", agent_id, task_id)

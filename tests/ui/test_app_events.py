@@ -287,16 +287,27 @@ async def test_mention_that_fails_says_why():
         await pilot.pause()
 
 
-async def test_mention_to_all_counts_the_receivers():
+async def test_mention_to_all_shows_a_receipt_of_each_receiver():
     host = three_agents()
-    async with running(host) as (app, pilot):
+
+    def title() -> str:
+        return text_of(app).splitlines()[1]
+
+    async with running(host, size=(180, 30)) as (app, pilot):
         app.commands.send_mention(CLAUDE, "all", "stop", 5)
-        await until(lambda: "sent to 2 agents" in text_of(app).splitlines()[1])
+        await until(lambda: "codex: queued · alice: queued" in title())
+        first, second = host.tasks
+        host.change(first.id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
+        host.change(second.id, delivery=DeliveryState.HELD, reason="you have a draft")
+        await until(lambda: "codex: done · alice: held: you have a draft" in title())
+        host.change(second.id, delivery=DeliveryState.HELD, reason="a permission dialog is open in its pane")
+        await until(lambda: "✓ codex · ‖ alice" in title())
         error = SynapseError("refused")
         receipts = [Receipt(CODEX, "x", "queued"), Receipt(GEMINI, "", "failed", error)]
-        app.follow(CLAUDE, receipts, app.commands.summary(receipts))
+        app.follow(CLAUDE, receipts)
         await pilot.pause()
-        assert "sent to 1 agent, 1 failed" in text_of(app).splitlines()[1]
+        assert "✗ codex: sent · alice: failed: refused" in title()
+        assert app.commands.summary(receipts[:1]) == "codex: queued"
 
 
 async def test_an_open_message_follows_its_delivery():

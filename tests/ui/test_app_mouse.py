@@ -163,7 +163,7 @@ async def test_composer_by_mouse():
         await pilot.press(*"hello")
         await click(app, pilot, "Send")
         await until(lambda: host.calls[-1] == ("send", "all", "hello", "", 4))
-        await until(lambda: "sent to 3 agents" in app.main.status_bar.notice)
+        await until(lambda: "alice: queued" in app.main.status_bar.notice)
 
 
 async def test_an_ended_agent_by_mouse():
