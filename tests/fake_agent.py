@@ -132,8 +132,9 @@ class FakeAgent:
 
     def info(self, text: str, sender: Sender = USER) -> Task:
         """Let a message lie unread in the inbox."""
-        task = self.wait(text, sender, 1)
-        return self.outbox.shelve(task.id)
+        task = self.book.create(MessageRequest(text, sender, 1))
+        self.outbox.put(task, inbox=True)
+        return self.book.get(task.id)
 
     async def withdraw(self, task_id: str) -> Task:
         return self.outbox.cancel(task_id)

@@ -56,26 +56,18 @@ class Outbox:
         free = (task_id for task_id in self._order if not self._entries[task_id].parked)
         return next((self._book.get(task_id) for task_id in free), None)
 
-    def check_room(self, text: str) -> None:
-        """See whether one more message may wait.
-
-        Raises:
-            MessageError: Too many wait already.
-        """
-        waiting = [task for task in self if not self.is_unread(task.id)]
-        if _is_full(waiting, text, MAX_WAITING, MAX_WAITING_BYTES):
-            raise MessageError(
-                "too many messages wait for this agent", "let it work them off, or cancel some in the sidebar"
-            )
-
-    def check_inbox(self, text: str) -> None:
-        """See whether one more message may lie unread.
+    def check_room(self, text: str, *, inbox: bool = False) -> None:
+        """See whether one more message may wait, to be typed or to be read.
 
         Raises:
             MessageError: Too many do already.
         """
-        unread = [task for task in self if self.is_unread(task.id)]
-        if _is_full(unread, text, MAX_UNREAD, MAX_UNREAD_BYTES):
+        others = [task for task in self if self.is_unread(task.id) is inbox]
+        if not inbox and _is_full(others, text, MAX_WAITING, MAX_WAITING_BYTES):
+            raise MessageError(
+                "too many messages wait for this agent", "let it work them off, or cancel some in the sidebar"
+            )
+        if inbox and _is_full(others, text, MAX_UNREAD, MAX_UNREAD_BYTES):
             raise MessageError(
                 "the inbox of this agent is full", "let it read them: synapse inbox, or send with priority 2"
             )
@@ -89,12 +81,20 @@ class Outbox:
         self._waiting(task_id)
         return self._entries[task_id]
 
-    def put(self, task: Task, *, prompt: bool = False) -> None:
-        """Add a message behind those of its priority or higher; `prompt` is the person's own first one."""
+    def put(self, task: Task, *, prompt: bool = False, inbox: bool = False) -> None:
+        """Add a message behind those of its priority or higher.
+
+        Args:
+            task: The message.
+            prompt: Whether it is the person's own first one.
+            inbox: Whether it is kept unread until the agent reads it, or a person has it typed after all.
+        """
         place = len(self._order)
         while place and self._yields(self._order[place - 1], task):
             place -= 1
-        self._insert(OutboxEntry(task.id, 0.0, prompt=prompt), place)
+        self._insert(OutboxEntry(task.id, 0.0, parked=inbox, prompt=prompt), place)
+        if inbox:
+            self._book.change(task.id, reason=IN_INBOX)
 
     def adopt(self, entries: Sequence[OutboxEntry]) -> None:
         """Take in messages of an earlier session, in their order; what waits already comes after them."""
@@ -124,12 +124,6 @@ class Outbox:
         self._waiting(task_id)
         self._change(task_id, parked=True, urgent=False)
         return self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
-
-    def shelve(self, task_id: str) -> Task:
-        """Keep a message unread until the agent reads it, or a person has it typed after all."""
-        self._waiting(task_id)
-        self._change(task_id, parked=True)
-        return self._book.change(task_id, delivery=DeliveryState.QUEUED, reason=IN_INBOX)
 
     def read(self, task_id: str) -> Task:
         """End an unread message: the agent has read it.

@@ -322,14 +322,10 @@ class AgentSession:
             raise MessageError(f"{self.agent_id} takes no messages: it would run them", "send it to an agent")
         check_priority(request.priority)
         check_size(request.text)
-        if request.priority == INFO_PRIORITY and self._info_to_inbox:
-            self.outbox.check_inbox(request.text)
-            task = self.tasks.create(request)
-            self.outbox.put(task)
-            return self.outbox.shelve(task.id)
-        self.outbox.check_room(request.text)
+        inbox = self._info_to_inbox and request.priority == INFO_PRIORITY
+        self.outbox.check_room(request.text, inbox=inbox)
         task = self.tasks.create(request)
-        self.outbox.put(task)
+        self.outbox.put(task, inbox=inbox)
         delivery.explain()
         self.console.wake()
         return self.tasks.get(task.id)

@@ -90,10 +90,10 @@ def test_a_full_inbox_takes_no_more_and_hinders_no_typing(
     monkeypatch.setattr(limits, "MAX_UNREAD", 2)
     monkeypatch.setattr(limits, "MAX_WAITING", 2)
     agent.info("1")
-    agent.outbox.check_inbox("2")
+    agent.outbox.check_room("2", inbox=True)
     agent.info("2")
     with pytest.raises(MessageError, match="inbox"):
-        agent.outbox.check_inbox("3")
+        agent.outbox.check_room("3", inbox=True)
     agent.outbox.check_room("typed")
 
 
