@@ -40,8 +40,8 @@ _FORBIDDEN = frozenset({
     errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT,
 })  # fmt: skip
 _ALLOW = (
-    "allow the command the network, or writing there (Codex: the settings network_access and writable_roots "
-    "of [sandbox_workspace_write])"
+    "allow the command the network, or writing there (Codex: sandbox workspace-write, with network_access "
+    "or with the folder among its writable_roots)"
 )
 
 

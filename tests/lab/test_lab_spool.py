@@ -1,6 +1,6 @@
 """Codex in its sandbox, without a network: messages out of it, offline, against a fake model.
 
-Run inside a lab that has put the agents on PATH, exported the model's log, and set Codex to `workspace-write`:
+Run inside a lab that has put the agents on PATH, exported the model's log and set Codex to `workspace-write`:
     SYNAPSE_LAB_LOG=<log> pytest tests/lab/test_lab_spool.py -m lab
 """
 
@@ -127,9 +127,9 @@ async def test_a_message_leaves_the_sandbox_exactly_once(pair: Pair) -> None:
     assert any("Operation not permitted" in text for text in pair.tool_results("Error")), (
         "there was no sandbox"
     )
-    assert [path.name for path in spool.iterdir()] == ["host"]
-    status = subprocess.run(["git", "status", "--short"], capture_output=True, text=True, check=True)
-    assert ".synapse" not in status.stdout
+    assert os.listdir(spool) == ["host"]  # noqa: PTH208 - what is asked is no blocking matter
+    git = await asyncio.create_subprocess_exec("git", "status", "--short", stdout=subprocess.PIPE)
+    assert b".synapse" not in (await git.communicate())[0]
 
 
 async def test_an_answer_comes_into_the_sandbox(pair: Pair) -> None:
@@ -156,8 +156,8 @@ async def test_a_reply_leaves_the_sandbox(pair: Pair) -> None:
 async def test_the_other_commands_work_in_the_sandbox(pair: Pair) -> None:
     mark = uuid.uuid4().hex[:8]
     await pair.tell_codex(
-        f"echo {mark}; $SYNAPSE_BIN list && $SYNAPSE_BIN outbox && $SYNAPSE_BIN status claude && echo all-well"
+        f"echo {mark}; $SYNAPSE_BIN list && $SYNAPSE_BIN outbox && $SYNAPSE_BIN status claude && echo fine"
     )
     (result, *_) = pair.tool_results(mark)
     assert pair.claude.agent_id in result
-    assert "all-well" in result
+    assert "fine" in result
