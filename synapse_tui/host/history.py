@@ -128,6 +128,8 @@ class HistoryKeeper:
         if self._agents.get(session.agent_id) is not session:
             return
         session.control.adopt(found, release=release)
+        if release:
+            await self._restore_asked(session, journal)
         uncertain = sum(message.uncertain for message in session.control.waiting())
         held = 0 if release else sum(each.task.reason != IN_INBOX for each in found) - uncertain
         if held:
@@ -136,6 +138,12 @@ class HistoryKeeper:
         if uncertain:
             text = f"{session.agent_id}: it is uncertain whether {uncertain} were sent; look, then decide"
             self._events.publish(Notice(text, "warning", session.agent_id))
+
+    async def _restore_asked(self, session: AgentSession, journal: AgentJournal) -> None:
+        """Let an agent that goes on where it was take the answers to what it had asked."""
+        for task in await journal.asked():
+            if task.id not in session.tasks:
+                session.tasks.adopt(task)
 
     def _note_all(self) -> None:
         """The database is a new and empty one: note all that goes on."""

@@ -130,28 +130,28 @@ class Replies:
             await asyncio.sleep(self._uncollected)  # the sender waits for this very task
         await self._insist(debt, self._call)
 
-    async def _call(self, debt: _Debt) -> None:
-        call = asyncio.ensure_future(self._call_sender(debt.now()))
+    async def _call(self, debt: _Debt, told: Task) -> None:
+        call = asyncio.ensure_future(self._call_sender(told, earlier=debt.owed is not None))
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)
         await call
 
-    async def _call_sender(self, task: Task) -> None:
-        endpoint = task.sender.sender_endpoint
+    async def _call_sender(self, task: Task, *, earlier: bool) -> None:
+        endpoint, reply, sender = task.sender.sender_endpoint, reply_of(task), _sender(task.target)
         if not is_loopback(endpoint):
             raise PeerRefused(f"{endpoint} is not on this machine", 0)
         client = await self._client()
-        reply, sender = reply_of(task), _sender(task.target)
         if outgoing := peer_task(task):
             try:
                 await client.answer(endpoint, outgoing, reply, sender=sender)
             except PeerRefused as error:
-                if error.status != 404:
+                # An agent of another life has asked for nothing, and has nothing to learn of a failure.
+                if error.status != 404 or reply.state is TaskState.COMPLETED:
                     raise
-            else:
-                return
-            if reply.state is not TaskState.COMPLETED or not reply.text:
-                return  # the sender's session is another one now: it asked for nothing
+            return
+        if earlier and task.sender.sender_id not in self._agents:
+            # Ids come again: since that process ended it may have become the id of another project's agent.
+            raise PeerUnreachable(f"{task.sender.sender_id} is not open here")
         message = late_message(reply, sender)
         await client.send(endpoint, message.text, sender=sender, metadata=about_reply(reply))
 
@@ -162,10 +162,9 @@ class Replies:
         await asyncio.sleep(self._uncollected)
         await self._insist(debt, self._type)
 
-    async def _type(self, debt: _Debt) -> None:
-        task = debt.now()
+    async def _type(self, debt: _Debt, told: Task) -> None:
         assert debt.session is not None
-        debt.session.accept(late_message(_answer(task), _answerer(task)))
+        debt.session.accept(late_message(_answer(told), _answerer(told)))
 
     def _give_left(self, session: AgentSession) -> None:
         """Tell a new session of answers from before; a person lets them go on, as all that is from before."""
@@ -181,13 +180,13 @@ class Replies:
 
     # -- both ---
 
-    async def _insist(self, debt: _Debt, work: Callable[[_Debt], Awaitable[None]]) -> None:
+    async def _insist(self, debt: _Debt, work: Callable[[_Debt, Task], Awaitable[None]]) -> None:
         """Do something until it succeeds, cannot succeed, or took too long; the debt is settled then."""
         pause, waited = FIRST_RETRY, 0.0
         while debt.now().reply is ReplyState.DUE:
             told = debt.now()
             try:
-                await work(debt)
+                await work(debt, told)
             except (PeerUnreachable, AgentExited) as error:
                 problem: SynapseError = error
             except PeerRefused as error:

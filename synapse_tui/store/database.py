@@ -12,9 +12,9 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm.exc import StaleDataError
 from sqlmodel import Session, col, delete, func, insert, select, update
 
-from synapse_tui.model import DeliveryState, ReplyState
+from synapse_tui.model import DeliveryState, ReplyState, Task
 
-from .aftermath import after_end
+from .aftermath import HOST_ENDED, after_end
 from .batch import AgentKey, Batch, Change, Owed, Restored
 from .engine import BUSY, Alive, is_broken, move_aside, open_engine
 from .rows import (
@@ -30,6 +30,8 @@ from .rows import (
 )
 from .tables import ChangeRow, OutboxRow, TaskRow
 
+MAX_ASKED = 100
+"""How many outgoing tasks of before an agent is given back."""
 CHUNK = 500
 """How many tasks are removed in one transaction: others wait for the lock meanwhile."""
 
@@ -164,6 +166,24 @@ class Database:
             ]
             session.commit()
         return sorted(found, key=lambda each: each.task.updated_at)
+
+    def asked(self, key: AgentKey, since: datetime) -> list[Task]:
+        """Outgoing tasks of an agent that ended with its host; an answer to them is still one to the agent."""
+        self.open()
+        with Session(self._engine) as session:
+            rows = session.exec(
+                select(TaskRow)
+                .where(
+                    TaskRow.project == key.project,
+                    TaskRow.agent_name == key.agent_id,
+                    TaskRow.sender_id == key.agent_id,
+                    TaskRow.reason == HOST_ENDED,
+                    col(TaskRow.finished_at) >= since,
+                )
+                .order_by(col(TaskRow.finished_at).desc())
+                .limit(MAX_ASKED)
+            ).all()
+            return [task_of(row) for row in rows]
 
     def _is_left(self, row: TaskRow) -> bool:
         return row.owner == self._owner or not self._alive(row.owner)

@@ -34,6 +34,8 @@ LINGER = 2.0
 """Seconds that a change of nothing but a reason may wait for others."""
 KEPT = timedelta(days=30)
 """How long ended tasks are kept."""
+REMEMBERED = timedelta(days=7)
+"""How long an answer may take that is still given to an agent whose host has ended meanwhile."""
 PRUNE_AFTER = 20.0
 """Seconds after the start until older ones are removed, when all else is done."""
 READING = "the history is being read"
@@ -161,6 +163,17 @@ class History:
         """
         try:
             return await self._in_thread(lambda database: database.unfinished(project))
+        except Exception as error:
+            raise HistoryError(_reason(error, "read"), self._hint) from error
+
+    async def asked(self, key: AgentKey) -> list[Task]:
+        """The outgoing tasks of an agent that ended with its host, of the last days.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+        try:
+            return await self._in_thread(lambda database: database.asked(key, self._clock() - REMEMBERED))
         except Exception as error:
             raise HistoryError(_reason(error, "read"), self._hint) from error
 
@@ -364,6 +377,14 @@ class AgentJournal:
             else:
                 self._read = True
                 return found
+
+    async def asked(self) -> list[Task]:
+        """The agent's outgoing tasks that ended with its host; none when they cannot be read."""
+        try:
+            return await self._history.asked(self._key)
+        except HistoryError as error:
+            log.warning("outgoing tasks not read: %s", error.message)
+            return []
 
 
 def _reason(error: Exception, what: Literal["read", "written"]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -84,12 +83,6 @@ class Person:
         return found
 
 
-@asynccontextmanager
-async def hosts(tmp_path: Path, *names: str) -> AsyncIterator[list[Host]]:
-    async with AsyncExitStack() as stack:
-        yield [await stack.enter_async_context(running(make_host(tmp_path, name))) for name in names]
-
-
 @pytest.fixture
 async def host(tmp_path: Path) -> AsyncIterator[Host]:
     made = make_host(tmp_path)
@@ -139,19 +132,6 @@ async def test_what_the_agent_replies_by_itself_counts_and_stays(host):
     assert (done.state, [artifact.text for artifact in done.artifacts]) == (TaskState.COMPLETED, ["42"])
 
 
-async def test_a_question_is_told_and_the_task_goes_on_until_it_is_refused(host):
-    alice, bob = await open_ready(host, "alice", "bob")
-    asker = Person(alice)
-    own, given = await asker.ask(bob, WORKS)
-    await works_on(bob, given)
-    await Person(bob).reply("which branch?", state=TaskState.INPUT_REQUIRED)
-    await until(lambda: alice.task(own.id).state is TaskState.INPUT_REQUIRED, "the question")
-    assert alice.task(own.id).reason == "which branch?"
-    await Person(bob).reply("no branch of that name", given.id[:8], TaskState.REJECTED)
-    fetched = await asker.fetch(own)
-    assert (fetched.state, fetched.reason) == (TaskState.REJECTED, "no branch of that name")
-
-
 async def test_a_reply_goes_to_the_owner_of_the_task_among_agents_of_one_type(host):
     alice, bob, carol = await open_ready(host, "alice", "bob", "carol")
     of_alice, given = await Person(alice).ask(bob, WORKS)
@@ -166,37 +146,6 @@ async def test_a_reply_goes_to_the_owner_of_the_task_among_agents_of_one_type(ho
     for other, task in ((carol, given), (alice, given)):
         with pytest.raises(PeerRefused):
             await Person(other).reply("stolen", task.id[:8])
-
-
-async def test_nobody_but_the_one_who_was_asked_can_answer(host):
-    alice, bob, carol = await open_ready(host, "alice", "bob", "carol")
-    own, _ = await Person(alice).ask(bob, WORKS)
-    thief = Person(carol)
-    client = await host._servers.client()
-    with pytest.raises(PeerRefused, match=f"answered by {bob.agent_id} only"):
-        await client.answer(alice.endpoint, own.id, Reply("forged"), sender=thief.sender)
-    assert not alice.task(own.id).state.final
-
-
-async def test_the_end_of_the_agent_is_told(host):
-    alice, bob = await open_ready(host, "alice", "bob")
-    asker = Person(alice)
-    own, _ = await asker.ask(bob, "%%exit:3%%")
-    fetched = await asker.fetch(own)
-    assert (fetched.state, fetched.reason) == (TaskState.FAILED, "agent exited")
-
-
-async def test_so_is_its_closing_and_the_cancellation_of_the_message(host):
-    alice, bob, carol = await open_ready(host, "alice", "bob", "carol")
-    asker = Person(alice)
-    of_bob, given = await asker.ask(bob, WORKS)
-    await works_on(bob, given)
-    await host.close(bob.agent_id)
-    assert (await asker.fetch(of_bob)).state is TaskState.FAILED
-    of_carol, sent = await asker.ask(carol, WORKS)
-    await works_on(carol, sent)
-    await host.cancel_task(carol.agent_id, sent.id)
-    assert (await asker.fetch(of_carol)).state is TaskState.CANCELED
 
 
 async def test_an_answer_for_which_nobody_waits_any_more_is_typed(host):
@@ -222,36 +171,20 @@ async def test_a_reply_to_a_message_that_expected_none_is_a_message(host):
     await until(lambda: f"(reply to {given.id[:8]}) by the way" in alice.recent_text(), "its text")
 
 
-async def test_a_reply_to_what_the_person_sent_from_a_pane_is_shown_and_not_typed(host):
-    alice, bob = await open_ready(host, "alice", "bob")
-    (receipt,) = await host.send("bob", WORKS, sender=alice.agent_id)
-    await works_on(bob, bob.task(receipt.task_id))
-    await Person(bob).reply("for your eyes")
-    assert bob.task(receipt.task_id).answer == "for your eyes"
-    assert bob.task(receipt.task_id).reply is ReplyState.NONE
-    assert not messages(alice)
-
-
-async def test_two_hosts(tmp_path):
-    async with hosts(tmp_path, "one", "two") as (one, two):
-        (alice,) = await open_ready(one, "alice")
-        (bob,) = await open_ready(two, "bob")
-        asker = Person(alice)
-        own, given = await asker.ask(bob, WORKS)
-        await works_on(bob, given)
-        assert not bob.task(given.id).sender.verified, "another host cannot prove it"
-        await Person(bob).reply("from afar")
-        assert (await asker.fetch(own)).text == "from afar"
-
-
-async def test_a_host_that_ends_tells_the_others(tmp_path):
+async def test_two_hosts_tell_one_another_also_of_an_end(tmp_path):
     async with running(make_host(tmp_path, "one")) as one:
         (alice,) = await open_ready(one, "alice")
+        asker = Person(alice)
         async with running(make_host(tmp_path, "two")) as two:
-            (bob,) = await open_ready(two, "bob")
-            own, given = await Person(alice).ask(bob, WORKS)
+            bob, carol = await open_ready(two, "bob", "carol")
+            of_bob, given = await asker.ask(bob, WORKS)
+            of_carol, _ = await asker.ask(carol, WORKS)
             await works_on(bob, given)
-        assert (await Person(alice).fetch(own)).reason == "agent exited"
+            assert not bob.task(given.id).sender.verified, "another host cannot prove it"
+            await Person(bob).reply("from afar")
+            assert (await asker.fetch(of_bob)).text == "from afar"
+        ended = await asker.fetch(of_carol)
+        assert (ended.state, ended.reason) == (TaskState.FAILED, "agent exited")
 
 
 async def test_what_could_not_be_told_is_told_after_the_restart(tmp_path, monkeypatch):
@@ -268,6 +201,24 @@ async def test_what_could_not_be_told_is_told_after_the_restart(tmp_path, monkey
         assert alice.task(own.id).state is TaskState.WORKING
         async with running(make_host(tmp_path, "two")):
             assert (await Person(alice).fetch(own)).text == "told late"
+
+
+async def test_an_agent_that_goes_on_after_a_restart_gets_the_answer_to_what_it_had_asked(tmp_path):
+    async with running(make_host(tmp_path, "two")) as two:
+        (bob,) = await open_ready(two, "bob")
+        async with running(make_host(tmp_path, "one")) as one:
+            (alice,) = await open_ready(one, "alice")
+            own, given = await Person(alice).ask(bob, WORKS)
+            await works_on(bob, given)
+            await alice.tasks.flush()
+        async with running(make_host(tmp_path, "one")) as one:
+            spec = AgentSpec("dummy", port=alice.port, restore=True)
+            again = await one.open(spec, columns=80, lines=24)
+            await until(lambda: own.id in again.tasks, "what it had asked")
+            assert again.task(own.id).reason == "the host ended"
+            await Person(bob).reply("at last")
+            (late,) = await until(lambda: messages(again), "the answer")
+            assert (late.text, late.metadata["in_reply_to"]) == ("at last", given.id)
 
 
 async def test_an_answer_from_before_the_restart_of_the_asker_is_held_for_a_person(tmp_path):

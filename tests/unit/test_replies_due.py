@@ -1,0 +1,407 @@
+"""What senders are told of their tasks, how often it is tried, and what becomes of it when it cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from synapse_tui.errors import AgentExited, MessageError, PeerRefused, PeerUnreachable
+from synapse_tui.events import AgentAdded, AgentRemoved, Event, EventBus, Notice
+from synapse_tui.host import replies as module
+from synapse_tui.host.replies import Replies
+from synapse_tui.model import (
+    USER,
+    AgentSpec,
+    DeliveryState,
+    MessageRequest,
+    Reply,
+    ReplyState,
+    Sender,
+    Task,
+    TaskState,
+)
+from synapse_tui.store import AgentKey
+from synapse_tui.store.batch import Owed
+from tests.fake_agent import FakeAgent
+
+CLAUDE = Sender("synapse-claude-8101", "claude", "http://127.0.0.1:8101", verified=True)
+OWN = "11111111-2222"
+
+
+class Session:
+    """What `Replies` needs of a session, over a fake agent."""
+
+    def __init__(self, agent: FakeAgent, *, restore: bool = False) -> None:
+        self.agent = agent
+        self.agent_id = agent.agent_id
+        self.tasks = agent.book
+        self.outbox = agent.outbox
+        self.spec = AgentSpec(agent.agent_type, restore=restore)
+        self.problems: list[Exception] = []
+
+    def accept(self, request: MessageRequest) -> Task:
+        if self.problems:
+            raise self.problems.pop(0)
+        task = self.agent.accept(request)
+        self.outbox.put(task)
+        return task
+
+
+class Client:
+    """Notes the calls; fails as long as there are problems."""
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[str, str, Reply, Sender]] = []
+        self.messages: list[tuple[str, str, dict[str, object]]] = []
+        self.problems: list[Exception] = []
+        self.tries = 0
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    async def answer(self, endpoint: str, outgoing_id: str, reply: Reply, *, sender: Sender) -> None:
+        await self._try()
+        self.answers.append((endpoint, outgoing_id, reply, sender))
+
+    async def send(self, endpoint: str, text: str, *, sender: Sender, metadata: dict[str, object]) -> None:
+        await self._try()
+        self.messages.append((endpoint, text, metadata))
+
+    async def _try(self) -> None:
+        self.tries += 1
+        if self.meanwhile is not None:
+            await self.meanwhile()
+        if self.problems:
+            raise self.problems.pop(0)
+
+
+class History:
+    """What earlier processes owed."""
+
+    def __init__(self) -> None:
+        self.left: list[Owed] = []
+        self.noted: list[tuple[str, ReplyState]] = []
+
+    async def owed(self) -> list[Owed]:
+        return self.left
+
+    def note_reply(self, owed: Owed, state: ReplyState) -> None:
+        self.noted.append((owed.task.id, state))
+
+
+class Rig:
+    """An agent of a host, and who is told."""
+
+    def __init__(self) -> None:
+        self.events = EventBus()
+        self.notices: list[str] = []
+        self.events.subscribe(self._hear)
+        self.client, self.history = Client(), History()
+        self.agents: dict[str, Any] = {}
+        client: Any = self.client
+        history: Any = self.history
+
+        async def get() -> Any:
+            return client
+
+        self.replies = Replies(self.events, self.agents, get, history, uncollected=0.0)
+        self.agent = FakeAgent(8120, "codex")
+        self.session = Session(self.agent)
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, Notice):
+            self.notices.append(event.text)
+
+    def open(self, session: Session | None = None) -> Session:
+        session = session or self.session
+        session.tasks._events = self.events
+        self.agents[session.agent_id] = session
+        self.events.publish(AgentAdded(session.agent_id))
+        return session
+
+    def given(self, sender: Sender = CLAUDE, *, expected: bool = True, **metadata: object) -> Task:
+        task = self.agent.accept(
+            MessageRequest("do it", sender, response_expected=expected, metadata=metadata)
+        )
+        self.agent.give(task.id)
+        return task
+
+    async def settled(self, task: Task) -> ReplyState:
+        """Wait until nothing is owed for a task any more."""
+        book = self.agent.book
+        while book.get(task.id).reply is ReplyState.DUE or task.id in self.replies._work:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        return book.get(task.id).reply
+
+
+@pytest.fixture
+async def rig(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
+    monkeypatch.setattr(module, "FIRST_RETRY", 0.001)
+    monkeypatch.setattr(module, "LONGEST_RETRY", 0.002)
+    monkeypatch.setattr(module, "PATIENCE", 0.01)
+    rig = Rig()
+    yield rig
+    await rig.replies.stop()
+
+
+UNREACHABLE = PeerUnreachable("nobody answers")
+
+
+# -- senders ---
+
+
+async def test_the_sender_is_told_of_the_end(rig):
+    rig.open()
+    task = rig.given(sender_task_id=OWN)
+    rig.agent.finish(task.id, "text of the turn")
+    assert await rig.settled(task) is ReplyState.TOLD
+    [(endpoint, outgoing, reply, sender)] = rig.client.answers
+    assert (endpoint, outgoing, sender.sender_id) == (CLAUDE.sender_endpoint, OWN, rig.agent.agent_id)
+    assert (reply.text, reply.state, reply.explicit) == ("text of the turn", TaskState.COMPLETED, False)
+    assert reply.in_reply_to == task.id
+
+
+@pytest.mark.parametrize("state", [TaskState.FAILED, TaskState.CANCELED])
+async def test_the_sender_is_told_of_an_end_without_an_answer(rig, state):
+    rig.open()
+    task = rig.given(sender_task_id=OWN)
+    rig.agent.book.change(task.id, state=state, delivery=DeliveryState.FAILED, reason="agent exited")
+    assert await rig.settled(task) is ReplyState.TOLD
+    reply = rig.client.answers[0][2]
+    assert (reply.state, reply.text, reply.reason) == (state, "agent exited", "agent exited")
+
+
+async def test_the_sender_is_told_of_the_end_of_an_agent_that_is_closed(rig):
+    rig.open()
+    task = rig.given(sender_task_id=OWN)
+    del rig.agents[rig.agent.agent_id]
+    rig.agent.book.change(task.id, state=TaskState.FAILED, reason="agent exited")
+    rig.events.publish(AgentRemoved(rig.agent.agent_id))
+    assert await rig.settled(task) is ReplyState.TOLD
+
+
+async def test_a_question_is_told_and_then_the_answer(rig):
+    rig.open()
+    task = rig.given(sender_task_id=OWN)
+    rig.agent.desk.reply(task.id, Reply("which?", TaskState.INPUT_REQUIRED))
+    assert await rig.settled(task) is ReplyState.TOLD
+    rig.agent.desk.reply(task.id, Reply("done"))
+    assert await rig.settled(task) is ReplyState.TOLD
+    assert [(each[2].state, each[2].text) for each in rig.client.answers] == [
+        (TaskState.INPUT_REQUIRED, "which?"),
+        (TaskState.COMPLETED, "done"),
+    ]
+
+
+async def test_it_is_tried_again_until_it_succeeds(rig):
+    rig.client.problems = [UNREACHABLE, PeerRefused("its server failed", 500), AgentExited("it has ended")]
+    rig.open()
+    task = rig.given(sender_task_id=OWN)
+    rig.agent.finish(task.id, "x")
+    assert await rig.settled(task) is ReplyState.TOLD
+    assert (rig.client.tries, len(rig.client.answers), rig.notices) == (4, 1, [])
+
+
+async def test_it_is_given_up_some_time_and_a_person_told(rig):
+    rig.client.problems = [UNREACHABLE] * 1000
+    rig.open()
+    task = rig.given(sender_task_id=OWN)
+    rig.agent.finish(task.id, "x")
+    assert await rig.settled(task) is ReplyState.FAILED
+    assert rig.notices == [
+        f"the answer of {rig.agent.agent_id} did not reach {CLAUDE.sender_id}: nobody answers"
+    ]
+
+
+@pytest.mark.parametrize(
+    "problem", [PeerRefused("answered by another only", 403), MessageError("too many messages wait")]
+)
+async def test_what_is_refused_is_not_tried_again(rig, problem):
+    rig.client.problems = [problem]
+    rig.open()
+    task = rig.given(sender_task_id=OWN)
+    rig.agent.finish(task.id, "x")
+    assert await rig.settled(task) is ReplyState.FAILED
+    assert rig.client.tries == 1
+    assert len(rig.notices) == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "told"), [(TaskState.COMPLETED, ReplyState.FAILED), (TaskState.FAILED, ReplyState.TOLD)]
+)
+async def test_an_agent_of_another_life_is_told_nothing(rig, state, told):
+    """Who knows no such task has asked for nothing; a person is told of an answer that is lost by that."""
+    rig.client.problems = [PeerRefused("there is no task", 404)]
+    rig.open()
+    task = rig.given(sender_task_id=OWN)
+    rig.agent.book.change(task.id, state=state, reason="r")
+    assert await rig.settled(task) is told
+    assert not rig.client.messages
+    assert len(rig.notices) == (told is ReplyState.FAILED)
+
+
+async def test_only_this_machine_is_told(rig):
+    rig.open()
+    task = rig.given(Sender("x", "external", "http://example.org:80"), sender_task_id=OWN)
+    rig.agent.finish(task.id, "secret")
+    assert await rig.settled(task) is ReplyState.FAILED
+    assert rig.client.tries == 0
+
+
+async def test_what_changes_while_it_is_told_is_told_too(rig):
+    rig.open()
+    task = rig.given(sender_task_id=OWN)
+
+    async def reply() -> None:
+        rig.client.meanwhile = None
+        rig.agent.desk.reply(task.id, Reply("in my words"))
+
+    rig.client.meanwhile = reply
+    rig.agent.finish(task.id, "text of the turn")
+    assert await rig.settled(task) is ReplyState.TOLD
+    assert [each[2].text for each in rig.client.answers] == ["text of the turn", "in my words"]
+
+
+async def test_a_reply_that_nobody_waits_for_is_a_message(rig):
+    rig.open()
+    task = rig.given(expected=False)
+    rig.agent.desk.reply(task.id, Reply("by the way"))
+    assert await rig.settled(task) is ReplyState.TOLD
+    about = {"in_reply_to": task.id, "explicit": True}
+    assert rig.client.messages == [(CLAUDE.sender_endpoint, "by the way", about)]
+
+
+async def test_one_who_waits_for_the_task_itself_fetches_the_reply(rig):
+    rig.replies._uncollected = 0.05
+    rig.open()
+    task = rig.given()
+    rig.agent.desk.reply(task.id, Reply("fine"))
+    rig.agent.desk.collected(task)
+    assert await rig.settled(task) is ReplyState.TOLD
+    assert rig.client.tries == 0
+
+
+@pytest.mark.parametrize(
+    ("sender", "metadata"), [(USER, {}), (CLAUDE, {"author": "user"}), (Sender("ci"), {})]
+)
+async def test_who_is_told_nothing(rig, sender, metadata):
+    rig.open()
+    task = rig.given(sender, **metadata)
+    rig.agent.desk.reply(task.id, Reply("fine"))
+    assert await rig.settled(task) is ReplyState.NONE
+    assert rig.client.tries == 0
+
+
+# -- agents of ours that asked ---
+
+
+def asked(rig: Rig) -> Task:
+    sender = Sender(rig.agent.agent_id, "codex", rig.agent.endpoint, verified=True)
+    about = {"target_agent": CLAUDE.sender_id, "target_endpoint": CLAUDE.sender_endpoint}
+    return rig.agent.desk.open(MessageRequest("do it", sender, metadata=about), CLAUDE.sender_id)
+
+
+async def test_an_answer_that_nobody_fetches_is_typed(rig):
+    rig.open()
+    task = asked(rig)
+    rig.agent.desk.answered(task.id, Reply("42", in_reply_to="T"), verified=True)
+    assert await rig.settled(task) is ReplyState.TOLD
+    [request] = rig.agent.requests
+    assert (request.text, request.metadata) == ("42", {"in_reply_to": "T", "explicit": True})
+    assert (request.sender.sender_id, request.sender.verified) == (CLAUDE.sender_id, True)
+    assert request.sender.sender_endpoint == CLAUDE.sender_endpoint
+
+
+async def test_one_that_is_fetched_is_not(rig):
+    rig.replies._uncollected = 0.05
+    rig.open()
+    task = asked(rig)
+    rig.agent.desk.answered(task.id, Reply("42"), verified=True)
+    rig.agent.desk.collected(task)
+    assert await rig.settled(task) is ReplyState.TOLD
+    assert not rig.agent.requests
+
+
+async def test_an_agent_that_has_ended_is_told_when_it_is_back(rig):
+    rig.session.problems = [AgentExited("it has ended")]
+    rig.open()
+    task = asked(rig)
+    rig.agent.desk.answered(task.id, Reply("no", TaskState.FAILED), verified=False)
+    assert await rig.settled(task) is ReplyState.TOLD
+    assert rig.agent.requests[0].text == "(failed) no"
+    assert not rig.agent.requests[0].sender.verified
+
+
+async def test_an_agent_that_takes_no_messages(rig):
+    rig.session.problems = [MessageError("it takes no messages")]
+    rig.open()
+    task = asked(rig)
+    rig.agent.desk.answered(task.id, Reply("42"), verified=True)
+    assert await rig.settled(task) is ReplyState.FAILED
+    assert rig.notices == [
+        f"the answer of {CLAUDE.sender_id} did not reach {rig.agent.agent_id}: it takes no messages"
+    ]
+
+
+# -- what is from before ---
+
+
+async def test_an_adopted_session_goes_on_telling(rig):
+    task = rig.given(sender_task_id=OWN)
+    rig.agent.finish(task.id, "x")
+    assert not rig.client.answers
+    rig.open()
+    assert await rig.settled(task) is ReplyState.TOLD
+
+
+def owed(rig: Rig, task: Task) -> None:
+    key = AgentKey("/project", rig.agent.agent_id, "codex")
+    rig.history.left.append(Owed(key, rig.agent.book.get(task.id)))
+
+
+async def noted(rig: Rig) -> ReplyState:
+    while not rig.history.noted:  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+    [(_, state)] = rig.history.noted
+    return state
+
+
+async def test_what_an_earlier_process_owed_is_told(rig):
+    task = rig.given(sender_task_id=OWN)
+    rig.agent.finish(task.id, "x")
+    owed(rig, task)
+    rig.replies.start()
+    assert await noted(rig) is ReplyState.TOLD
+    assert rig.client.answers[0][2].text == "x"
+
+
+@pytest.mark.parametrize("here", [True, False])
+async def test_a_message_of_an_earlier_process_goes_to_agents_of_this_one_only(rig, here):
+    task = rig.given(expected=False)
+    rig.agent.desk.reply(task.id, Reply("by the way"))
+    owed(rig, task)
+    if here:
+        rig.agents[CLAUDE.sender_id] = object()
+    rig.replies.start()
+    assert await noted(rig) is (ReplyState.TOLD if here else ReplyState.FAILED)
+    assert len(rig.client.messages) == here
+
+
+@pytest.mark.parametrize("restore", [True, False])
+@pytest.mark.parametrize("first", ["history", "agent"])
+async def test_an_answer_from_before_is_given_to_the_agent_when_it_is_open(rig, first, restore):
+    task = asked(rig)
+    rig.agent.desk.answered(task.id, Reply("42", in_reply_to="T"), verified=True)
+    owed(rig, task)
+    session = Session(FakeAgent(8120, "codex"), restore=restore)
+    if first == "agent":
+        rig.open(session)
+    rig.replies.start()
+    if first == "history":
+        await asyncio.sleep(0)
+        rig.open(session)
+    assert await noted(rig) is ReplyState.TOLD
+    [message] = session.outbox
+    assert message.text == "42"
+    assert (message.reason == "from before the restart") is not restore
