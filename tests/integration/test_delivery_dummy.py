@@ -3,7 +3,8 @@
 import pytest
 
 from synapse_tui.errors import MessageError
-from synapse_tui.model import AgentState, DeliveryState, TaskState
+from synapse_tui.events import Event, TaskChanged
+from synapse_tui.model import AgentState, DeliveryState, Reply, TaskState
 from tests.integration.session_rig import open_rig, until
 
 
@@ -297,3 +298,26 @@ async def test_held_messages_let_others_pass(tmp_path):
         rig.session.control.send_now(first.short_id)
         await rig.done(first)
         assert rig.submitted == ["second", "first"]
+
+
+async def test_an_agent_that_answers_before_it_was_seen_to_take_the_message(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+
+        def answer(event: Event) -> None:
+            if isinstance(event, TaskChanged) and event.task.delivery is DeliveryState.SUBMITTING:
+                rig.session.desk.reply(event.task.id, Reply("at once"))
+
+        unsubscribe = rig.events.subscribe(answer)
+        task = rig.send("quick question")
+        await rig.done(task)
+        unsubscribe()
+        following = await rig.done(rig.send("next"))
+        assert following.state is TaskState.COMPLETED
+        answered = rig.session.task(task.id)
+        assert (answered.state, answered.delivery, answered.answer) == (
+            TaskState.COMPLETED,
+            DeliveryState.DONE,
+            "at once",
+        )
+        assert rig.submitted == ["quick question", "next"]

@@ -116,6 +116,7 @@ async def test_messages_go_over_http_and_their_senders_are_verified(host: Host) 
     assert task.sender.sender_id == alice.agent_id
     assert task.sender.verified
     assert "hello" in task.artifacts[0].text
+    assert task.metadata["author"] == "user", "a person wrote it in her pane: she is not told of the answer"
     assert [known.id for known in host.tasks] == [task.id]
     (own,) = await host.send("alice", "from the person", priority=4)
     await until(lambda: alice.task(own.task_id).delivery is DeliveryState.DONE)

@@ -16,7 +16,17 @@ from hypothesis import strategies as st
 
 from synapse_tui.agents.outbox import Outbox
 from synapse_tui.agents.tasks import TaskBook
-from synapse_tui.model import USER, DeliveryState, MessageRequest, OutboxEntry, Task, TaskState
+from synapse_tui.model import (
+    USER,
+    Artifact,
+    DeliveryState,
+    MessageRequest,
+    OutboxEntry,
+    ReplyState,
+    Sender,
+    Task,
+    TaskState,
+)
 from synapse_tui.store import AgentJournal, AgentKey
 from synapse_tui.store.aftermath import Standing, after_end
 from tests.unit.store_kit import KEY, OTHER, SENDER, make_book, opened, rows, send
@@ -192,6 +202,55 @@ async def test_what_was_submitted_has_failed(path):
     assert rows(path, "SELECT delivery, reason FROM task_changes ORDER BY id DESC LIMIT 1") == [
         ("failed", "the host ended")
     ]
+
+
+async def test_senders_that_wait_for_what_was_under_way_are_to_be_told(path):
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        waited, alone, told = (
+            send(book, outbox, text, metadata={"sender_task_id": peer} if peer else {})
+            for text, peer in (("waited for", "t"), ("alone", ""), ("told", "u"))
+        )
+        for task_id in (waited, alone, told):
+            book.change(task_id, delivery=DeliveryState.SUBMITTED)
+            outbox.take(task_id)
+        book.change(told, state=TaskState.COMPLETED, artifacts=(Artifact("answer"),), replied=True)
+        book.change(told, reply=ReplyState.TOLD)
+        own = book.create_outgoing(MessageRequest("question", Sender(KEY.agent_id)), "synapse-x-1")
+        await book.flush()
+    async with opened(path, owner="2:2") as (history, _):
+        assert [each.task.id for each in await history.replies_due("/project", [waited])] == []
+        assert await history.replies_due("/other", []) == []
+        (owed,) = await history.replies_due("/project", [])
+        assert (owed.task.id, owed.task.state, owed.task.reason) == (
+            waited,
+            TaskState.FAILED,
+            "the host ended",
+        )
+        assert (owed.key.agent_id, owed.task.reply, owed.task.sender) == (
+            KEY.agent_id,
+            ReplyState.DUE,
+            SENDER,
+        )
+        (asked,) = await history.asked(KEY)
+        assert (asked.id, asked.outgoing, asked.state) == (own.id, True, TaskState.FAILED)
+        assert await history.asked(OTHER) == []
+    async with opened(path, owner="3:3", alive=lambda owner: owner == "2:2") as (history, _):
+        assert await history.replies_due("/project", []) == [], "the process that took it over lives"
+
+
+async def test_what_was_answered_and_not_told_comes_back_whole(path):
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        task_id = send(book, outbox, "question", metadata={"sender_task_id": "t"})
+        book.change(
+            task_id, state=TaskState.COMPLETED, artifacts=(Artifact("42", truncated=True),), replied=True
+        )
+        await book.flush()
+        known = book.get(task_id)
+    async with opened(path, owner="2:2") as (history, _):
+        (owed,) = await history.replies_due("/project", [])
+    assert owed.task == known
 
 
 async def test_a_message_without_its_place_comes_back_at_the_end(path):
