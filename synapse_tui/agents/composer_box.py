@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from synapse_tui.terminal import Terminal
 
 _DEFAULT_BACKGROUND = -1
+_MAX_HINTS = 8
+"""Rows over a composer that are looked at for its hints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,24 @@ def find_box(terminal: Terminal, rows: Sequence[str], rules: ComposerRules) -> B
         return None
     below = "\n".join(row.rstrip() for row in rows[box.top :])
     return None if any(pattern.search(below) for pattern in rules.absent) else box
+
+
+def end_of_conversation(rows: Sequence[str], box: Box, rules: ComposerRules) -> int:
+    """How many rows stand over a composer, without those that belong to its frame.
+
+    Args:
+        rows: The screen's rows.
+        box: Where the composer is.
+        rules: What it looks like.
+    """
+    end = box.top
+    for place in range(box.top - 1, max(-1, box.top - 1 - _MAX_HINTS), -1):
+        row = rows[place].rstrip()
+        if any(pattern.search(row) for pattern in rules.hints):
+            end = place
+        elif row and not (rules.above is not None and rules.above.search(row)):
+            break
+    return end
 
 
 def has_cursor(terminal: Terminal, box: Box) -> bool:

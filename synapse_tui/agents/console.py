@@ -27,7 +27,7 @@ from .adoption import Adopted
 from .answer import AnswerCollector
 from .at_rest import AtRest
 from .composer import ComposerReading, screen_rows
-from .composer_box import find_box
+from .composer_box import end_of_conversation, find_box
 from .detector import StateDetector
 from .profile import Profile
 from .pulse import Pulse
@@ -195,7 +195,7 @@ class AgentConsole:
         rules = self._profile.composer
         box = find_box(self.terminal, screen_rows(self.terminal), rules) if rules is not None else None
         rows = list(self.terminal.display)
-        return rows if box is None else rows[: box.top]
+        return rows if box is None or rules is None else rows[: end_of_conversation(rows, box, rules)]
 
     def write(self, data: bytes) -> None:
         """Send bytes to the agent, in order; dropped when it does not read and too much waits already."""

@@ -131,6 +131,7 @@ class ComposerRules:
         background: Whether its rows are told by the background colour of its prompt, where that has one.
         margin: Rows between the frame and the draft: above it, below it.
         right: A frame at the end of each row, cut off; None for none.
+        hints: Rows over the frame that belong to it and are no part of the conversation.
         absent: None of these stands in the composer or below it: signs of a mode (a shell, a search) in
             which it takes no message.
         cursor: Whether the cursor stands in the composer whenever it takes keys: a second proof of it.
@@ -146,6 +147,7 @@ class ComposerRules:
     background: bool = False
     margin: tuple[int, int] = (0, 0)
     right: re.Pattern[str] | None = None
+    hints: tuple[re.Pattern[str], ...] = ()
     absent: tuple[re.Pattern[str], ...] = ()
     cursor: bool = True
     placeholder: PlaceholderStyle = field(default_factory=PlaceholderStyle)

@@ -234,6 +234,7 @@ def _composer(section: Section) -> ComposerRules:
         footer=section.count("footer", 12, 0, 500),
         background=section.flag("background", default=False),
         margin=(above, below),
+        hints=section.patterns("hints"),
         right=section.pattern("right"),
         absent=section.patterns("absent"),
         cursor=section.flag("cursor", default=True),

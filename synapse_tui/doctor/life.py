@@ -106,7 +106,10 @@ async def _trust(examination: Examination) -> bool:
     if trust is None or not _asks_for_trust(examination):
         return False
     examination.press(*trust.keys)
-    await examination.until(lambda: not _asks_for_trust(examination), _TRUST_WAIT)
+    # Where an agent prints on, the answered question stays on the screen.
+    await examination.until(
+        lambda: examination.state is AgentState.READY or not _asks_for_trust(examination), _TRUST_WAIT
+    )
     return True
 
 

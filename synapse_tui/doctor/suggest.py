@@ -58,6 +58,11 @@ def suggest_dialog(rows: Sequence[str]) -> str:
     return f"{{name: permission, kind: permission, screen: [{', '.join(map(quoted, patterns))}]}}"
 
 
+def suggest_row(row: str) -> str:
+    """A pattern for a row in which numbers may change."""
+    return quoted(rf"^\s*{_loose(row.strip())}$")
+
+
 def suggest_stand_in(draft: str) -> str:
     """A pattern for what an agent shows in place of a long paste; empty when the draft holds no stand-in."""
     found = re.search(r"\[[^\[\]\n]*\d[^\[\]\n]*\]", draft)

@@ -11,6 +11,7 @@ from synapse_tui.model import AgentState, TaskState
 from .advice import advice_for, no_end
 from .examination import Examination, Seen
 from .report import Advice, Outcome, Verdict, failed, not_shown, ok
+from .suggest import suggest_row
 
 _WORKING = (AgentState.PROCESSING, AgentState.WAITING)
 _SHOWN = 70
@@ -174,16 +175,12 @@ def judge_answer(seen: Seen, frame: Collection[str], profile: Profile) -> Verdic
     if verdict.outcome is Outcome.FAILED:
         return verdict
     if not seen.answer:
-        return failed("the answer was not seen: the task has no artifact", _around("answers stand above it"))
+        where = Advice("composer.above", "a pattern of the row over the composer", "answers stand above it")
+        return failed("the answer was not seen: the task has no artifact", where)
     if row := _frame_in(seen.answer, frame, profile):
-        return failed(
-            f"the artifact holds a row of the frame: {brief(row)}", _around(f"it ends at {brief(row)}")
-        )
+        hint = Advice("composer.hints", f"[{suggest_row(row)}]", "such a row stands over the composer")
+        return failed(f"the artifact holds a row of the frame: {brief(row)}", hint)
     return ok(f"the answer is the artifact: {brief(seen.answer)}") if seen.proof else verdict
-
-
-def _around(why: str) -> Advice:
-    return Advice("composer.above, composer.below", "patterns of the rows around the composer", why)
 
 
 def _frame_in(text: str, frame: Collection[str], profile: Profile) -> str:
@@ -193,5 +190,5 @@ def _frame_in(text: str, frame: Collection[str], profile: Profile) -> str:
     for row in text.split("\n"):
         stood_there = len(row.strip()) >= _SHORTEST_ROW and row.strip() in frame
         if stood_there or any(pattern is not None and pattern.search(row) for pattern in around):
-            return row.strip()
+            return row.rstrip()
     return ""

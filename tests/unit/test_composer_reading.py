@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from synapse_tui.agents.composer import ComposerReading, read_composer
+from synapse_tui.agents.composer import ComposerReading, read_composer, screen_rows
+from synapse_tui.agents.composer_box import end_of_conversation, find_box
 from synapse_tui.agents.profile import Profile
 from tests.unit.agent_screens import (
     CLAUDE_DIALOG,
@@ -409,3 +410,25 @@ def test_the_search_of_claude_and_its_menus_take_no_message() -> None:
     ]
     found = reading("claude", menu, (0, 8))
     assert (found.visible, found.dialog, found.dialog_kind) == (False, True, "question")
+
+
+@pytest.mark.parametrize(
+    ("agent", "hints"),
+    [
+        ("gemini", ["", " " * 40 + "? for shortcuts", "─" * WIDE]),
+        ("copilot", [" ~/proj [⎇ main%]                    fake-model"]),
+        ("claude", []),
+    ],
+)
+def test_the_conversation_ends_over_the_hints_of_the_composer(agent: str, hints: list[str]) -> None:
+    said = ["● the answer", "  ends in ~/proj"]
+    rows, cursor = COMPOSERS[agent](above=[*said, *hints])
+    screen = Screen(agent)
+    screen.show(rows, cursor)
+    rules, shown = screen.profile.composer, screen_rows(screen.terminal)
+    assert rules is not None
+    box = find_box(screen.terminal, shown, rules)
+    assert box is not None
+    kept = [row.rstrip() for row in shown[: end_of_conversation(shown, box, rules)]]
+    assert kept[:2] == said
+    assert not any(row.strip("▄╻─") for row in kept[2:])

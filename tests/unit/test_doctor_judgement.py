@@ -1,0 +1,365 @@
+"""What the checks of the doctor conclude from what was seen, and which key of the profile they name."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+
+import pytest
+
+from synapse_tui.agents.profile import Hazards, Profile
+from synapse_tui.agents.rules import decide
+from synapse_tui.doctor.blocked import Dialog, judge_dialog
+from synapse_tui.doctor.life import Begin, End, judge_end, judge_start
+from synapse_tui.doctor.recorder import RuleUse, Sample
+from synapse_tui.doctor.replying import Replying, judge_reply
+from synapse_tui.doctor.report import Advice, Outcome, Report, Result, failed, ok
+from synapse_tui.doctor.signals import judge_signals
+from synapse_tui.doctor.stopping import Stop, Work, judge_stop, judge_working
+from synapse_tui.doctor.turns import judge_answer, judge_hazards, judge_pieces, judge_turn
+from synapse_tui.model import AgentState, DeliveryState, ExitStatus, TaskState
+from tests.unit.doctor_kit import held, keys, profile_of, seen, shipped, signals, task, unsent
+
+READY, WORKING, WAITING, UNKNOWN = (
+    AgentState.READY, AgentState.PROCESSING, AgentState.WAITING, AgentState.UNKNOWN,
+)  # fmt: skip
+OK, FAILED, NOT_SHOWN = Outcome.OK, Outcome.FAILED, Outcome.NOT_SHOWN
+DUMMY = shipped()
+REST = Sample(0.0, UNKNOWN, title="✳ Ready", status="idle", rows=("❯ ", "  dummy · ready"), composer=True)
+ASKING = Sample(0.0, WORKING, rows=(" Run it?", " ❯ 1. Yes", "   2. No", " Esc to cancel"))
+
+
+# -- start -----------------------------------------------------------------------------------------------
+
+
+def test_a_start_that_reached_ready() -> None:
+    verdict = judge_start(Begin(True, 1.25, "title star"), DUMMY)
+    assert (verdict.outcome, verdict.evidence) == (OK, "READY after 1.2 s by the rule 'title star'")
+    assert "trust" in judge_start(Begin(True, 1.0, "x", trusted=1), DUMMY).evidence
+
+
+def test_a_first_run_dialog_is_named_and_left_to_the_person() -> None:
+    verdict = judge_start(Begin(False, 4.0, "dialog", asked="Log in with", samples=(REST,)), DUMMY)
+    assert verdict.outcome is FAILED
+    assert "Log in with" in verdict.evidence
+    assert [advice.key for advice in verdict.advice] == [""]
+    assert "by hand" in verdict.advice[0].value
+
+
+def test_an_agent_that_ends_at_its_start_is_quoted() -> None:
+    verdict = judge_start(
+        Begin(False, 2.0, "process", exit=ExitStatus(code=3), screen="a\nno login\n"), DUMMY
+    )
+    assert verdict.outcome is FAILED
+    assert "(status 3): no login" in verdict.evidence
+    assert "signal 9" in judge_start(Begin(False, 2.0, "", exit=ExitStatus(signal=9)), DUMMY).evidence
+
+
+def test_an_agent_that_never_gets_ready_gets_a_rule_for_what_it_shows(tmp_path) -> None:
+    verdict = judge_start(Begin(False, 9.0, "no rule matches", samples=(REST, REST)), DUMMY)
+    assert verdict.outcome is FAILED
+    ((key, rule),) = keys(verdict)
+    assert key == "states"
+    (made,) = profile_of(tmp_path, f"states: [{rule}]\n").states
+    assert (made.state, decide((made,), signals(REST)) is not None) == (READY, True)
+
+
+def test_an_unknown_dialog_at_the_start_gets_a_rule_too() -> None:
+    sample = dataclasses.replace(ASKING, state=UNKNOWN)
+    verdict = judge_start(Begin(False, 9.0, "no rule matches", samples=(sample,)), DUMMY)
+    assert [key for key, _ in keys(verdict)] == ["", "dialogs"]
+
+
+def test_a_composer_that_is_not_found_is_told() -> None:
+    sample = dataclasses.replace(REST, composer=False, cursor="> ", status="", title="")
+    verdict = judge_start(Begin(False, 9.0, "no rule matches", samples=(sample,)), DUMMY)
+    assert [key for key, _ in keys(verdict)] == ["states", "composer.prompt"]
+    assert "'> '" in verdict.advice[1].why
+
+
+# -- messages --------------------------------------------------------------------------------------------
+
+
+def test_an_answer_or_the_agents_own_record_proves_a_turn() -> None:
+    assert judge_turn(seen(), DUMMY).outcome is OK
+    recorded = judge_turn(seen(answer="no", proof="", recorded="whole"), DUMMY)
+    assert (recorded.outcome, "record" in recorded.evidence) == (OK, True)
+
+
+def test_an_answer_that_proves_nothing_is_not_shown() -> None:
+    verdict = judge_turn(seen(answer="I will not", proof=""), DUMMY)
+    assert verdict.outcome is NOT_SHOWN
+    assert "--expect" in verdict.advice[0].value
+
+
+def test_enter_without_a_turn_fails() -> None:
+    verdict = judge_turn(seen(answer="", proof="", states=(READY,)), DUMMY)
+    assert (verdict.outcome, [key for key, _ in keys(verdict)]) == (FAILED, ["states"])
+
+
+def test_a_turn_without_an_end_fails_with_the_last_state() -> None:
+    last = Sample(0.0, UNKNOWN, title="who knows")
+    working = task(TaskState.WORKING, DeliveryState.SUBMITTED)
+    verdict = judge_turn(seen(working, ended=False, answer="", proof="", last=last, seconds=60.0), DUMMY)
+    assert (verdict.outcome, "UNKNOWN" in verdict.evidence) == (FAILED, True)
+    assert [key for key, _ in keys(verdict)] == ["states"]
+
+
+def test_a_question_in_place_of_an_answer_is_not_shown() -> None:
+    asks = task(TaskState.INPUT_REQUIRED, DeliveryState.SUBMITTED, "permission: Bash")
+    assert judge_turn(seen(asks, ended=False, answer="", proof=""), DUMMY).outcome is NOT_SHOWN
+
+
+def test_an_interrupted_turn_fails() -> None:
+    ended = task(TaskState.FAILED, DeliveryState.FAILED, "agent exited")
+    verdict = judge_turn(seen(ended, answer="", proof=""), DUMMY)
+    assert (verdict.outcome, "agent exited" in verdict.evidence) == (FAILED, True)
+
+
+@pytest.mark.parametrize(
+    ("reason", "fields", "wanted"),
+    [
+        ("composer not visible", {}, "composer.prompt"),
+        ("the composer does not show the message; the text is left in the composer",
+         {"draft": "[Pasted block #1, 287 lines]"}, "composer.pastes"),
+        ("agent did not take the text", {"draft": "half of the text"}, "composer.row"),
+        ("agent did not take the text", {}, "composer.prompt"),
+        ("agent did not take Enter; the text is left in the composer", {}, "submit.pause"),
+        ("uncertain whether it was sent: Enter was pressed, and the screen does not tell whether it went", {},
+         "submit.verify"),
+        ("you have a draft", {}, "composer.placeholder"),
+        ("state unknown", {"last": ASKING}, "dialogs"),
+        ("state unknown", {"last": REST}, "states"),
+        ("permission dialog open", {"last": ASKING}, ""),
+        ("agent does not read its input", {}, "submit"),
+    ],
+)  # fmt: skip
+def test_a_message_that_was_not_submitted_names_the_key(
+    reason: str, fields: dict[str, object], wanted: str
+) -> None:
+    verdict = judge_turn(unsent(reason, **fields), DUMMY)
+    assert verdict.outcome is FAILED
+    assert reason in verdict.evidence
+    assert verdict.advice[0].key == wanted
+
+
+def test_values_are_better_than_those_of_the_profile() -> None:
+    pause = judge_turn(unsent("agent did not take Enter"), DUMMY).advice[0]
+    assert int(pause.value) > DUMMY.submit.pause * 1000
+    verify = judge_turn(unsent("the screen does not tell"), DUMMY).advice[0]
+    assert float(verify.value) > DUMMY.submit.verify
+
+
+def test_lines_that_arrived_one_by_one() -> None:
+    verdict = judge_pieces(seen(proof="", recorded="part"), DUMMY)
+    assert (verdict.outcome, keys(verdict)) == (FAILED, [("submit.multiline", "false")])
+    assert judge_pieces(seen(), DUMMY).outcome is OK
+
+
+def test_hazards_name_the_sign_that_the_profile_lacks() -> None:
+    profile = dataclasses.replace(DUMMY, hazards=Hazards(leading=("!",), trailing_mention=False))
+    lost = unsent("agent did not take the text")
+    found = [("!", seen()), ("/", lost), ("#", seen()), ("@READ", lost)]
+    verdict = judge_hazards(found, profile)
+    assert verdict.outcome is FAILED
+    assert keys(verdict) == [("hazards.leading", '["!", "/"]'), ("hazards.trailing_mention", "true")]
+    assert judge_hazards([("!", seen()), ("@READ", seen())], profile).outcome is OK
+    assert judge_hazards([("!", seen(answer="?", proof=""))], profile).outcome is NOT_SHOWN
+
+
+def test_an_artifact_with_a_row_of_the_frame() -> None:
+    assert judge_answer(seen(), {"? for help"}, DUMMY).outcome is OK
+    verdict = judge_answer(seen(answer="AB-CD\n      ? for help"), {"? for help"}, DUMMY)
+    assert (verdict.outcome, verdict.advice[0].key) == (FAILED, "composer.hints")
+    assert judge_answer(seen(answer=f"AB-CD\n{'─' * 40}"), (), DUMMY).outcome is FAILED
+    missing = judge_answer(seen(answer="", proof=""), (), DUMMY)
+    assert (missing.outcome, missing.advice[0].key) == (FAILED, "composer.above")
+
+
+def test_an_artifact_is_not_proved_by_the_record() -> None:
+    verdict = judge_answer(seen(answer="something else", proof="", recorded="whole"), (), DUMMY)
+    assert verdict.outcome is NOT_SHOWN
+
+
+# -- working and the interrupt ---------------------------------------------------------------------------
+
+BUSY = Sample(0.0, READY, title="⠂ Working", status="working", rows=("❯ ", "  working"))
+RUNNING = task(TaskState.WORKING, DeliveryState.SUBMITTED)
+
+
+def work(**fields: object) -> Work:
+    values = {"seen": seen(RUNNING, ended=False), "working": True, "steady": True, "ended": False}
+    return Work(**{**values, **fields})  # type: ignore[arg-type]
+
+
+def test_work_that_was_seen() -> None:
+    assert judge_working(work(), DUMMY).outcome is OK
+
+
+def test_work_that_no_rule_told_gets_a_rule(tmp_path) -> None:
+    verdict = judge_working(work(working=False, steady=False, shown=(BUSY,), idle=(REST,)), DUMMY)
+    assert verdict.outcome is FAILED
+    ((key, rule),) = keys(verdict)
+    assert key == "states"
+    (made,) = profile_of(tmp_path, f"states: [{rule}]\n").states
+    assert made.state is WORKING
+    assert decide((made,), signals(BUSY)) is not None
+    assert decide((made,), signals(REST)) is None
+
+
+def test_work_that_flickers_fails_and_work_that_is_over_too_soon_is_not_shown() -> None:
+    assert judge_working(work(steady=False, shown=(BUSY,)), DUMMY).outcome is FAILED
+    assert judge_working(work(steady=False, ended=True), DUMMY).outcome is NOT_SHOWN
+    ended = seen(task(TaskState.FAILED, DeliveryState.FAILED, "model error"))
+    assert "model error" in judge_working(work(seen=ended, steady=False, ended=True), DUMMY).evidence
+    lost = judge_working(work(seen=unsent("you have a draft"), working=False, steady=False), DUMMY)
+    assert (lost.outcome, lost.advice[0].key) == (FAILED, "composer.placeholder")
+
+
+def test_an_interrupt_that_works() -> None:
+    verdict = judge_stop(Stop(True, True, 0.12), DUMMY)
+    assert (verdict.outcome, "0.12 s" in verdict.evidence) == (OK, True)
+
+
+@pytest.mark.parametrize(
+    ("stop", "key", "value"),
+    [
+        (Stop(True, False, 0.1, "agent exited"), "interrupt.keys", "[escape]"),
+        (Stop(False, True, 4.0, other=(b"\x1b", b"\x1b")), "interrupt.keys", "[escape, escape]"),
+        (Stop(False, True, 4.0, rested=True, last=REST), "states", "status: [idle, done]"),
+        (Stop(False, True, 4.0, last=ASKING), "interrupt.keys", "screen"),
+        (Stop(True, True, 0.1, writes=True), "interrupt.quiet", "1"),
+        (Stop(True, True, 0.1, draft="left"), "clear", "ctrl+u"),
+    ],
+)  # fmt: skip
+def test_an_interrupt_that_does_not_work_names_the_key(stop: Stop, key: str, value: str) -> None:
+    verdict = judge_stop(stop, DUMMY)
+    assert verdict.outcome is FAILED
+    assert verdict.advice[0].key == key
+    assert value in verdict.advice[0].value
+
+
+def test_what_the_screen_says_of_the_interrupt_is_quoted() -> None:
+    last = Sample(0.0, WORKING, rows=("  f7 to interrupt",))
+    assert judge_stop(Stop(False, True, 4.0, last=last), DUMMY).advice[0].why == "f7 to interrupt"
+
+
+# -- dialogs ---------------------------------------------------------------------------------------------
+
+GOOD = Dialog(
+    True, "permission: touch x", held="permission dialog open", closed=True, delivered=True, last=ASKING
+)
+
+
+def test_a_dialog_that_is_seen_held_and_denied() -> None:
+    assert judge_dialog(GOOD, DUMMY).outcome is OK
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome", "key"),
+    [
+        ({"ran": True}, FAILED, "deny"),
+        ({"closed": False, "other": (b"n",)}, FAILED, "deny"),
+        ({"closed": False}, FAILED, "deny"),
+        ({"held": ""}, FAILED, "dialogs"),
+        ({"steady": False}, FAILED, "dialogs"),
+        ({"delivered": False}, FAILED, None),
+        ({"asked": False, "ran": True}, NOT_SHOWN, ""),
+        ({"asked": False, "answer": "I may not", "last": REST}, NOT_SHOWN, ""),
+        ({"asked": False}, FAILED, "dialogs"),
+        ({"asked": False, "rested": True, "last": REST}, FAILED, "dialogs"),
+    ],
+)
+def test_a_dialog_that_goes_wrong(changes: dict[str, object], outcome: Outcome, key: str | None) -> None:
+    verdict = judge_dialog(dataclasses.replace(GOOD, **changes), DUMMY)  # type: ignore[arg-type]
+    assert verdict.outcome is outcome
+    assert (verdict.advice[0].key if verdict.advice else None) == key
+
+
+def test_the_key_that_closed_the_dialog_is_told() -> None:
+    verdict = judge_dialog(dataclasses.replace(GOOD, closed=False, other=(b"n",)), DUMMY)
+    assert keys(verdict) == [("deny", '["n"]')]
+
+
+# -- the reply -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "outcome", "key"),
+    [
+        ({"replied": True, "text": "AB-CD", "approved": 1}, OK, None),
+        ({"replied": True, "text": "thanks"}, NOT_SHOWN, None),
+        ({"replied": False, "refused": True, "last": ASKING}, NOT_SHOWN, None),
+        ({"replied": False, "approved": 1, "text": "connect: EPERM"}, FAILED, "sandbox"),
+        ({"replied": False, "text": "I will not"}, NOT_SHOWN, ""),
+    ],
+)
+def test_what_came_of_synapse_reply(fields: dict[str, object], outcome: Outcome, key: str | None) -> None:
+    verdict = judge_reply(Replying("AB-CD", **fields), DUMMY)  # type: ignore[arg-type]
+    assert verdict.outcome is outcome
+    assert (verdict.advice[0].key if verdict.advice else None) == key
+
+
+def test_a_dialog_that_no_rule_may_approve_names_the_key() -> None:
+    silent = dataclasses.replace(DUMMY, doctor=dataclasses.replace(DUMMY.doctor, approve=None))
+    verdict = judge_reply(Replying("AB-CD", replied=False, refused=True, last=ASKING), silent)
+    assert (verdict.advice[0].key, verdict.advice[0].why) == ("doctor.approve", " ❯ 1. Yes")
+
+
+# -- signals and the end ---------------------------------------------------------------------------------
+
+
+def uses(profile: Profile) -> dict[str, RuleUse]:
+    return {rule.name: RuleUse() for rule in profile.states}
+
+
+REPORTS = [(READY, "title star"), (WORKING, "title spinner"), (WAITING, "dialog")]
+
+
+def test_rules_are_told_apart_by_what_they_did() -> None:
+    used = uses(DUMMY)
+    used["title star"].decided = 3
+    used["footer"].held = Counter({READY: 4})
+    used["title cross"].held = Counter({READY: 4})
+    verdict = judge_signals(used, REPORTS, 0.0, DUMMY)
+    assert verdict.outcome is OK
+    decided, besides, never = verdict.evidence.split("; ")
+    assert (decided, besides) == ("decided: title star", "held besides: footer")
+    assert "title cross" in never
+
+
+def test_a_state_that_was_never_seen_and_one_that_is_unknown() -> None:
+    missing = judge_signals(uses(DUMMY), REPORTS[:2], 0.0, DUMMY)
+    assert (missing.outcome, "WAITING" in missing.evidence) == (NOT_SHOWN, True)
+    assert judge_signals(uses(DUMMY), REPORTS, 2.5, DUMMY).outcome is FAILED
+
+
+def test_processes_that_live_on_fail() -> None:
+    assert judge_end(End(False, 0.2), DUMMY).outcome is OK
+    left = judge_end(End(False, 0.2, ("77 made --daemon",)), DUMMY)
+    assert (left.outcome, [advice.key for advice in left.advice]) == (FAILED, ["quirks.daemon", "args"])
+    assert "77 made --daemon" in left.evidence
+    assert judge_end(End(True, 0.0), DUMMY).outcome is FAILED
+
+
+# -- the report ------------------------------------------------------------------------------------------
+
+
+def test_a_report_tells_each_advice_once() -> None:
+    advice = Advice("submit.pause", "1000")
+    results = (
+        Result("submit", failed("a", advice)),
+        Result("multiline", failed("b", advice)),
+        Result("exit", ok("c")),
+    )
+    report = Report("made", "2.0", "1.0", "made.yaml", True, "folder", results)
+    assert report.failed
+    assert report.advice == [advice]
+    assert report.json()["ok"] is False
+    assert [check["outcome"] for check in report.json()["checks"]] == ["failed", "failed", "ok"]
+    assert not Report("made", "", "", "", True, "", results[2:]).failed
+
+
+def test_a_held_message_is_told_with_its_reason() -> None:
+    verdict = judge_turn(seen(held("working"), ended=False, answer="", proof=""), DUMMY)
+    assert (verdict.outcome, verdict.evidence) == (FAILED, "not submitted: working")

@@ -1,0 +1,228 @@
+"""The doctor's messages, its scratch folder, what it reads of versions and records, and its tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.agents.profile import DOCTOR_PROMPTS, DoctorPrompt, DoctorRules
+from synapse_tui.cli.doctor import _pairs
+from synapse_tui.cli.doctor_output import show_report
+from synapse_tui.cli.output import cells
+from synapse_tui.doctor.prompts import GENERAL, LONG_BYTES, Prompts, random_code
+from synapse_tui.doctor.report import Advice, Report, Result, failed, ok
+from synapse_tui.doctor.runner import CHECKS, NAMES, Order
+from synapse_tui.doctor.scratch import Scratch
+from synapse_tui.doctor.transcripts import how_much
+from synapse_tui.doctor.versions import glance, read_version, remarks_on
+from synapse_tui.errors import InvalidValue
+from synapse_tui.paths import UserPaths
+from tests.unit.doctor_kit import profile_of, shipped
+
+
+def prompts(
+    rules: DoctorRules | None = None,
+    texts: dict[str, str] | None = None,
+    expects: dict[str, str] | None = None,
+) -> Prompts:
+    """Messages whose codes are C1, C2 and so on."""
+    count = itertools.count(1)
+    return Prompts(rules or DoctorRules(), texts or {}, expects or {}, lambda: f"C{next(count)}")
+
+
+# -- messages --------------------------------------------------------------------------------------------
+
+
+def test_general_answers_stand_in_no_message() -> None:
+    for name, prompt in GENERAL.items():
+        question = prompts().make(name)
+        if name != "answer" and prompt.expect:
+            assert not question.proof(question.text, question.text)
+        assert "{" not in question.text.replace("{command}", "")
+
+
+def test_an_answer_proves_it_however_it_is_wrapped() -> None:
+    question = prompts().make("submit")
+    assert question.proof("it is C1-C2.", "typed") == "C1-C2"
+    assert question.proof("it is C1-\n  C2", "typed") == "C1-C2"
+    assert not question.proof("it is C1 and C2", "typed")
+
+
+def test_size_and_codes_are_filled_in() -> None:
+    rules = DoctorRules(
+        prompts={
+            "submit": DoctorPrompt("{first} {second} ${HOME}", r"\({chars} characters, {lines} lines?\)")
+        }
+    )
+    question = prompts(rules).make("submit")
+    assert question.text == "C1 C2 ${HOME}"
+    assert question.proof("(9 characters, 2 lines)", "ab\ncd efg")
+    assert question.proof("(8 characters, 2 lines)", "ab\ncd ef ")  # trimmed by the agent
+    assert not question.proof("(8 characters, 2 lines)", "ab\ncd efg")
+
+
+def test_the_command_line_wins_over_the_profile_over_the_general() -> None:
+    rules = DoctorRules(
+        prompts={"run": DoctorPrompt("own {command}"), "slow": DoctorPrompt("", "own pattern")}
+    )
+    made = prompts(rules, {"submit": "say {first}"}, {"submit": "{first}!"})
+    assert made.make("run", command="ls").text == "own ls"
+    assert made.make("slow").text == GENERAL["slow"].text.replace("{seconds}", "60")
+    assert made.make("slow").expect == "own pattern"
+    question = made.make("submit")
+    assert question.proof(f"{question.codes[0]}!", "typed")
+
+
+def test_a_message_of_the_profile_comes_with_its_own_pattern() -> None:
+    rules = DoctorRules(prompts={"submit": DoctorPrompt("say anything")})
+    assert prompts(rules).make("submit").expect == ""
+
+
+def test_the_long_message_is_long_and_ends_in_a_code() -> None:
+    question = prompts().make("long")
+    assert len(question.text.encode()) > LONG_BYTES
+    assert question.text.endswith("C2")
+    assert prompts().make("multiline").text.count("\n") > 5
+
+
+@pytest.mark.parametrize(
+    ("texts", "expects"), [({"sumbit": "x"}, {}), ({}, {"nope": "x"}), ({}, {"submit": "("})]
+)
+def test_wrong_messages_of_the_command_line_are_refused(
+    texts: dict[str, str], expects: dict[str, str]
+) -> None:
+    with pytest.raises(InvalidValue):
+        prompts(None, texts, expects)
+
+
+def test_codes_differ_and_can_be_copied() -> None:
+    codes = {random_code() for _ in range(200)}
+    assert len(codes) > 190
+    assert all(code.isalnum() and len(code) == 5 for code in codes)
+
+
+def test_every_message_can_be_given_in_a_profile(tmp_path: Path) -> None:
+    given = "".join(f"    {name}: {{text: 'to {name}', expect: '{{first}}'}}\n" for name in DOCTOR_PROMPTS)
+    profile = profile_of(tmp_path, f"doctor:\n  version: 1.20\n  prompts:\n{given}")
+    assert profile.doctor.version == "1.20"
+    assert {name: prompt.text for name, prompt in profile.doctor.prompts.items()} == {
+        name: f"to {name}" for name in DOCTOR_PROMPTS
+    }
+
+
+def test_an_order_knows_its_checks_and_their_cost() -> None:
+    with pytest.raises(InvalidValue, match="'nope'"):
+        Order(("nope",))
+    assert {check.name for check in CHECKS if Order(("reply",)).wants(check)} == {"start", "reply", "exit"}
+    assert Order(("start",)).turns == 0
+    assert Order().turns == Order(NAMES).turns > 8
+
+
+# -- the scratch folder ----------------------------------------------------------------------------------
+
+
+def test_the_scratch_folder_is_made_anew_and_nobody_elses(tmp_path: Path) -> None:
+    scratch = Scratch.make(UserPaths(tmp_path), "made")
+    assert (scratch.folder / ".git").is_dir()
+    (scratch.folder / "left.txt").write_text("x")
+    with pytest.raises(InvalidValue, match="another examination of made"):
+        Scratch.make(UserPaths(tmp_path), "made")
+    Scratch.make(UserPaths(tmp_path), "other").close(keep=False)
+    scratch.close(keep=True)
+    again = Scratch.make(UserPaths(tmp_path), "made")
+    assert (again.folder, sorted(path.name for path in again.folder.iterdir())) == (
+        scratch.folder,
+        [".git", "README.md"],
+    )
+    again.close(keep=False)
+    assert not again.folder.exists()
+    assert not again.home.exists()
+
+
+# -- records and versions --------------------------------------------------------------------------------
+
+
+def test_a_record_holds_a_message_whole_or_in_part() -> None:
+    typed, codes = "AB first\n\n  e\u0301 CD last", ("AB", "CD")
+    assert how_much(typed, codes, ["other", "x AB first\n\u00e9 CD last y"]) == "whole"
+    assert how_much(typed, codes, ["AB first", "CD last"]) == "part"
+    assert how_much(typed, codes, ["AB first, changed, CD last"]) == ""
+    assert how_much(typed, codes, []) == ""
+
+
+@pytest.mark.parametrize(
+    ("told", "version"),
+    [
+        ("2.1.197 (Claude Code)\n", "2.1.197"),
+        ("codex-cli 0.169.0\n", "0.169.0"),
+        ("GitHub Copilot CLI 1.0.102.\nRun 'copilot update'", "1.0.102"),
+        ("v1.18.33-beta.2+build", "1.18.33-beta.2+build"),
+        ("unknown option\n", ""),
+    ],
+)
+def test_versions_are_read_off_what_commands_tell(told: str, version: str) -> None:
+    assert read_version(told) == version
+
+
+def test_what_a_glance_tells(tmp_path: Path) -> None:
+    claude = shipped("claude")
+    assert remarks_on(claude, installed=False, version="") == (f"not installed: {claude.install}",)
+    assert remarks_on(claude, installed=True, version=claude.doctor.version) == ()
+    assert "another version" in remarks_on(claude, installed=True, version="99.0")[0]
+    bare = profile_of(tmp_path, "")
+    assert remarks_on(bare, installed=True, version="1.0") == (
+        "never proved",
+        "profile lacks composer, dialogs, states",
+    )
+    assert remarks_on(shipped("shell"), installed=True, version="") == ("takes no messages",)
+
+
+def test_a_glance_asks_the_command_for_its_version(tmp_path: Path) -> None:
+    command = tmp_path / "made"
+    command.write_text("#!/bin/sh\necho made version 3.2.1 >&2\n")
+    command.chmod(0o755)
+    profile = dataclasses.replace(profile_of(tmp_path, ""), command=str(command))
+    (found,) = glance([profile], {}, tmp_path)
+    assert (found.installed, found.version) == (True, "3.2.1")
+
+
+# -- what is shown ---------------------------------------------------------------------------------------
+
+
+def test_the_table_keeps_to_its_width_and_names_where_to_change(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("synapse_tui.cli.doctor_output._width", lambda: 60)
+    results = (
+        Result(
+            "start", ok("a sentence that is far too long for one row, 日本語の文も入る、とても長い"), 1.25
+        ),
+        Result(
+            "submit", failed("no \x1b[31m", Advice("submit.pause", "1000", "why\nso"), Advice("", "do it"))
+        ),
+    )
+    show_report(Report("made", "2.0", "1.0", "/x/made.yaml", True, "f", results), kept=False)
+    shown = capsys.readouterr().out
+    table, _, rest = shown.partition("\n\n")
+    assert all(cells(row) <= 60 for row in table.splitlines())
+    assert "\x1b" not in shown
+    assert "To change in ~/.synapse/profiles/made.yaml" in rest
+    assert "  submit.pause: 1000\n      why\n      so\n" in rest
+    assert "To do:\n  do it\n" in rest
+    assert "doctor.version" not in rest
+
+
+def test_a_version_that_holds_is_to_be_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    show_report(
+        Report("made", "2.0", "1.0", "/x/made.yaml", False, "f", (Result("start", ok("x")),)), kept=False
+    )
+    assert "To note it in /x/made.yaml:\n  doctor.version: 2.0\n" in capsys.readouterr().out
+
+
+def test_pairs_of_the_command_line() -> None:
+    assert _pairs("prompt", ["run=a=b", "slow="]) == {"run": "a=b", "slow": ""}
+    with pytest.raises(InvalidValue, match="--prompt 'run' has no '='"):
+        _pairs("prompt", ["run"])
