@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.cli.ancestry import FARTHEST, proc_ancestors, with_identity
+from synapse_tui.cli.ancestry import FARTHEST, _psutil_ancestors, proc_ancestors, with_identity
 
 CLAUDE = {
     "SYNAPSE_AGENT_ID": "synapse-claude-8100",
@@ -90,6 +90,17 @@ def test_a_proc_that_cannot_be_read_ends_the_search(tmp_path: Path, stat: bytes)
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "stat").write_bytes(stat)
     assert not list(proc_ancestors(7, tmp_path))
+
+
+def test_other_systems_tell_by_psutil() -> None:
+    """It works on Linux too, and must then tell the same of the nearest ancestors."""
+    told = [dict(environ) for environ in _psutil_ancestors()]
+    assert any(environ.get("PATH") for environ in told)
+    ours = [
+        {name: value for name, value in environ.items() if name.startswith("SYNAPSE_")} for environ in told
+    ]
+    if sys.platform == "linux":
+        assert ours == list(proc_ancestors(os.getpid()))
 
 
 PRINT = "from synapse_tui.cli.caller import Caller; c = Caller.of(); print(c.agent_id, c.token, c.has_server)"
