@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 import signal
@@ -22,7 +23,7 @@ from synapse_tui.events import Notice
 from synapse_tui.host import Host
 from synapse_tui.instructions import HEADER
 from synapse_tui.instructions.files import UNTRUSTED
-from synapse_tui.model import SYSTEM, USER, AgentSpec, MessageRequest, Task, TaskState
+from synapse_tui.model import SYSTEM, USER, AgentSpec, AgentState, MessageRequest, Task, TaskState
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.settings import load_settings
 from synapse_tui.workspace import Handover, SavedAgent
@@ -134,15 +135,24 @@ async def test_they_go_before_the_first_prompt_and_before_waiting_messages(tmp_p
         assert not rig.notices
 
 
-async def test_what_interrupts_goes_first_all_the_same(tmp_path):
+async def test_nothing_but_what_interrupts_goes_first_however_long_they_take(tmp_path):
     rig = Rig(tmp_path)
+    ready = asyncio.Event()
+    rig.host.instructions._restored = lambda _agent_id: ready.wait()
     async with running(rig.host):
         agent = await rig.open(prompt="the prompt")
+        prompt = agent.list_tasks()[0]
+        await until(lambda: agent.task(prompt.id).reason == "its instructions go first", "the reason")
         ask(agent, "an emergency", 5)
-        await until(lambda: len(rig.submitted) == 3, "all three")
-        assert rig.submitted[0].endswith("] an emergency")
-        assert HEADER in rig.submitted[1]
-        assert rig.submitted[2] == "the prompt"
+        await until(lambda: rig.submitted, "the emergency")
+        await until(lambda: agent.report.state is AgentState.READY, "READY")
+        assert [text.endswith("] an emergency") for text in rig.submitted] == [True]
+        ask(agent, "another emergency", 5)
+        ready.set()
+        await until(lambda: len(rig.submitted) == 4, "all")
+        assert rig.submitted[1].endswith("] another emergency")
+        assert HEADER in rig.submitted[2]
+        assert rig.submitted[3] == "the prompt"
 
 
 async def test_everybody_who_is_there_is_named(tmp_path):
