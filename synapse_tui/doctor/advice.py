@@ -84,7 +84,7 @@ def _draft(seen: Seen, _profile: Profile) -> tuple[Advice, ...]:
 
 
 def _unknown(seen: Seen, _profile: Profile) -> tuple[Advice, ...]:
-    if rule := suggest_dialog(seen.last.rows):
+    if rule := suggest_dialog(seen.last):
         return (Advice("dialogs", rule, "something on the screen asks, and no rule knows it"),)
     what = f"title {seen.last.title!r}, status {seen.last.status!r}, progress {seen.last.progress!r}"
     return (Advice("states", "a rule for what it shows now", what),)

@@ -151,7 +151,7 @@ def _judge_unasked(dialog: Dialog) -> Verdict:
             "it ran the command without asking: its configuration allows that",
             Advice("", "ask for a command that it must ask for: --prompt run='... {command}'"),
         )
-    if not dialog.rested and not (dialog.last and suggest_dialog(dialog.last.rows)):
+    if not dialog.rested and not (dialog.last and suggest_dialog(dialog.last)):
         return not_shown(
             f"it neither asked nor ran the command: {brief(dialog.answer)}",
             Advice("", "use other words: --prompt run='... {command}'"),
@@ -169,7 +169,7 @@ def _judge_unasked(dialog: Dialog) -> Verdict:
 def _dialog_rule(dialog: Dialog) -> str:
     if dialog.last is None:
         return "a rule for the rows of the dialog"
-    return suggest_dialog(dialog.last.rows) or suggest_rule(AgentState.WAITING, (dialog.last,), ())
+    return suggest_dialog(dialog.last) or suggest_rule(AgentState.WAITING, (dialog.last,), ())
 
 
 def _seen(dialog: Dialog) -> str:

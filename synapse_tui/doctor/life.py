@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from .recorder import Sample
 from .report import Advice, Verdict, failed, ok
 from .suggest import suggest_dialog, suggest_rule
 
-SETTLED = 4.0
+SETTLED = 3.0
 """Seconds without a change after which an agent that is not ready will not become so by itself."""
 MAX_TRUSTED = 3
 _TRUST_WAIT = 30.0
@@ -118,7 +119,8 @@ def judge_start(begin: Begin, profile: Profile) -> Verdict:
     if begin.ready:
         trusted = ", after it was told that it may trust the scratch folder" if begin.trusted else ""
         return ok(f"READY after {begin.seconds:.1f} s by the rule '{begin.rule}'{trusted}")
-    by_hand = f"mkdir -p {begin.folder} && cd {begin.folder} && {profile.command}"
+    command = shlex.join((profile.command, *profile.args))
+    by_hand = f"mkdir -p {begin.folder} && cd {begin.folder} && {command}"
     if begin.exit is not None:
         last = begin.screen.strip().rpartition("\n")[2].strip()
         how = f"status {begin.exit.code}" if begin.exit.code is not None else f"signal {begin.exit.signal}"
@@ -140,7 +142,7 @@ def _never_ready(begin: Begin, by_hand: str) -> Verdict:
         f"not READY after {begin.seconds:.1f} s: {shown.state} ({begin.rule}); title {shown.title!r}, "
         f"status {shown.status!r}, composer {'seen' if shown.composer else 'not seen'}"
     )
-    if dialog := suggest_dialog(shown.rows):
+    if dialog := suggest_dialog(shown):
         return failed(
             evidence,
             Advice("", f"look whether it asks something: {by_hand}", "\n".join(shown.rows[-6:])),

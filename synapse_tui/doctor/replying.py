@@ -117,9 +117,9 @@ def judge_reply(seen: Replying, profile: Profile) -> Verdict:
 
 
 def _approve_advice(seen: Replying, profile: Profile) -> tuple[Advice, ...]:
-    rows = seen.last.rows if seen.last is not None else ()
-    if profile.doctor.approve is not None or not suggest_dialog(rows):
+    if profile.doctor.approve is not None or seen.last is None or not suggest_dialog(seen.last):
         return ()
+    rows = seen.last.rows
     yes = next((row for row in rows if "1." in row or "yes" in row.lower()), "")
     value = f"{{screen: {quoted('a pattern of the row that is chosen')}}}"
     return (Advice("doctor.approve", value, yes or "the dialog as `doctor -v` shows it"),)

@@ -20,6 +20,7 @@ _RUNNING = (1, 3)
 _LAST_ROWS = 3
 _BRAILLE = re.compile(r"[\u2800-\u28ff]")
 _CHOICE = re.compile(r"^(?P<before>\W*?)(?P<pointer>[❯›>●→▶*])\s*(?:\d+[.)]\s+)?\w")
+_NUMBERED = re.compile(r"^\W*?[❯›>●→▶*]\s*\d+[.)]")
 _WORDS = re.compile(
     r"(?i)\b(?:esc|enter)\b.{0,20}\b(?:cancel|reject|deny|exit|confirm|select|submit)|\(y/n\)|\[y/n\]"
 )
@@ -45,14 +46,16 @@ def suggest_rule(state: AgentState, shown: Sequence[Sample], otherwise: Sequence
     return _entry(state, silent)
 
 
-def suggest_dialog(rows: Sequence[str]) -> str:
-    """A dialog rule for what stands on the screen; empty when nothing there looks like one.
-
-    Args:
-        rows: The last rows with text.
-    """
-    patterns = [_choice_pattern(row) for row in rows if _CHOICE.match(row)][:1]
-    patterns += [f"(?i){_loose(found[0])}" for row in rows if (found := _WORDS.search(row))][:1]
+def suggest_dialog(shown: Sample) -> str:
+    """A dialog rule for what an agent shows; empty when nothing there looks like a dialog."""
+    if shown.composer:
+        return ""
+    choices = [row for row in shown.rows if _CHOICE.match(row)]
+    words = [f"(?i){_loose(found[0])}" for row in shown.rows if (found := _WORDS.search(row))][:1]
+    numbered = [row for row in choices if _NUMBERED.match(row)]
+    # A pointer alone may be the prompt of a composer.
+    chosen = (numbered or choices if words else numbered)[:1]
+    patterns = [*map(_choice_pattern, chosen), *words]
     if not patterns:
         return ""
     return f"{{name: permission, kind: permission, screen: [{', '.join(map(quoted, patterns))}]}}"

@@ -88,13 +88,15 @@ PLAIN = ("Overwrite the file? [y/N]",)
 
 @pytest.mark.parametrize("rows", [CLAUDE, CODEX, GEMINI, OPENCODE, PLAIN])
 def test_a_dialog_rule_matches_its_dialog_and_no_composer(tmp_path: Path, rows: tuple[str, ...]) -> None:
-    (rule,) = profile_of(tmp_path, f"dialogs: [{suggest_dialog(rows)}]\n").dialogs
+    (rule,) = profile_of(tmp_path, f"dialogs: [{suggest_dialog(sample(rows=rows))}]\n").dialogs
     assert all(pattern.search("\n".join(rows)) for pattern in rule.screen)
     assert not all(pattern.search("\n".join(FOOTER)) for pattern in rule.screen)
 
 
 def test_a_screen_that_asks_nothing_gives_no_dialog() -> None:
-    assert suggest_dialog(("some text", "  and more", "  ? for help")) == ""
+    assert suggest_dialog(sample(rows=("some text", "  and more", "  ? for help"))) == ""
+    assert suggest_dialog(sample(rows=("❯ Try something", "  ? for help"))) == ""
+    assert suggest_dialog(sample(rows=CLAUDE, composer=True)) == ""
 
 
 def test_a_stand_in_for_a_paste_becomes_a_pattern_without_its_numbers() -> None:

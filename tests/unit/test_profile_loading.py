@@ -255,8 +255,9 @@ def test_profiles_are_found_by_alias_and_whatever_their_case() -> None:
         "zzzzzz: 1\n",
         *(
             f"{name}: {{zzzzzz: 1}}\n"
-            for name in ("startup", "submit", "interrupt", "hazards", "quirks", "transcript")
+            for name in ("startup", "submit", "interrupt", "hazards", "quirks")
         ),
+        "transcript: {path: x, user: {text: x}, agent: {text: x}, zzzzzz: 1}\n",
         "doctor: {zzzzzz: 1}\n",
         "doctor: {trust: {zzzzzz: 1}}\n",
         "doctor: {approve: {zzzzzz: 1}}\n",
