@@ -28,6 +28,7 @@ class Action:
         hint: One or two words for the status bar; empty keeps it out of there.
         words: Further words that find it in the palette.
         palette: Whether the palette offers it.
+        anywhere: Whether it can be done while a dialog is open.
     """
 
     id: str
@@ -39,6 +40,7 @@ class Action:
     hint: str = ""
     words: str = ""
     palette: bool = True
+    anywhere: bool = False
 
 
 ACTIONS: tuple[Action, ...] = (
@@ -269,6 +271,7 @@ ACTIONS: tuple[Action, ...] = (
         "Application",
         leader=("d",),
         words="leave background disconnect session tmux",
+        anywhere=True,
     ),
     Action(
         "quit",

@@ -181,7 +181,7 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
 
     def _open_specs(self) -> None:
         if self._specs:
-            self.commands.run(self.commands.open_all(self._specs))
+            self.commands.run(self.gate.expecting(self.commands.open_all(self._specs)))
         elif not self.host.agents:
             self.commands.launch()
 
@@ -260,14 +260,14 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
 
     async def on_dialog_opened(self) -> None:
         """Give a dialog the keys that were typed before it took any."""
-        await self._catch_up()
+        await self._catch_up(self.gate.for_dialog())
 
     async def on_main_screen_resumed(self) -> None:
         """A dialog is gone: what was typed after the key that closed it is for the agent."""
-        await self._catch_up()
+        await self._catch_up(self.gate.for_main())
 
-    async def _catch_up(self) -> None:
-        for event in self.gate.catch_up():
+    async def _catch_up(self, kept: Sequence[events.Event]) -> None:
+        for event in kept:
             await self.on_event(event)
 
     def toggle_leader(self) -> None:
@@ -367,7 +367,7 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
 
     def open_agents(self, specs: Sequence[AgentSpec]) -> None:
         """Open agents beside those that are there, and go to the first of them."""
-        self.commands.run(self.commands.open_all(list(specs)))
+        self.commands.run(self.gate.expecting(self.commands.open_all(list(specs))))
 
     def release(self) -> TerminalLink | None:
         """Show nothing any more: agents that finish now have done so unseen.

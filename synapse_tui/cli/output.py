@@ -119,9 +119,29 @@ def _run(command: click.Command, words: list[str], name: str, obj: object) -> in
         # The edge of the process: a person is told in a sentence.
         if os.environ.get("SYNAPSE_DEBUG"):
             raise
-        note(f"{name}: {type(error).__name__}: {error}\n  set SYNAPSE_DEBUG=1 to see where")
-        return ExitCode.FAILED.value
+        return _unforeseen(error, name, as_json=bool(meta.get(_JSON)))
     return ExitCode.DONE.value
+
+
+def _unforeseen(error: Exception, name: str, *, as_json: bool) -> int:
+    """Tell of an error that no command expects; gives the exit code."""
+    if isinstance(error, FileNotFoundError) and _folder_is_gone():
+        gone = errors.ConfigError(
+            "the current folder does not exist any more", "change to another one with cd, then try again"
+        )
+        fail(gone, name=name, as_json=as_json)
+        return exit_code_for(gone).value
+    note(f"{name}: {type(error).__name__}: {error}\n  set SYNAPSE_DEBUG=1 to see where")
+    return ExitCode.FAILED.value
+
+
+def _folder_is_gone() -> bool:
+    """Whether the current folder was removed under this process: whatever needs it fails."""
+    try:
+        os.getcwd()  # noqa: PTH109 - it is asked whether that works
+    except OSError:
+        return True
+    return False
 
 
 def fail(error: errors.SynapseError, *, name: str, as_json: bool = False) -> None:

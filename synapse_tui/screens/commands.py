@@ -337,6 +337,7 @@ class Commands(MessageCommands):
                 self.app.trust_project()
             then()
 
+        self.app.gate.drop()
         self.app.push_screen(TrustQuestion(self.host.profiles.untrusted), answered)
 
     def ask_restore(self, offer: RestoreOffer, otherwise: Callable[[], None]) -> None:
@@ -344,12 +345,13 @@ class Commands(MessageCommands):
 
         def answered(wanted: bool | None) -> None:
             if wanted:
-                self.run(self._restore(offer))
+                self.run(self.app.gate.expecting(self._restore(offer)))
             else:
                 offer.forget()
                 otherwise()
 
         if offer.ask:
+            self.app.gate.drop()
             self.app.push_screen(RestoreQuestion(offer), answered)
         else:
             answered(True)
@@ -366,4 +368,5 @@ class Commands(MessageCommands):
         """Ask which agents to open."""
         profiles = self.host.profiles
         launcher = Launcher(list(profiles.profiles.values()), problems=len(profiles.problems), find=self.find)
-        self._ask(launcher, lambda specs: self.run(self.open_all(specs)))
+        self.app.gate.drop()
+        self._ask(launcher, lambda specs: self.run(self.app.gate.expecting(self.open_all(specs))))

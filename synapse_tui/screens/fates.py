@@ -42,6 +42,8 @@ class Fate:
     @property
     def words(self) -> str:
         """It as words: `gemini: held: you have a draft`."""
+        if self.reason.startswith(self.mark.word):
+            return f"{self.name}: {self.reason}"
         return f"{self.name}: {self.mark.word}" + (f": {self.reason}" if self.reason else "")
 
 

@@ -18,7 +18,8 @@ from textual.widgets.option_list import Option
 from synapse_tui.actions import ACTIONS, key_label, leader_label
 from synapse_tui.model import DeliveryState
 from synapse_tui.widgets.choices import Choices
-from synapse_tui.widgets.text import printable, shorten
+from synapse_tui.widgets.marks import delivery_mark
+from synapse_tui.widgets.text import one_line, printable, shorten
 from synapse_tui.widgets.tiles import LAYOUTS
 
 from .dialog import Dialog
@@ -84,7 +85,8 @@ def offers(commands: Commands) -> Iterator[Offer]:
 
 def _waiting(commands: Commands) -> Iterator[Offer]:
     """What can be done with messages that wait."""
-    tasks = [task for task in commands.host.tasks if task.delivery in WAITING and not task.state.final]
+    listing = commands.main.sidebar.listing
+    tasks = [task for task in listing.tasks if task.delivery in WAITING and not task.state.final]
     for agent in commands.main.agents:
         if any(task.target == agent.agent_id and task.delivery is DeliveryState.HELD for task in tasks):
             release = partial(commands.perform, "release_held", agent.agent_id)
@@ -96,7 +98,10 @@ def _waiting(commands: Commands) -> Iterator[Offer]:
         show = partial(commands.perform, "show", "", task.id)
         text = shorten(" ".join(printable(task.text).split()), MESSAGE_CELLS)
         title = f"Waiting for {commands.label(task.target)}: {text}"
-        yield Offer(title, "", "Cancel, hold, release, send now.", "outbox cancel hold release retry", show)
+        place, mark = listing.places.get(task.id), delivery_mark(task)
+        stands = f"{mark.word} #{place.position}" if place is not None else mark.word
+        about = f"{one_line(task.reason) or mark.word}. Enter: cancel, hold, release, send now."
+        yield Offer(title, stands, about, "outbox cancel hold release retry", show)
 
 
 def search(every: Sequence[Offer], query: str) -> list[tuple[Offer, Content]]:

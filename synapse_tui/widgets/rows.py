@@ -94,7 +94,7 @@ def message_row(
         (tail, f"${mark.colour}"),
         ("\n   " + shorten(one_line(task.text), width - 3), "$ink-muted"),
     ]
-    if task.reason:
+    if task.reason not in ("", mark.word):
         parts.append(("\n   " + shorten(one_line(task.reason), width - 3), f"${mark.colour}"))
     if task.artifacts:
         parts.append(("\n   " + shorten(_REPLY + one_line(task.artifacts[-1].text), width - 3), "$ink"))

@@ -242,6 +242,7 @@ class Sidebar(Sturdy, Vertical):
         marked = view.highlighted_option.id if view.highlighted_option else None
         if marked not in {task.id for task in self.listing.tasks if not task.state.final}:
             view.highlighted = view.option_count - 1 if view.option_count else None
+        self.call_after_refresh(view.scroll_to_highlight)  # rows that were just added have no place yet
 
     def action_leave(self) -> None:
         """Back to the pane."""

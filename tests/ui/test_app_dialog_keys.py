@@ -1,9 +1,15 @@
 """Keys for a dialog take effect one after the other, however fast they come."""
 
+import asyncio
+
 from textual.events import Key
+from textual.widgets import Input
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.model import AgentSpec
+from synapse_tui.screens.new_agent import NewAgent
+from synapse_tui.screens.palette import Palette
+from synapse_tui.screens.session import SessionControls
 from tests.ui.app_kit import LEADER, at_main, running, three_agents, until
 
 
@@ -35,3 +41,39 @@ async def test_a_new_agent_is_described_in_one_go():
         assert host.opened[-1] == AgentSpec("codex", "bob", host.folder / "lib", prompt="o")
         await until(lambda: bytes(host.agents["synapse-codex-8121"].typed) == b"y")
         assert not any(session.typed for session in list(host.agents.values())[:3])
+
+
+async def test_detach_works_while_a_dialog_is_open_and_other_commands_say_what_to_do():
+    host = three_agents()
+    detached: list[str] = []
+    session = SessionControls("main", lambda: detached.append("main"))
+    async with running(host, session=session) as (app, pilot):
+        await pilot.press("f10")
+        await until(lambda: isinstance(app.screen, Palette) and app.screen.ready)
+        await pilot.press("a", LEADER, "z")
+        assert "leave the dialog first" in app.main.status_bar.notice
+        await pilot.press(LEADER, "d")
+        assert detached
+        assert app.screen.query_one(Input).value == "a", "none of it is typed into the dialog"
+        await pilot.press("b")
+        await until(lambda: app.screen.query_one(Input).value == "ab")
+
+
+async def test_detach_works_while_a_dialog_is_busy():
+    host = three_agents()
+    gate = asyncio.Event()
+
+    async def slow(spec, **size):
+        await gate.wait()
+
+    host.open = slow
+    detached: list[str] = []
+    session = SessionControls("main", lambda: detached.append("main"))
+    async with running(host, session=session) as (app, pilot):
+        await pilot.press(LEADER, "n")
+        await until(lambda: isinstance(app.screen, NewAgent) and app.screen.ready)
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, NewAgent) and app.screen.busy)
+        burst(app, LEADER, "d")
+        await until(lambda: detached)
+        gate.set()

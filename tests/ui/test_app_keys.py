@@ -473,3 +473,42 @@ async def test_messages_are_handled_by_keys_in_the_sidebar():
         await until(lambda: host.calls[-1] == ("send", GEMINI, "second", "", 3))
         await pilot.press("escape", "k")
         assert bytes(host.agents[CLAUDE].typed) == b"k"
+
+
+async def test_keys_typed_before_the_first_agent_are_for_it():
+    host = FakeHost()
+    gate, opened = asyncio.Event(), host.open
+
+    async def slow(spec, **size):
+        await gate.wait()
+        return await opened(spec, **size)
+
+    host.open = slow
+    async with running(host, specs=[AgentSpec("claude"), AgentSpec("codex")]) as (app, pilot):
+        for key in "hi":
+            app.post_message(Key(key, key))
+        app.post_message(Paste("there"))
+        await pilot.press(LEADER, "?")
+        await until(lambda: isinstance(app.screen, Report))
+        await pilot.press("escape")
+        assert not host.agents
+        gate.set()
+        await until(lambda: CLAUDE in host.agents)
+        await until(lambda: bytes(host.agents[CLAUDE].typed) == b"hithere")
+
+
+async def test_keys_for_an_agent_that_could_not_be_opened_are_told():
+    host = FakeHost()
+    gate = asyncio.Event()
+
+    async def fail(spec, **size):
+        await gate.wait()
+        raise CommandNotFound("claude", "claude", "")
+
+    host.open = fail
+    async with running(host, specs=[AgentSpec("claude")]) as (app, pilot):
+        await pilot.press("h", "i")
+        gate.set()
+        await until(lambda: "2 keys typed before" in app.main.status_bar.notice)
+        await pilot.press("x")
+        assert "no agent takes keys" in app.main.status_bar.notice

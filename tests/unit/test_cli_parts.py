@@ -292,6 +292,22 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("words", [["list"], ["outbox"], ["stop", "x"], ["dummy"], ["nonsense"]])
+def test_a_folder_that_was_removed_is_told_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(SystemExit) as ended:
+        output.run_command(group.synapse, words, name="synapse")
+    assert ended.value.code == output.ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert "the current folder does not exist any more" in said
+    assert "FileNotFoundError" not in said
+
+
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str]]]:
     calls: list[tuple[str, list[str]]] = []
