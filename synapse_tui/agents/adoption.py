@@ -67,6 +67,7 @@ class AdoptedSession:
         unseen: Whether something happened that nobody has looked at.
         timeline: The states that it was in, oldest first.
         watch: The watch over it, as `Watcher.state` gave it; empty for none.
+        delivery: The delivery of its messages, as `Delivery.state` gave it.
     """
 
     process: Adopted
@@ -77,6 +78,7 @@ class AdoptedSession:
     unseen: bool = False
     timeline: tuple[Passage, ...] = ()
     watch: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    delivery: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     def give(self, session: AgentSession, turns: TurnTracker) -> None:
         """Let a session that goes on with the process go on with the messages too."""
@@ -87,6 +89,7 @@ class AdoptedSession:
         if self.turn:
             turns.resume(self.turn, session.console.collector(str(self.turn["text"])))
         session.watcher.resume(self.watch)
+        session.run.delivery.resume(self.delivery)
 
 
 def read_handover(handover: AgentHandover) -> AdoptedSession:
@@ -108,6 +111,7 @@ def read_handover(handover: AgentHandover) -> AdoptedSession:
             bool(handover.extra.get("unseen")),
             _passages(handover.extra.get("timeline")),
             dict(handover.extra.get("watch") or {}),  # type: ignore[call-overload]  # a table or an error
+            dict(handover.extra.get("delivery") or {}),  # type: ignore[call-overload]  # a table or an error
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise HandoverError(
@@ -145,6 +149,7 @@ def describe(session: AgentSession, console: AgentConsole, turns: TurnTracker) -
             "turn": turns.state(),
             "timeline": [passage.to_json() for passage in session.timeline.passages],
             "watch": session.watcher.state(),
+            "delivery": session.run.delivery.state(),
         },
     )
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from synapse_tui.model import INTERRUPT_PRIORITY, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.store.aftermath import UNCERTAIN
@@ -15,6 +17,7 @@ from .answer import AnswerCollector
 from .gate import DRAFT, EXITED, STEADY, Hold, dialog_open, dialog_words, why_held
 from .interrupt import Interrupter, InterruptOutcome
 from .keyboard import Keyboard
+from .leftovers import Leftovers
 from .outbox import Outbox
 from .profile import Profile
 from .proof import Proof
@@ -75,10 +78,7 @@ class Delivery:
         self._interrupter = Interrupter(view, keyboard, profile)
         self._busy = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
-        self._covered: Standing | None = None
-        """Typed, and then a dialog opened over it."""
-        self._standing: Standing | None = None
-        """Left in the composer for a person to look at."""
+        self._left = Leftovers(outbox, self._typist)
         self._failures: Counter[str] = Counter()
         self._retry_at = 0.0
         self._started = False
@@ -94,31 +94,41 @@ class Delivery:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="delivery")
 
     async def rest(self) -> None:
-        """Deliver no more, once the message that is being typed has been submitted."""
+        """Deliver no more, once the message that is being typed has been submitted; keys wait from now on."""
         async with self._busy:
-            await self.stop()
+            await self._halt()
+            self._keyboard.hold()
 
-    async def stop(self) -> None:
-        """Deliver no more; what is being typed is left as it is."""
-        typing = self._typing
+    def state(self) -> dict[str, Any]:
+        """What another host must know to go on where this one rests, as JSON."""
+        keys = [base64.b64encode(keys).decode() for keys in self._keyboard.held]
+        return self._left.state() | {"keys": keys}
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on where another host rested; the messages that it names wait in the outbox already."""
+        self._left.resume(state)
+        if left := self._left.covered or self._left.standing:
+            self._turns.prepare(self._collector(left.text))
+        self._keyboard.resume(base64.b64decode(keys) for keys in state.get("keys", ()))
+
+    async def _halt(self) -> None:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
+
+    async def stop(self) -> None:
+        """Deliver no more; what is being typed is left as it is."""
+        typing = self._typing
+        await self._halt()
         self._keyboard.reset()
         if typing in self._outbox:
             entering = self._book.get(typing).delivery is DeliveryState.SUBMITTING
-            self._covered = Standing(typing, "", entering)
+            self._left.covered = Standing(typing, "", entering)
 
     def abandon(self) -> None:
         """The process has ended: what stood in its composer stands there no more."""
-        for standing in (self._covered, self._standing):
-            if standing is not None and standing.task_id in self._outbox:
-                if standing.entered:
-                    self._outbox.park(standing.task_id, UNCERTAIN)
-                elif self._outbox.is_parked(standing.task_id):
-                    self._outbox.release(standing.task_id)
-        self._covered = self._standing = None
+        self._left.abandon()
         self._turns.end(TaskState.FAILED, EXITED)
 
     def explain(self) -> None:
@@ -161,11 +171,11 @@ class Delivery:
         if urgent is not None and urgent.id not in self._interrupted:
             await self._interrupt_for(urgent)
             return 0.0
-        if self._covered is not None:
-            return await self._look_again(self._covered)
-        if self._keyboard.holding and not dialog_open(self._view):
+        if self._left.covered is not None:
+            return await self._look_again(self._left.covered)
+        if self._keyboard.holding and not dialog_open(self._view) and not self._busy.locked():
             self._keyboard.release()
-        if self._standing is not None and self._watch(self._standing):
+        if self._left.standing is not None and self._watch(self._left.standing):
             recheck = STEADY
         task = self._outbox.head
         return recheck if task is None else await self._send(task, recheck)
@@ -176,7 +186,7 @@ class Delivery:
         Returns:
             Whether something was done about it.
         """
-        if hold.reason == LEFT_OVER and (standing := self._released(task)) is not None:
+        if hold.reason == LEFT_OVER and (standing := self._left.released(task)) is not None:
             await self._submit_again(standing)
             return True
         # Some agents put the stopped message back only a moment after they have stopped.
@@ -211,8 +221,7 @@ class Delivery:
     def _hold(self) -> Hold | None:
         hold = why_held(self._view, self._keyboard, self._profile)
         if hold is not None:
-            ours = hold.reason == DRAFT and self._standing and self._typist.stands(self._standing.text)
-            return Hold(LEFT_OVER) if ours else hold
+            return Hold(LEFT_OVER) if hold.reason == DRAFT and self._left.ours else hold
         if problem := self._book.journal.problem:
             # Without a note that survives, a crash after Enter would have the message typed twice.
             return Hold(problem, RETRY)
@@ -239,15 +248,8 @@ class Delivery:
         finally:
             self._typing = ""
 
-    def _released(self, task: Task) -> Standing | None:
-        """The message left in the composer, when a person lets it go on and it still stands there."""
-        standing = self._standing
-        if standing is None or standing.task_id != task.id or not self._typist.stands(standing.text):
-            return None
-        return standing
-
     async def _submit_again(self, message: Standing) -> None:
-        self._standing = None
+        self._left.standing = None
         async with self._busy:
             result = await self._typist.submit(message.text, lambda: self._commit(message.task_id))
         self._settle(Standing(message.task_id, message.text, result.entered), result)
@@ -276,14 +278,14 @@ class Delivery:
             case Typed.SUBMITTED:
                 self._went(message)
             case Typed.BLOCKED:
-                self._covered = message
+                self._left.covered = message
                 self._book.change(message.task_id, delivery=DeliveryState.HELD, reason=result.reason)
             case Typed.REMOVED if not result.entered:
                 self._failed(message.task_id, result.reason)
             case Typed.EXITED if not result.entered:
                 self._book.change(message.task_id, delivery=DeliveryState.HELD, reason=EXITED)
             case Typed.LEFT:
-                self._standing = message if self._typist.stands(message.text) else None
+                self._left.standing = message if self._typist.stands(message.text) else None
                 self._outbox.park(message.task_id, f"{result.reason}; the text is left in the composer")
             case _:
                 self._outbox.park(message.task_id, f"{UNCERTAIN}: {result.reason}")
@@ -317,7 +319,7 @@ class Delivery:
                 result = await self._dialogs.take_back(message)
             else:
                 result = await self._dialogs.look(message, lambda: self._commit(message.task_id))
-        self._covered = None
+        self._left.covered = None
         if message.task_id in self._outbox:
             self._settle(Standing(message.task_id, message.text, result.entered), result)
         return 0.0
@@ -329,16 +331,16 @@ class Delivery:
             Whether that will be clear in a moment.
         """
         if message.task_id not in self._outbox:
-            self._standing = None
+            self._left.standing = None
             return False
         if self._typist.stands(message.text):
             return False
         report = self._view.report
         if report.state is AgentState.PROCESSING and report.since > self._entered_at:
-            self._standing = None
+            self._left.standing = None
             self._went(message)
         elif self._view.empty_for() >= STEADY:
-            self._standing = None
+            self._left.standing = None
             if self._outbox.is_parked(message.task_id):
                 self._outbox.park(message.task_id, f"{UNCERTAIN}: it is no longer in the composer")
         return self._view.reading().empty
@@ -388,6 +390,9 @@ class Delivery:
     async def _withdraw(self, task_id: str) -> None:
         """Take a message's text out of the composer, where it stands there."""
         # One that a dialog covers is taken out when the dialog is gone: see _look_again.
-        if self._standing is not None and self._standing.task_id == task_id:
-            await self._typist.clear(self._standing.text)
-            self._standing = None
+        if self._left.standing is not None and self._left.standing.task_id == task_id:
+            self._keyboard.hold()
+            await self._typist.clear(self._left.standing.text)
+            self._left.standing = None
+            if not dialog_open(self._view):
+                self._keyboard.release()

@@ -64,6 +64,11 @@ def dialog_open(view: AgentView) -> bool:
     return view.report.state is AgentState.WAITING or view.reading().dialog
 
 
+def dialog_takes_keys(view: AgentView) -> bool:
+    """Whether the user's next key answers a dialog: a composer that is there again takes it itself."""
+    return dialog_open(view) and not view.reading().visible
+
+
 def dialog_words(view: AgentView) -> str:
     """What is open, in plain words."""
     reading = view.reading()

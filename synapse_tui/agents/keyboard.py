@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 QUIET = 0.8
 """Seconds without a key after which the user counts as not typing."""
@@ -12,6 +15,15 @@ QUIET_BLIND = 3.0
 
 APART = 0.3
 """Seconds between a key of the user's and one of ours; agents wait up to some 0.1 s after an Escape."""
+
+KEY_GAP = 0.02
+"""Seconds between two keys that were held back, at the most: faster ones are taken for a paste."""
+END_GAP = 0.15
+"""The same before Enter and Escape and after Escape and a paste: with others they mean something else."""
+ANSWER_TIME = 0.3
+"""Seconds in which an agent shows what an answer to its dialog did."""
+SHOWN = 0.06
+"""Seconds without output after which it has shown that: it may come in pieces."""
 
 _REPORTS = re.compile(
     rb"\x1b\[<[0-9;]*[Mm]"  # SGR mouse
@@ -23,6 +35,7 @@ _PASTES = re.compile(rb"\x1b\[200~.*?\x1b\[201~", re.DOTALL)
 _ENDS_DRAFT = re.compile(rb"[\r\x03\x04\x15]|\x1b\[13(?:;1(?::1)?)?u")
 # The kitty keyboard protocol has names of its own for the keys.
 _ENTER = re.compile(rb"\r|\x1b\[13(?:;1(?::1)?)?u")
+_ESCAPE = re.compile(rb"\x1b|\x1b\[27(?:;1(?::1)?)?u")
 _STOP = re.compile(rb"\x1b|\x03|\x1b\[27(?:;1(?::1)?)?u|\x1b\[99;5(?::1)?u")
 
 
@@ -36,23 +49,52 @@ def presses_stop(data: bytes) -> bool:
     return _STOP.fullmatch(data) is not None
 
 
+class _Held(NamedTuple):
+    """Bytes that wait, and when they were typed."""
+
+    at: float
+    data: bytes
+
+
 class Keyboard:
     """Routes the user's bytes, in order, and remembers when the last one was typed.
+
+    What was held back follows as it was typed, only faster. A dialog stops it: keys that were typed before it
+    opened do not answer it. Keys typed while it is open do, one by one, each once the agent has shown what
+    the one before did: the second may be meant for the composer again.
 
     Args:
         write: Sends bytes to the agent.
         clock: Monotonic seconds.
+        asked: Tells whether a dialog takes the keys.
+        sending: Told of the user's bytes just before they are sent.
+        later: Calls back after some seconds; None for the running loop.
     """
 
-    def __init__(self, write: Callable[[bytes], None], clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        write: Callable[[bytes], None],
+        clock: Callable[[], float],
+        *,
+        asked: Callable[[], bool] = lambda: False,
+        sending: Callable[[bytes], None] = lambda _data: None,
+        later: Callable[[float, Callable[[], None]], object] | None = None,
+    ) -> None:
         self._write = write
         self._clock = clock
-        self._held: list[bytes] | None = None
+        self._asked = asked
+        self._sending = sending
+        self._later = later or _call_later
+        self._holding = False
+        self._held: deque[_Held] = deque()
+        self._answers: deque[_Held] = deque()
+        self._answered_at: float | None = None
+        self._expected: object | None = None
+        self._following: object | None = None
+        self._followed = _Held(float("-inf"), b"")
         self._last_key = float("-inf")
         self._last_sent = float("-inf")
         self._shown = True
-        self.waiting_since: float | None = None
-        """When the first of the bytes that are held back was typed; None when none is."""
         self.drafting = False
         """Whether keys were counted since the last that ends a draft: for agents without a known composer."""
 
@@ -63,37 +105,50 @@ class Keyboard:
 
     @property
     def holding(self) -> bool:
-        """Whether the user's bytes are held back at present."""
-        return self._held is not None
+        """Whether the user's bytes are held back at present, or those that were are still following."""
+        return self._holding or self._following is not None
 
-    def press(self, data: bytes, *, past: bool = False) -> None:
-        """Take bytes of the user.
+    @property
+    def held(self) -> tuple[bytes, ...]:
+        """What is held back, as it was typed."""
+        return tuple(held.data for held in self._held)
 
-        Args:
-            data: Keys, pastes and mouse, encoded for the agent.
-            past: Whether they go to the agent now even while others are held back (answers to a dialog).
-        """
+    @property
+    def waiting_since(self) -> float | None:
+        """When the first of the bytes that are held back was typed; None when none is."""
+        return self._held[0].at if self._held and self._holding else None
+
+    def press(self, data: bytes) -> None:
+        """Take bytes of the user: keys, pastes and mouse, encoded for the agent."""
         self._note(data)
-        if self._held is None or past:
-            self._last_sent = self._clock()
-            self._write(data)
-            return
-        self._held.append(data)
-        if self.waiting_since is None:
-            self.waiting_since = self._clock()
+        held = _Held(self._clock(), data)
+        if not self.holding:
+            self._send(data)
+        elif self._answered_at is not None:
+            self._answers.append(held)
+        elif self._asked():
+            self._answer(data)
+        else:
+            self._held.append(held)
+            if self._following is not None and len(self._held) == 1:
+                self._follow_in(self._wait())
 
     def hold(self) -> None:
-        """Hold back what comes from now on."""
-        if self._held is None:
-            self._held = []
+        """Hold back what comes from now on, and what still follows."""
+        self._holding, self._following = True, None
 
     def release(self) -> None:
-        """Let through what was held back, in order, and all that comes."""
-        held, self._held, self.waiting_since = self._held, None, None
-        if held:
-            self._last_key = self._last_sent = self._clock()
-            self._shown = False
-            self._write(b"".join(held))
+        """Let what was held back follow, in order, and then all that comes."""
+        self._holding = False
+        if self._held and self._following is None:
+            self._following = following = object()
+            self._follow(following)
+
+    def resume(self, held: Iterable[bytes]) -> None:
+        """Hold back what another keyboard of the same agent held back."""
+        self.hold()
+        now = self._clock()
+        self._held.extend(_Held(now + place * END_GAP, data) for place, data in enumerate(held))
 
     def apart_in(self, now: float) -> float:
         """Seconds until a key of ours is read apart from the user's last: Escape and Enter make Alt+Enter."""
@@ -102,6 +157,8 @@ class Keyboard:
     def shown(self) -> None:
         """The agent has put out something since the last key."""
         self._shown = True
+        if self._answered_at is not None:
+            self._expect(self._answered_at)
 
     def quiet_in(self, now: float) -> float:
         """Seconds until the user counts as not typing; 0 when that is so already."""
@@ -110,10 +167,73 @@ class Keyboard:
 
     def reset(self) -> None:
         """Forget all: the agent was started anew."""
-        self._held = None
-        self.waiting_since = None
+        self._holding, self._following = False, None
+        self._held.clear()
+        self._answers.clear()
+        self._answered_at = None
         self._last_key = float("-inf")
         self.drafting = False
+
+    # -- what was held back ---
+
+    def _follow(self, following: object) -> None:
+        """Send what was held back, each in its time, unless it is held again."""
+        if following is not self._following:
+            return
+        wait = 0.0
+        while self._held and not wait and not self._asked():
+            self._followed = self._held.popleft()
+            self._note(self._followed.data)
+            self._send(self._followed.data)
+            wait = self._wait()
+        if wait:
+            self._follow_in(wait)
+        elif self._held:
+            self.hold()
+        else:
+            self._following = None
+
+    def _follow_in(self, seconds: float) -> None:
+        self._following = following = object()
+        self._later(seconds, lambda: self._follow(following))
+
+    def _wait(self) -> float:
+        """Seconds until the next key is sent; one that is typed only now must be apart from the last too."""
+        if not self._held:
+            return END_GAP
+        gap = _gap(self._followed, self._held[0])
+        return max(0.0, self._last_sent + gap - self._clock())
+
+    # -- answers to a dialog over what is held back ---
+
+    def _answer(self, data: bytes) -> None:
+        self._answered_at = answered_at = self._clock()
+        self._send(data)
+        self._later(ANSWER_TIME, lambda: self._next_answer(answered_at))
+
+    def _expect(self, answered_at: float) -> None:
+        """The answer's effect is shown if nothing more comes for so long."""
+        self._expected = expected = object()
+        self._later(SHOWN, lambda: self._next_answer(answered_at) if expected is self._expected else None)
+
+    def _next_answer(self, answered_at: float) -> None:
+        """The agent has shown what an answer did, or the time for it is over: route the next key."""
+        if answered_at != self._answered_at:
+            return
+        self._answered_at = None
+        while self._answers and self._answered_at is None:
+            answer = self._answers.popleft()
+            if self.holding and self._asked():
+                self._answer(answer.data)
+            elif self.holding:
+                self._held.append(answer)
+            else:
+                self._send(answer.data)
+
+    def _send(self, data: bytes) -> None:
+        self._sending(data)
+        self._last_sent = self._clock()
+        self._write(data)
 
     def _note(self, data: bytes) -> None:
         keys = _REPORTS.sub(b"", data)
@@ -123,3 +243,18 @@ class Keyboard:
         self._shown = False
         *_, rest = _ENDS_DRAFT.split(keys)
         self.drafting = bool(rest.strip()) or (self.drafting and len(rest) == len(keys))
+
+
+def _gap(before: _Held, after: _Held) -> float:
+    """Seconds between two writes: those between the keys, but no more than agents need."""
+    apart = (
+        _ESCAPE.fullmatch(before.data)
+        or _ESCAPE.fullmatch(after.data)
+        or presses_enter(after.data)
+        or before.data.endswith(b"\x1b[201~")
+    )
+    return min(after.at - before.at, END_GAP if apart else KEY_GAP)
+
+
+def _call_later(seconds: float, callback: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_later(seconds, callback)

@@ -13,7 +13,7 @@ from synapse_tui.terminal import TerminalEvent
 from .answer_reader import AnswerReader
 from .console import AgentConsole, ConsoleListener, Launch
 from .delivery import Delivery
-from .gate import dialog_open
+from .gate import dialog_open, dialog_takes_keys
 from .keyboard import Keyboard, presses_enter, presses_stop
 from .outbox import Outbox
 from .profile import Profile
@@ -94,7 +94,9 @@ class AgentRun:
             scheduler=scheduler,
             timeline=work.timeline,
         )
-        self.keyboard = Keyboard(console.write, console.now)
+        self.keyboard = Keyboard(
+            console.write, console.now, asked=lambda: dialog_takes_keys(console), sending=self._sending
+        )
         work.watcher.attach(Post(console, self.keyboard, self.turns, console.collector))
         self.delivery = Delivery(
             console,
@@ -112,15 +114,17 @@ class AgentRun:
         """Take the human's keys, pastes and mouse events, already encoded for the agent."""
         if not self.console.alive:
             return
-        asked = dialog_open(self.console)
-        if not asked and presses_enter(data) and (draft := self.console.reading().draft):
+        self.keyboard.press(data)
+        self.console.wake()
+
+    def _sending(self, data: bytes) -> None:
+        """The human's bytes go to the agent now."""
+        if presses_enter(data) and not dialog_open(self.console) and (draft := self.console.reading().draft):
             # The user's own prompt may be put back by an interrupt, and ends a message's answer.
             self.delivery.note_submitted(draft)
             self.turns.on_prompt(draft)
         if presses_stop(data):
             self.turns.on_user_stop()
-        self.keyboard.press(data, past=asked)
-        self.console.wake()
 
     async def rest(self) -> None:
         """Deliver no more, once what is being typed was submitted and every answer was told."""

@@ -30,6 +30,7 @@ class Keyboard:
         self._decoder = KeyDecoder(paste=app.options.paste)
         self._escape: Timer | None = None
         self._swallow = 0
+        self._typed_at = float("-inf")
         self._draft = ""
 
     def read(self) -> None:
@@ -67,6 +68,7 @@ class Keyboard:
         if isinstance(token, Text):
             self._app.journal.write("key", key="text", text=token.text)
             self._app.composer.insert(token.text)
+            self._typed_at = self._app.loop.clock()
             return
         self._app.journal.write("paste", text=token.text)
         self._app.composer.paste(token.text)
@@ -108,7 +110,9 @@ class Keyboard:
             self._app.journal.write("draft", text=shown)
 
     def _press(self, key: str) -> None:
-        if key == "enter":
+        if key == "enter" and self._app.loop.clock() - self._typed_at < self._app.options.burst:
+            self._app.composer.insert("\n")
+        elif key == "enter":
             self._enter()
         elif key in NEWLINE_KEYS:
             self._app.composer.insert("\n")

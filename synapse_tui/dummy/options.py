@@ -40,6 +40,7 @@ class Options:
             never.
         swallow_enter: So many carriage returns after each paste are ignored.
         stubborn: Whether SIGHUP and SIGTERM are ignored.
+        burst: An Enter so soon after typed text is taken for a line of a paste.
         lag: How much later than it happens everything is shown, as in agents that draw in frames.
         resume: Whether it says that it goes on with its last conversation.
     """
@@ -63,6 +64,7 @@ class Options:
     dialog_after_paste: float = -1.0
     swallow_enter: int = 0
     stubborn: bool = False
+    burst: float = 0.0
     lag: float = 0.0
     resume: bool = False
 
@@ -124,6 +126,13 @@ def make_parser() -> argparse.ArgumentParser:
         "--swallow-enter", type=int, default=0, metavar="N", help="ignore N Enters after each paste"
     )
     keys.add_argument(
+        "--burst",
+        type=float,
+        default=0,
+        metavar="MS",
+        help="take Enter so soon after typed text for a line of a paste",
+    )
+    keys.add_argument(
         "--lag", type=float, default=0, metavar="MS", help="show everything so much later than it happens"
     )
     keys.add_argument("--stubborn", action="store_true", help="ignore SIGHUP and SIGTERM")
@@ -159,6 +168,7 @@ def parse_options(arguments: Sequence[str], environ: Mapping[str, str] = os.envi
         dialog_after_paste=given.dialog_after_paste / 1000,
         swallow_enter=given.swallow_enter,
         stubborn=given.stubborn,
+        burst=given.burst / 1000,
         lag=given.lag / 1000,
         resume=given.resume,
     )

@@ -66,7 +66,7 @@ class FakeAgent:
         self.report = StateReport(AgentState.READY, "fake", "", self.time)
         self._script: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
-        self.keyboard = Keyboard(self.write, self.now)
+        self.keyboard = Keyboard(self.write, self.now, asked=lambda: self.dialog, later=self.after)
 
     # what a test does
 

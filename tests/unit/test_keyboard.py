@@ -1,20 +1,62 @@
 """The user's bytes on their way to the agent."""
 
+from collections.abc import Callable
+
 import pytest
 
-from synapse_tui.agents.keyboard import QUIET, QUIET_BLIND, Keyboard, presses_enter, presses_stop
+from synapse_tui.agents.keyboard import (
+    ANSWER_TIME,
+    END_GAP,
+    KEY_GAP,
+    QUIET,
+    QUIET_BLIND,
+    SHOWN,
+    Keyboard,
+    presses_enter,
+    presses_stop,
+)
 
 
-class Clock:
-    now = 50.0
+class Time:
+    """A clock, and what is to be called later."""
+
+    def __init__(self) -> None:
+        self.now = 50.0
+        self._due: list[tuple[float, Callable[[], None]]] = []
 
     def __call__(self) -> float:
         return self.now
 
+    def later(self, seconds: float, callback: Callable[[], None]) -> None:
+        self._due.append((self.now + seconds, callback))
+
+    def passes(self, seconds: float) -> None:
+        """Let time pass, and what is due happen in its order."""
+        end = self.now + seconds
+        while due := sorted((entry for entry in self._due if entry[0] <= end), key=lambda entry: entry[0]):
+            self._due.remove(due[0])
+            self.now = max(self.now, due[0][0])
+            due[0][1]()
+        self.now = end
+
+
+class Dialog:
+    """Whether one takes the keys."""
+
+    open = False
+
+    def __call__(self) -> bool:
+        return self.open
+
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def dialog() -> Dialog:
+    return Dialog()
 
 
 @pytest.fixture
@@ -23,8 +65,8 @@ def sent() -> list[bytes]:
 
 
 @pytest.fixture
-def keyboard(clock, sent) -> Keyboard:
-    return Keyboard(sent.append, clock)
+def keyboard(clock, sent, dialog) -> Keyboard:
+    return Keyboard(sent.append, clock, asked=dialog, later=clock.later)
 
 
 def test_bytes_pass_in_order(keyboard, sent):
@@ -33,7 +75,7 @@ def test_bytes_pass_in_order(keyboard, sent):
     assert sent == [b"a", b"\x1b[200~b\x1b[201~"]
 
 
-def test_held_bytes_come_out_in_order_and_once(keyboard, sent):
+def test_held_bytes_come_out_in_order_and_once(keyboard, clock, sent):
     keyboard.hold()
     keyboard.press(b"a")
     keyboard.press(b"b")
@@ -41,15 +83,162 @@ def test_held_bytes_come_out_in_order_and_once(keyboard, sent):
     keyboard.release()
     keyboard.release()
     keyboard.press(b"c")
-    assert b"".join(sent) == b"abc"
+    clock.passes(END_GAP)
+    assert sent == [b"a", b"b", b"c"]
+    clock.passes(END_GAP)
+    assert not keyboard.holding
 
 
-def test_an_answer_to_a_dialog_passes_those_that_wait(keyboard, sent):
+def test_keys_that_were_held_back_follow_in_their_time(keyboard, clock, sent):
+    keyboard.hold()
+    for key in (b"h", b"i", b"\r"):
+        keyboard.press(key)
+        clock.passes(0.5)
+    keyboard.release()
+    assert (sent, keyboard.holding) == ([b"h"], True)
+    clock.passes(KEY_GAP)
+    assert sent == [b"h", b"i"]
+    clock.passes(KEY_GAP)
+    assert sent == [b"h", b"i"]
+    clock.passes(END_GAP)
+    assert (sent, keyboard.holding) == ([b"h", b"i", b"\r"], True)
+    clock.passes(END_GAP)
+    assert not keyboard.holding
+
+
+def test_keys_follow_no_later_than_they_were_typed(keyboard, clock, sent):
+    keyboard.hold()
+    keyboard.press(b"\x1b")
+    clock.passes(0.004)
+    keyboard.press(b"\r")
+    keyboard.release()
+    clock.passes(0.005)
+    assert sent == [b"\x1b", b"\r"]
+
+
+def test_a_key_typed_just_after_an_escape_that_followed_is_apart_from_it(keyboard, clock, sent):
+    keyboard.hold()
+    keyboard.press(b"\x1b")
+    clock.passes(1)
+    keyboard.release()
+    clock.passes(0.01)
+    keyboard.press(b"a")
+    clock.passes(0.01)
+    assert sent == [b"\x1b"]
+    clock.passes(END_GAP)
+    assert sent == [b"\x1b", b"a"]
+
+
+def test_an_enter_typed_just_after_text_that_followed_is_apart_from_it(keyboard, clock, sent):
+    keyboard.hold()
+    keyboard.press(b"a")
+    clock.passes(0.1)
+    keyboard.release()
+    clock.passes(0.01)
+    keyboard.press(b"\r")
+    clock.passes(0.09)
+    assert sent == [b"a"]
+    clock.passes(0.02)
+    assert sent == [b"a", b"\r"]
+
+
+def test_what_follows_can_be_held_again(keyboard, clock, sent):
+    keyboard.hold()
+    for key in (b"a", b"b"):
+        keyboard.press(key)
+        clock.passes(1)
+    keyboard.release()
+    keyboard.hold()
+    clock.passes(1)
+    assert (sent, keyboard.held) == ([b"a"], (b"b",))
+    keyboard.release()
+    assert sent == [b"a", b"b"]
+
+
+def test_a_dialog_that_opens_stops_what_follows(keyboard, clock, dialog, sent):
+    keyboard.hold()
+    for key in (b"y", b"\r"):
+        keyboard.press(key)
+        clock.passes(1)
+    keyboard.release()
+    dialog.open = True
+    clock.passes(1)
+    assert (sent, keyboard.holding) == ([b"y"], True)
+    dialog.open = False
+    keyboard.release()
+    assert sent == [b"y", b"\r"]
+
+
+def test_an_answer_to_a_dialog_passes_those_that_wait(keyboard, dialog, sent):
     keyboard.hold()
     keyboard.press(b"h")
-    keyboard.press(b"1", past=True)
+    dialog.open = True
+    keyboard.press(b"1")
+    dialog.open = False
     keyboard.release()
     assert sent == [b"1", b"h"]
+
+
+def test_the_key_after_an_answer_waits_for_what_the_answer_did(keyboard, clock, dialog, sent):
+    keyboard.hold()
+    keyboard.press(b"h")
+    dialog.open = True
+    keyboard.press(b"1")
+    keyboard.press(b"i")
+    keyboard.shown()  # a first piece of what it did
+    clock.passes(SHOWN / 2)
+    dialog.open = False
+    keyboard.shown()
+    clock.passes(SHOWN / 2)
+    keyboard.press(b"j")
+    assert sent == [b"1"]
+    keyboard.release()
+    clock.passes(1)
+    assert b"".join(sent) == b"1hij"
+
+
+def test_several_keys_for_a_dialog_follow_one_another(keyboard, clock, dialog, sent):
+    keyboard.hold()
+    dialog.open = True
+    for key in (b"\x1b[B", b"\x1b[B", b"\r"):
+        keyboard.press(key)
+    assert len(sent) == 1
+    keyboard.shown()
+    clock.passes(SHOWN)
+    assert len(sent) == 2
+    clock.passes(ANSWER_TIME)
+    assert sent == [b"\x1b[B", b"\x1b[B", b"\r"]
+
+
+def test_another_keyboard_goes_on_with_what_was_held(keyboard, clock, sent):
+    keyboard.resume([b"a", b"\r"])
+    keyboard.press(b"b")
+    assert keyboard.held == (b"a", b"\r", b"b")
+    keyboard.release()
+    assert sent == [b"a"]
+    clock.passes(END_GAP)
+    assert sent == [b"a", b"\r", b"b"]
+
+
+def test_a_new_start_forgets_what_was_held(keyboard, clock, dialog, sent):
+    keyboard.hold()
+    keyboard.press(b"a")
+    dialog.open = True
+    keyboard.press(b"1")
+    keyboard.press(b"2")
+    keyboard.reset()
+    clock.passes(1)
+    assert (sent, keyboard.holding, keyboard.held) == ([b"1"], False, ())
+
+
+def test_bytes_are_told_when_they_are_sent(clock, sent):
+    told: list[bytes] = []
+    keyboard = Keyboard(sent.append, clock, sending=told.append, later=clock.later)
+    keyboard.hold()
+    keyboard.press(b"\r")
+    assert told == []
+    keyboard.release()
+    assert told == [b"\r"]
 
 
 def test_the_user_is_quiet_a_moment_after_the_last_key(keyboard, clock):

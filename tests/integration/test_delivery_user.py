@@ -1,0 +1,106 @@
+"""A user who types at any moment of a delivery: neither the keys nor the messages are damaged."""
+
+import asyncio
+import os
+import random
+
+import pytest
+
+from synapse_tui.agents.adoption import read_handover
+from synapse_tui.model import AgentState, DeliveryState
+from synapse_tui.workspace import Handover
+from tests.integration.session_rig import Rig, open_rig, until
+from tests.integration.typing_user import TypingUser, given, merged, submitted
+
+QUICK = ("--word-delay", "0", "--reply", "ok")
+SEEDS = range(int(os.environ.get("SYNAPSE_TEST_SEEDS", "2")))
+MESSAGES = ("a message", "ein längerer Text, " * 30, "two\nlines", "日本語のメッセージ 👍🏽", "x" * 3000)
+MOMENTS = (DeliveryState.TYPING, DeliveryState.SUBMITTING, DeliveryState.SUBMITTED)
+
+
+async def type_at_moments(rig: Rig, user: TypingUser, chance: random.Random, texts: list[str]) -> None:
+    """Send messages one after the other, and type at some moment of each."""
+    for text in texts:
+        task = rig.send(text)
+        moment = chance.choice(MOMENTS)
+        reached = [moment, DeliveryState.DONE, DeliveryState.CANCELED]
+        await until(lambda task=task, reached=reached: rig.session.task(task.id).delivery in reached, moment)  # type: ignore[misc]
+        await asyncio.sleep(chance.choice((0.0, 0.005, 0.02, 0.06)))
+        await user.burst()
+        await user.finish()
+        await rig.done(task)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_a_user_who_types_at_any_moment(tmp_path, seed):
+    chance = random.Random(seed)
+    texts = [f"{chance.choice(MESSAGES)} {number}" for number in range(4)]
+    async with open_rig(tmp_path, *QUICK) as rig:
+        await rig.ready()
+        user = TypingUser(rig, chance)
+        await type_at_moments(rig, user, chance, texts)
+        typed = user.typed()
+        await until(lambda: len(submitted(rig.records())[0]) >= len(typed.submitted), "the user's last line")
+        records = rig.records()
+        assert given(records) == typed.items
+        assert submitted(records) == (typed.submitted, texts)
+        assert merged(records) == []
+
+
+async def test_keys_that_were_held_back_come_as_typed_and_not_as_a_paste(tmp_path):
+    """Agents without bracketed paste in their minds take keys that come at once for one."""
+    async with open_rig(tmp_path, *QUICK, "--burst", "100") as rig:
+        task = rig.send("a message")
+        await rig.delivery(task, DeliveryState.TYPING)
+        for key in "mine":
+            rig.type(key)
+        await asyncio.sleep(0.12)
+        rig.type("\r")
+        await until(lambda: len(rig.submitted) == 2, "the user's line")
+        assert rig.submitted == ["a message", "mine"]
+
+
+async def test_an_escape_that_was_held_back_is_no_part_of_the_next_key(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        task = rig.send("a message")
+        await rig.delivery(task, DeliveryState.TYPING)
+        rig.type("\x1b")
+        await asyncio.sleep(0.05)
+        rig.type("b")
+        await rig.draft("b")
+        assert rig.submitted == ["a message"]
+
+
+async def test_a_key_typed_right_after_an_answer_is_not_mixed_with_the_message(tmp_path):
+    async with open_rig(tmp_path, *QUICK, "--dialog-after-paste", "0") as rig:
+        task = await rig.delivery(rig.send("under a dialog"), DeliveryState.HELD, "permission dialog open")
+        rig.type("\x1b")
+        for key in "mine":
+            rig.type(key)
+        await rig.done(task)
+        await rig.draft("mine")
+        assert merged(rig.records()) == []
+        assert rig.submitted == ["under a dialog"]
+        assert [record["key"] for record in rig.records("dialog-answer")] == ["escape"]
+
+
+async def test_a_message_under_a_dialog_and_the_keys_behind_it_are_handed_over(tmp_path):
+    async with open_rig(tmp_path, *QUICK, "--dialog-after-paste", "30") as first:
+        task = first.send("under a dialog")
+        await first.delivery(task, DeliveryState.TYPING)
+        first.type("mine")
+        first.type("\r")
+        await first.delivery(task, DeliveryState.HELD, "permission dialog open")
+        handover = Handover("test", agents=(await first.session.hand_over(),))
+        agent = Handover.read(handover.write()).agents[0]
+        second = Rig(tmp_path, adopted=read_handover(agent))
+        second.session.start(agent.columns, agent.lines)
+        try:
+            await second.state(AgentState.WAITING)
+            second.type("\x1b")
+            await second.done(task)
+            await until(lambda: len(second.submitted) == 2, "the user's line")
+            assert second.submitted == ["under a dialog", "mine"]
+            assert len(second.records("paste")) == 1
+        finally:
+            await second.session.stop()
