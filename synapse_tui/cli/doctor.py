@@ -124,16 +124,26 @@ def _ask(profiles: Sequence[Profile], order: Order) -> None:
     if not paid or not order.turns:
         return
     who = " and ".join(paid)
-    each = " by each" if len(paid) > 1 else ""
-    note(
-        f"{who}: about {order.turns} short turns of your model are used{each}, one of them of 20 kB.\n"
-        f"The agent works in {UserPaths.of_environment().doctor}, in a folder with nothing of yours in it.\n"
-        "If it asks whether it may trust that folder, it is told yes. It is allowed to run 'synapse reply';\n"
-        "what else it asks for is denied."
-    )
+    note(_cost(who, order, UserPaths.of_environment().doctor, several=len(paid) > 1))
     if not sys.stdin.isatty():
         raise InvalidValue(f"{who} would use turns of your model", "say --yes when that is all right")
-    click.confirm("Go on?", abort=True, err=True)
+    if not click.confirm("Go on?", err=True):
+        note("nothing was started")
+        click.get_current_context().exit(int(ExitCode.FAILED))
+
+
+def _cost(who: str, order: Order, folder: Path, *, several: bool) -> str:
+    """What a person should know before the agents are started, a sentence a line."""
+    turns = "one short turn" if order.turns == 1 else f"about {order.turns} short turns"
+    long = ", one of them of 20 kB" if order.asks_for("long-paste") else ""
+    lines = [
+        f"{who}: {turns} of your model will be used{' by each' if several else ''}{long}.",
+        f"The agent works below {folder}, in a folder with nothing of yours in it.",
+        "If it asks whether it may trust that folder, it is told yes.",
+    ]
+    if order.asks_for("reply"):
+        lines.append("It is allowed to run 'synapse reply'; what else it asks for is denied.")
+    return "\n".join(lines)
 
 
 def _examine(profile: Profile, order: Order, *, verbose: bool, as_json: bool) -> Report:

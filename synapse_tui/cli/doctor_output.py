@@ -44,7 +44,9 @@ class Progress:
         self._end_line(_CLEAR)
         verdict = result.verdict
         text = " ".join(plain(verdict.evidence).split())
-        note(f"{self._agent}: {result.check}: {verdict.outcome} ({result.seconds:.1f} s) {text}")
+        line = f"{self._agent}: {result.check}: {verdict.outcome} ({result.seconds:.1f} s) {text}"
+        # The table tells the whole of it.
+        note(_cut(line, shutil.get_terminal_size().columns) if self._terminal else line)
         if self._verbose and result.screen:
             note("\n".join(f"    | {row}" for row in plain(result.screen).split("\n")))
 
@@ -124,6 +126,15 @@ def _show_one(text: str, advice: Advice) -> None:
 def _width() -> int:
     """Columns that a row may have; where nobody looks, as many as it needs."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+
+
+def _cut(text: str, width: int) -> str:
+    """As much of a text as fits into so many cells."""
+    if cells(text) <= width:
+        return text
+    while cells(text) >= width:
+        text = text[:-1]
+    return f"{text}…"
 
 
 def _wrapped(text: str, width: int) -> list[str]:

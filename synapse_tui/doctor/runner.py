@@ -96,7 +96,11 @@ class Order:
 
     def wants(self, check: Check) -> bool:
         """Whether a check is to be done."""
-        return check.always or not self.checks or check.name in self.checks
+        return check.always or self.asks_for(check.name)
+
+    def asks_for(self, name: str) -> bool:
+        """Whether the check of a name is to be done."""
+        return not self.checks or name in self.checks
 
     @property
     def turns(self) -> int:

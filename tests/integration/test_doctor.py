@@ -52,6 +52,10 @@ async def test_everything_holds_for_the_dummy_and_nothing_is_left(shell: Shell) 
     assert (report["ok"], report["advice"]) == (True, [])
     assert "20,0" in check_of(report, "long-paste")["evidence"]
     assert "after its permission was given" in check_of(report, "reply")["evidence"]
+    decided, besides, never = check_of(report, "signals")["evidence"].split("; ")
+    assert "program status idle" in decided
+    assert "title star" in besides
+    assert "footer error" in never
     assert [line.split(":")[1].strip() for line in result.err.splitlines()] == list(NAMES)
     assert not (shell.home / ".a2a").exists()
     assert not (shell.home / ".synapse" / "history.db").exists()
