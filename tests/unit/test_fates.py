@@ -36,11 +36,11 @@ def test_one_receiver_is_told_whole():
     assert summary(ALL[1:2], 5) == "carol: held: you have a draft"
 
 
-def test_the_title_leads_to_what_needs_a_look():
-    assert delivery_of(ALL).task_id == "2", "the failed one has no task"
-    assert delivery_of([*ALL, Fate("eve", FAILED, "", "4")]).task_id == "4"
-    assert (delivery_of(ALL).mark, delivery_of(ALL).settled) == (FAILED, False)
-    assert delivery_of(ALL[:1]).settled
+def test_the_title_tells_what_needs_a_look_and_leads_to_the_message_or_to_all_receipts():
+    several, one = delivery_of(ALL), delivery_of(ALL[:1])
+    assert (several.mark, several.settled, several.several, several.task_id) == (FAILED, False, True, "")
+    assert delivery_of(ALL[:2]).mark == HELD
+    assert (one.mark, one.settled, one.several, one.task_id) == (DONE, True, False, "1")
 
 
 def test_the_fate_of_a_task_and_of_a_receipt():
