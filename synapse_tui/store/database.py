@@ -168,7 +168,7 @@ class Database:
         return sorted(found, key=lambda each: each.task.updated_at)
 
     def asked(self, key: AgentKey, since: datetime) -> list[Task]:
-        """Outgoing tasks of an agent that ended with its host; an answer to them is still one to the agent."""
+        """Outgoing tasks of an agent that ended with its host; an answer to them still is for the agent."""
         self.open()
         with Session(self._engine) as session:
             rows = session.exec(
