@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from synapse_tui.agents.key_names import key_names
 from synapse_tui.agents.profile import Profile
 from synapse_tui.model import AgentState
 
 from .examination import Seen
 from .report import Advice
 from .suggest import quoted, suggest_dialog, suggest_stand_in
+
+NO_ENTER = "did not take Enter"
 
 Adviser = Callable[[Seen, Profile], tuple[Advice, ...]]
 
@@ -43,14 +46,14 @@ def _no_composer(seen: Seen, profile: Profile) -> tuple[Advice, ...]:
     cursor = seen.last.cursor
     why = f"the cursor stands in the row {cursor!r}"
     if profile.composer is not None and not profile.composer.cursor:
-        return (Advice("composer.prompt", _prompt_of(cursor), why),)
+        return (Advice("composer.prompt", prompt_of(cursor), why),)
     return (
-        Advice("composer.prompt", _prompt_of(cursor), why),
+        Advice("composer.prompt", prompt_of(cursor), why),
         Advice("composer.above, composer.below", "patterns of the rows around it", "\n".join(seen.last.rows)),
     )
 
 
-def _prompt_of(row: str) -> str:
+def prompt_of(row: str) -> str:
     """A pattern for the start of a row up to what is typed."""
     indent = len(row) - len(row.lstrip())
     sign = row[indent : indent + 1]
@@ -60,12 +63,14 @@ def _prompt_of(row: str) -> str:
     return quoted("^" + " " * indent + escaped + "[ \\xa0]")
 
 
-def _no_enter(_seen: Seen, profile: Profile) -> tuple[Advice, ...]:
+def _no_enter(seen: Seen, profile: Profile) -> tuple[Advice, ...]:
+    own = profile.submit.enter
+    if seen.entered and seen.entered != own:
+        name = key_names((seen.entered,))[1:-1]
+        return (Advice("submit.enter", name, f"it submitted the message; {key_names((own,))[1:-1]} did not"),)
     pause = round(max(profile.submit.pause * 2.5, 1.0) * 1000)
-    return (
-        Advice("submit.pause", str(pause), "Enter had no effect: it may have come too early"),
-        Advice("submit.enter", quoted("lf"), "or this version submits with another key than Enter"),
-    )
+    why = "the same key took effect later" if seen.entered else "it may have come too early"
+    return (Advice("submit.pause", str(pause), f"Enter had no effect: {why}"),)
 
 
 def _no_proof(_seen: Seen, profile: Profile) -> tuple[Advice, ...]:
@@ -106,7 +111,7 @@ _ADVISERS: tuple[tuple[str, Adviser], ...] = (
     ("does not show the message", _not_shown),
     ("did not take the text", _not_shown),
     ("composer not visible", _no_composer),
-    ("did not take Enter", _no_enter),
+    (NO_ENTER, _no_enter),
     ("the screen does not tell", _no_proof),
     ("you have a draft", _draft),
     ("left in the composer", _draft),

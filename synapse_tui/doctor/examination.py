@@ -20,6 +20,9 @@ from .transcripts import Transcripts
 DOCTOR = Sender("synapse-doctor", "system", verified=True)
 STUCK = 12.0
 """Seconds that a message may wait for one reason: nothing in the scratch folder would change it."""
+ENTERS = (b"\r", b"\n", b"\x1b\r")
+"""Keys that submit in some agent: Enter, Ctrl+J, Alt+Enter."""
+ENTER_PATIENCE = 2.0
 REST = 10.0
 """Seconds in which an agent must come to rest after it was interrupted."""
 _POLL = 0.1
@@ -40,6 +43,7 @@ class Seen:
         recorded: What of it the agent's own record of the conversation holds: `whole`, `part`, or nothing.
         states: The agent's states meanwhile, in order.
         draft: The longest draft that was seen in the composer while it was being typed.
+        entered: The key that submitted what the profile's did not; empty for none.
         last: The agent at the end.
         seconds: How long it took.
     """
@@ -53,6 +57,7 @@ class Seen:
     recorded: str = ""
     states: tuple[AgentState, ...] = ()
     draft: str = ""
+    entered: bytes = b""
     last: Sample = field(default_factory=lambda: Sample(0.0, AgentState.UNKNOWN))
     seconds: float = 0.0
 
@@ -201,6 +206,16 @@ class Examination:
             last=self.recorder.take(),
             seconds=self.now - begun,
         )
+
+    async def other_enter(self) -> bytes:
+        """Find the key that submits what was left in the composer; empty when none does."""
+        if not self.session.reading().draft:
+            return b""
+        for key in ENTERS:
+            self.session.console.write(key)
+            if await self.until(lambda: self.session.reading().empty, ENTER_PATIENCE):
+                return key
+        return b""
 
     def task(self, task: Task) -> Task:
         """A task as it is now."""

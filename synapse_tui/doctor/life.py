@@ -13,6 +13,7 @@ import psutil
 from synapse_tui.agents.profile import Profile
 from synapse_tui.model import AgentState, ExitStatus
 
+from .advice import prompt_of
 from .examination import Examination
 from .recorder import Sample
 from .report import Advice, Verdict, failed, ok
@@ -133,10 +134,10 @@ def judge_start(begin: Begin, profile: Profile) -> Verdict:
             f"it asks something at its start: {begin.asked}",
             Advice("", f"answer it once by hand: {by_hand}", "nobody but you may answer it"),
         )
-    return _never_ready(begin, by_hand)
+    return _never_ready(begin, by_hand, profile)
 
 
-def _never_ready(begin: Begin, by_hand: str) -> Verdict:
+def _never_ready(begin: Begin, by_hand: str, profile: Profile) -> Verdict:
     shown = begin.samples[-1]
     evidence = (
         f"not READY after {begin.seconds:.1f} s: {shown.state} ({begin.rule}); title {shown.title!r}, "
@@ -148,11 +149,12 @@ def _never_ready(begin: Begin, by_hand: str) -> Verdict:
             Advice("", f"look whether it asks something: {by_hand}", "\n".join(shown.rows[-6:])),
             Advice("dialogs", dialog, "if it does, no rule knows that dialog"),
         )
-    advice = [Advice("states", suggest_rule(AgentState.READY, begin.samples, ()), "what it shows at rest")]
-    if not shown.composer:
+    needed = any(rule.composer for rule in profile.states if rule.state is AgentState.READY)
+    if profile.composer is not None and not shown.composer and needed:
         why = f"the composer was not found; the cursor stands in the row {shown.cursor!r}"
-        advice.append(Advice("composer.prompt", "a pattern for the start of that row", why))
-    return failed(evidence, *advice)
+        return failed(evidence, Advice("composer.prompt", prompt_of(shown.cursor), why))
+    rule = suggest_rule(AgentState.READY, begin.samples, ())
+    return failed(evidence, Advice("states", rule, "what it shows at rest"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from synapse_tui.model import AgentState, Task
 from .examination import Examination
 from .recorder import Sample
 from .report import Advice, Verdict, failed, not_shown, ok
-from .suggest import quoted, suggest_dialog
+from .suggest import suggest_chosen, suggest_dialog
 from .turns import brief
 
 APPROVALS = 3
@@ -119,7 +119,6 @@ def judge_reply(seen: Replying, profile: Profile) -> Verdict:
 def _approve_advice(seen: Replying, profile: Profile) -> tuple[Advice, ...]:
     if profile.doctor.approve is not None or seen.last is None or not suggest_dialog(seen.last):
         return ()
-    rows = seen.last.rows
-    yes = next((row for row in rows if "1." in row or "yes" in row.lower()), "")
-    value = f"{{screen: {quoted('a pattern of the row that is chosen')}}}"
-    return (Advice("doctor.approve", value, yes or "the dialog as `doctor -v` shows it"),)
+    row = suggest_chosen(seen.last.rows)
+    why = "\n".join(seen.last.rows[-8:])
+    return (Advice("doctor.approve", f"{{screen: {row or 'a pattern of its chosen row'}}}", why),)

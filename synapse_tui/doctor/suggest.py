@@ -21,6 +21,7 @@ _LAST_ROWS = 3
 _BRAILLE = re.compile(r"[\u2800-\u28ff]")
 _CHOICE = re.compile(r"^(?P<before>\W*?)(?P<pointer>[❯›>●→▶*])\s*(?:\d+[.)]\s+)?\w")
 _NUMBERED = re.compile(r"^\W*?[❯›>●→▶*]\s*\d+[.)]")
+_CHOSEN = re.compile(r"^\W*?[❯›>●→▶*]\s*(?:\d+[.)]\s*)?(?i:yes|allow|approve|proceed|run)\b")
 _WORDS = re.compile(
     r"(?i)\b(?:esc|enter)\b.{0,20}\b(?:cancel|reject|deny|exit|confirm|select|submit)|\(y/n\)|\[y/n\]"
 )
@@ -59,6 +60,12 @@ def suggest_dialog(shown: Sample) -> str:
     if not patterns:
         return ""
     return f"{{name: permission, kind: permission, screen: [{', '.join(map(quoted, patterns))}]}}"
+
+
+def suggest_chosen(rows: Sequence[str]) -> str:
+    """A pattern for the row of a dialog that is chosen, up to its first word; empty when none is seen."""
+    found = next((match for row in rows if (match := _CHOSEN.match(row))), None)
+    return quoted(rf"^\s*{_loose(found[0].strip())}\b") if found is not None else ""
 
 
 def suggest_row(row: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from synapse_tui.agents.profile import Profile
 from synapse_tui.model import AgentState, TaskState
 
-from .advice import advice_for, no_end
+from .advice import NO_ENTER, advice_for, no_end
 from .examination import Examination, Seen
 from .report import Advice, Outcome, Verdict, failed, not_shown, ok
 from .suggest import suggest_row
@@ -23,6 +23,8 @@ LEADING = ("!", "/", "#")
 async def submit(examination: Examination) -> Verdict:
     """A message is submitted and answered."""
     seen = await examination.ask(examination.prompts.make("submit"))
+    if NO_ENTER in seen.task.reason:
+        seen = dataclasses.replace(seen, entered=await examination.other_enter())
     verdict = judge_turn(seen, examination.profile)
     if verdict.outcome is Outcome.NOT_SHOWN and seen.task.state is TaskState.COMPLETED and _worked(seen):
         return ok(f"it was submitted and a turn ran; the answer was {brief(seen.answer)}")
@@ -106,7 +108,7 @@ async def hazards(examination: Examination) -> Verdict:
         question = examination.prompts.make("hazard")
         question = dataclasses.replace(question, text=f"{sign} {question.text}")
         found.append((sign, await examination.ask(question, as_prompt=True)))
-        if not await examination.rest():
+        if not await examination.rest() and not await examination.renew():
             break
     else:
         question = examination.prompts.make("hazard")
@@ -123,12 +125,10 @@ def judge_hazards(found: Sequence[tuple[str, Seen]], profile: Profile) -> Verdic
         profile: The profile as it is.
     """
     verdicts = [(hazard, judge_turn(seen, profile)) for hazard, seen in found]
-    wrong = [(hazard, verdict) for hazard, verdict in verdicts if verdict.outcome is Outcome.FAILED]
+    wrong = {hazard: verdict for hazard, verdict in verdicts if verdict.outcome is Outcome.FAILED}
     if wrong:
-        told = "; ".join(f"{hazard} - {verdict.evidence}" for hazard, verdict in wrong)
-        return failed(
-            told, *(advice for hazard, verdict in wrong for advice in _fix(hazard, verdict, profile))
-        )
+        told = "; ".join(f"{hazard} - {verdict.evidence}" for hazard, verdict in wrong.items())
+        return failed(told, *_fixes(wrong, profile))
     unproved = [
         f"{hazard} - {verdict.evidence}" for hazard, verdict in verdicts if verdict.outcome is not Outcome.OK
     ]
@@ -137,17 +137,19 @@ def judge_hazards(found: Sequence[tuple[str, Seen]], profile: Profile) -> Verdic
     return ok(f"a leading {' '.join(LEADING)} and a trailing {MENTION} were taken as text")
 
 
-def _fix(hazard: str, verdict: Verdict, profile: Profile) -> tuple[Advice, ...]:
-    if hazard == MENTION:
-        if profile.hazards.trailing_mention:
-            return verdict.advice
-        return (
-            Advice("hazards.trailing_mention", "true", "Enter accepted a completion in place of the message"),
-        )
-    if hazard in profile.hazards.leading:
-        return verdict.advice
-    signs = ", ".join(f'"{sign}"' for sign in (*profile.hazards.leading, hazard))
-    return (Advice("hazards.leading", f"[{signs}]", f"a message that begins with {hazard} was no message"),)
+def _fixes(wrong: Mapping[str, Verdict], profile: Profile) -> Iterator[Advice]:
+    known = profile.hazards.leading
+    new = [hazard for hazard in wrong if hazard in LEADING and hazard not in known]
+    if new:
+        signs = ", ".join(f'"{sign}"' for sign in (*known, *new))
+        why = f"a message that begins with {' or '.join(new)} was taken for something else"
+        yield Advice("hazards.leading", f"[{signs}]", why)
+    if MENTION in wrong and not profile.hazards.trailing_mention:
+        why = "Enter accepted a completion in place of the message"
+        yield Advice("hazards.trailing_mention", "true", why)
+    for hazard, verdict in wrong.items():
+        if hazard in known or (hazard == MENTION and profile.hazards.trailing_mention):
+            yield from verdict.advice
 
 
 # -- the answer ---

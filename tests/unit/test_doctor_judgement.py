@@ -73,8 +73,8 @@ def test_an_unknown_dialog_at_the_start_gets_a_rule_too() -> None:
 def test_a_composer_that_is_not_found_is_told() -> None:
     sample = dataclasses.replace(REST, composer=False, cursor="> ", status="", title="")
     verdict = judge_start(Begin(False, 9.0, "no rule matches", samples=(sample,)), DUMMY)
-    assert [key for key, _ in keys(verdict)] == ["states", "composer.prompt"]
-    assert "'> '" in verdict.advice[1].why
+    assert keys(verdict) == [("composer.prompt", "'^>[ \\xa0]'")]
+    assert "'> '" in verdict.advice[0].why
 
 
 # -- messages --------------------------------------------------------------------------------------------
@@ -150,6 +150,14 @@ def test_values_are_better_than_those_of_the_profile() -> None:
     assert float(verify.value) > DUMMY.submit.verify
 
 
+def test_the_key_that_submitted_is_told() -> None:
+    lost = unsent("agent did not take Enter; the text is left in the composer")
+    other = judge_turn(dataclasses.replace(lost, entered=b"\n"), DUMMY)
+    assert keys(other) == [("submit.enter", "lf")]
+    late = judge_turn(dataclasses.replace(lost, entered=b"\r"), DUMMY)
+    assert keys(late) == [("submit.pause", "1000")]
+
+
 def test_lines_that_arrived_one_by_one() -> None:
     verdict = judge_pieces(seen(proof="", recorded="part"), DUMMY)
     assert (verdict.outcome, keys(verdict)) == (FAILED, [("submit.multiline", "false")])
@@ -159,10 +167,12 @@ def test_lines_that_arrived_one_by_one() -> None:
 def test_hazards_name_the_sign_that_the_profile_lacks() -> None:
     profile = dataclasses.replace(DUMMY, hazards=Hazards(leading=("!",), trailing_mention=False))
     lost = unsent("agent did not take the text")
-    found = [("!", seen()), ("/", lost), ("#", seen()), ("@READ", lost)]
+    found = [("!", seen()), ("/", lost), ("#", lost), ("@READ", lost)]
     verdict = judge_hazards(found, profile)
     assert verdict.outcome is FAILED
-    assert keys(verdict) == [("hazards.leading", '["!", "/"]'), ("hazards.trailing_mention", "true")]
+    assert keys(verdict) == [("hazards.leading", '["!", "/", "#"]'), ("hazards.trailing_mention", "true")]
+    known = judge_hazards([("!", lost)], profile)
+    assert (known.outcome, known.advice[0].key) == (FAILED, "composer.prompt")
     assert judge_hazards([("!", seen()), ("@READ", seen())], profile).outcome is OK
     assert judge_hazards([("!", seen(answer="?", proof=""))], profile).outcome is NOT_SHOWN
 
@@ -303,7 +313,8 @@ def test_what_came_of_synapse_reply(fields: dict[str, object], outcome: Outcome,
 def test_a_dialog_that_no_rule_may_approve_names_the_key() -> None:
     silent = dataclasses.replace(DUMMY, doctor=dataclasses.replace(DUMMY.doctor, approve=None))
     verdict = judge_reply(Replying("AB-CD", replied=False, refused=True, last=ASKING), silent)
-    assert (verdict.advice[0].key, verdict.advice[0].why) == ("doctor.approve", " ❯ 1. Yes")
+    assert verdict.advice[0].key == "doctor.approve"
+    assert verdict.advice[0].value == r"{screen: '^\s*❯\s+\d+\.\s+Yes\b'}"
 
 
 # -- signals and the end ---------------------------------------------------------------------------------
