@@ -16,6 +16,8 @@ INFO_PRIORITY = 1
 INTERRUPT_PRIORITY = 5
 LAYOUTS = ("tabs", "columns", "grid", "main")
 """How panes can be arranged."""
+IN_INBOX = "in the inbox"
+"""Why a message is not typed that is kept for the agent to read."""
 MAX_MESSAGE_BYTES = 1_000_000
 """The longest message text that is taken, in UTF-8 bytes."""
 
@@ -168,7 +170,7 @@ class Task:
 
     @property
     def instructs(self) -> bool:
-        """Whether it tells the agent of the others: only this program sends such, before all other messages."""
+        """Whether it tells the agent of the others: only this program sends such, before all others."""
         return self.sender == SYSTEM and self.metadata.get("kind") == INSTRUCTIONS
 
     @property

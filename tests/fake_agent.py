@@ -72,6 +72,7 @@ class FakeAgent:
             wake=lambda: None,
         )
         self.answer: str | None = None
+        self.to_inbox = False
         self.now = 0.0
         self.timeline = Timeline(today=lambda: T0 + timedelta(seconds=self.now))
         self.timeline.add(self.report, self.now)
@@ -104,6 +105,8 @@ class FakeAgent:
         if self.state is AgentState.EXITED:
             raise AgentExited(f"{self.agent_id} has exited", "restart it")
         self.requests.append(request)
+        if self.to_inbox:
+            return self.info(request.text, request.sender)
         task = self.book.create(request)
         if self.answer is not None:
             self.finish(task.id, self.answer)

@@ -229,7 +229,7 @@ class LightClient:
         return [dialect.read_task(endpoint, task) for task in tasks]
 
     def instructions(self, endpoint: str, *, now: bool = False) -> dict[str, Any]:
-        """What an agent was told of the others, or with `now` what it would be told: text, files, faults, sent.
+        """What an agent was told of the others, or with `now` would be told: text, files, faults, sent.
 
         Raises:
             PeerUnreachable: Nobody answers there.

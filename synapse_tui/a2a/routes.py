@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from synapse_tui.errors import InvalidValue, MessageError, MessageTooLarge, SynapseError
 from synapse_tui.model import (
     DEFAULT_PRIORITY,
+    INTERRUPT_PRIORITY,
     MAX_MESSAGE_BYTES,
     MessageRequest,
     Sender,
@@ -145,9 +146,26 @@ async def _send(
         response_expected=expected,
         metadata=own_metadata(check_metadata(metadata)),
     )
-    task = _told_before(agent, request) or agent.accept(request)
+    task = _told_before(agent, request)
+    if task is None:
+        _check_waits(agent, request)
+        task = agent.accept(request)
     # Whoever is told that a message was taken need not send it again, whatever happens to this process.
     return SentTask(task=task_json(await agent.control.saved(task)))
+
+
+def _check_waits(agent: HostedAgent, request: MessageRequest) -> None:
+    """Two agents that wait for each other would do so for ever; what interrupts ends one of the waits."""
+    sender = request.sender
+    if not (sender.verified and request.response_expected) or request.priority == INTERRUPT_PRIORITY:
+        return
+    if agent.desk.awaited_from(sender.sender_id) is not None:
+        raise HttpProblem(
+            409,
+            "mutual_wait",
+            f"{agent.agent_id} waits for an answer of {sender.sender_id} at this moment",
+            "answer it first by 'synapse reply TEXT', or do not wait: --no-response",
+        )
 
 
 def _told_before(agent: HostedAgent, request: MessageRequest) -> Task | None:

@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from synapse_tui.errors import MessageError, TaskNotFound
-from synapse_tui.model import INTERRUPT_PRIORITY, DeliveryState, OutboxEntry, Task, TaskState
-from synapse_tui.store.aftermath import IN_INBOX
+from synapse_tui.model import IN_INBOX, INTERRUPT_PRIORITY, DeliveryState, OutboxEntry, Task, TaskState
 
 from .tasks import TaskBook
 

@@ -231,8 +231,8 @@ class Transcript:
     """Where the agent writes its conversation, as JSON lines.
 
     Attributes:
-        path: Glob below the user's home folder; `{cwd}` is the working folder with `-` for all but letters and
-            digits, `${NAME:-folder}` a variable of the agent's environment.
+        path: Glob below the user's home folder; `{cwd}` is the working folder with `-` for all but letters
+            and digits, `${NAME:-folder}` a variable of the agent's environment.
         user: What the user said.
         agent: What the agent answered.
     """

@@ -88,6 +88,17 @@ class TaskDesk:
             if not waiters and self._waiters.get(task.id) is waiters:
                 del self._waiters[task.id]
 
+    def awaited_from(self, agent_id: str) -> Task | None:
+        """A task that another agent is to answer, and that somebody waits for at this moment."""
+        return next(
+            (
+                task
+                for task in self._book
+                if task.outgoing and task.target == agent_id and self._waiters.get(task.id)
+            ),
+            None,
+        )
+
     def _changed(self, task: Task) -> None:
         for future in self._waiters.pop(task.id, ()):
             if not future.done():

@@ -10,7 +10,7 @@ from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.a2a.light import LightClient
 from synapse_tui.addresses import Address
 from synapse_tui.errors import AgentExited, PeerError, PeerUnreachable, SynapseError
-from synapse_tui.model import Sender, TaskState
+from synapse_tui.model import IN_INBOX, Sender, TaskState
 from synapse_tui.registry import is_live
 
 from .caller import Caller
@@ -134,6 +134,9 @@ class _Errand:
         """Wait for the answer: on the sender's own task if there is one, else on the receiver's."""
         client, given, own = self._client, self._task, self._own
         assert given is not None
+        if given.reason == IN_INBOX:  # the agent reads it when it likes
+            self._give_up()
+            return given
         endpoint = self._target.endpoint
         mine = self._order.caller.endpoint
         waiter = Waiter(
@@ -166,6 +169,8 @@ class _Errand:
     def _ended(self, task: PeerTask | None) -> SynapseError | None:
         """The error of a task that ended without a result."""
         if task is None or self._order.timeout is None or task.state is TaskState.COMPLETED:
+            return None
+        if not task.state.final:
             return None
         return TaskEnded(f"{self._target.agent_id}: task {task.task_id[:8]} {task.status}")
 

@@ -19,7 +19,7 @@ def report(outcome: Outcome, *, waiting: bool, alone: bool) -> None:
         alone: Whether it went to one agent only.
     """
     task, who = outcome.task, outcome.target.agent_id
-    if task is not None and not waiting:
+    if task is not None and (not waiting or _unread(outcome, task)):
         show(receipt(who, task))
     elif task is not None and (not outcome.error or task.text):
         text = plain(task.text)
@@ -28,6 +28,11 @@ def report(outcome: Outcome, *, waiting: bool, alone: bool) -> None:
         fail(outcome.error, name="synapse")
     if task is not None and task.truncated:
         note(f"synapse: the answer of {who} is not complete")
+
+
+def _unread(outcome: Outcome, task: PeerTask) -> bool:
+    """Whether nobody waited, because the message is not typed but kept to be read some time."""
+    return outcome.error is None and not task.state.final
 
 
 def receipt(agent_id: str, task: PeerTask) -> str:

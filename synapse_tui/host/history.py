@@ -13,10 +13,9 @@ from pathlib import Path
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import HistoryError
 from synapse_tui.events import EventBus, Notice
-from synapse_tui.model import ReplyState
+from synapse_tui.model import IN_INBOX, ReplyState
 from synapse_tui.registry import process_start
 from synapse_tui.store import AgentJournal, AgentKey, History
-from synapse_tui.store.aftermath import IN_INBOX
 from synapse_tui.store.batch import Change, Owed, Snapshot
 
 log = logging.getLogger(__name__)

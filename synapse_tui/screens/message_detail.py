@@ -16,8 +16,8 @@ from textual.widgets import Button, Static
 from synapse_tui.agents.outbox import HELD_BY_USER
 from synapse_tui.durations import moment
 from synapse_tui.errors import SynapseError
-from synapse_tui.model import DeliveryState, Task, TaskState
-from synapse_tui.store.aftermath import BEFORE_RESTART, IN_INBOX, UNCERTAIN
+from synapse_tui.model import IN_INBOX, DeliveryState, Task, TaskState
+from synapse_tui.store.aftermath import BEFORE_RESTART, UNCERTAIN
 from synapse_tui.store.batch import Change
 from synapse_tui.widgets.marks import delivery_mark, step_mark
 from synapse_tui.widgets.rows import party

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from synapse_tui.model import DeliveryState, TaskState
+from synapse_tui.model import IN_INBOX, DeliveryState, TaskState
 
 UNCERTAIN = "uncertain whether it was sent"
 BEFORE_RESTART = "from before the restart"
-IN_INBOX = "in the inbox"
-"""A message that is kept for the agent to read, and not typed."""
 HOST_ENDED = "the host ended"
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass
 
-from synapse_tui.model import AgentState, DeliveryState, ExitStatus, Task, TaskState
-from synapse_tui.store.aftermath import IN_INBOX
+from synapse_tui.model import IN_INBOX, AgentState, DeliveryState, ExitStatus, Task, TaskState
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 SPINNER_INTERVAL = 0.4

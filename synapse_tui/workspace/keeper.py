@@ -11,7 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from synapse_tui.events import AgentAdded, AgentInstructed, AgentRemoved, AgentRenamed, Event, EventBus, Notice
+from synapse_tui.events import (
+    AgentAdded,
+    AgentInstructed,
+    AgentRemoved,
+    AgentRenamed,
+    Event,
+    EventBus,
+    Notice,
+)
 from synapse_tui.model import AgentSpec
 from synapse_tui.terminal import Terminal, capture_history
 

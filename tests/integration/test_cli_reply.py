@@ -197,3 +197,12 @@ async def test_broadcast_can_wait_for_all_answers(shell: Shell, stack: AsyncExit
     for agent, kind in ((gemini, "gemini"), (claude, "claude")):
         assert f"== {agent.agent_id} ==\nanswer of {kind}" in result.out
         assert (agent.requests[0].text, agent.requests[0].priority) == ("lunch?", 4)
+
+
+async def test_nobody_waits_for_a_message_that_lies_in_an_inbox(shell: Shell, stack: AsyncExitStack) -> None:
+    agent = await opened(stack, shell)
+    agent.answer = None
+    agent.to_inbox = True
+    result = await shell.run("send", "gemini", "by the way", "-p", "1")
+    [task_id] = agent.tasks
+    assert (result.code, result.out) == (0, f"{agent.agent_id}: queued: in the inbox (task {task_id[:8]})\n")

@@ -234,3 +234,18 @@ async def test_an_answer_from_before_the_restart_of_the_asker_is_held_for_a_pers
         again = await one.open(AgentSpec("dummy", port=port), columns=80, lines=24)
         (late,) = await until(lambda: messages(again), "the answer")
         assert (late.text, late.reason) == ("you had asked", "from before the restart")
+
+
+async def test_two_agents_do_not_wait_for_one_another(host):
+    alice, bob = await open_ready(host, "alice", "bob")
+    own, given = await Person(alice).ask(bob, WORKS)
+    await works_on(bob, given)
+    waiting = asyncio.ensure_future(Person(alice).fetch(own))
+    await until(lambda: alice.desk.awaited_from(bob.agent_id) is not None)
+    with pytest.raises(PeerRefused, match="waits for an answer") as refused:
+        await Person(bob).send(alice, "what do you mean?", expected=True)
+    assert (refused.value.status, "synapse reply" in refused.value.hint) == (409, True)
+    assert (await Person(bob).send(alice, "by the way")).target == alice.agent_id
+    await Person(bob).reply("here you are", given.id)
+    assert (await waiting).text == "here you are"
+    assert alice.desk.awaited_from(bob.agent_id) is None

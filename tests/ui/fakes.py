@@ -31,6 +31,7 @@ from synapse_tui.events import (
 )
 from synapse_tui.host.routing import Receipt
 from synapse_tui.model import (
+    IN_INBOX,
     USER,
     AgentSpec,
     AgentState,
@@ -43,7 +44,6 @@ from synapse_tui.model import (
     Task,
     TaskState,
 )
-from synapse_tui.store.aftermath import IN_INBOX
 from synapse_tui.store.batch import Change
 from synapse_tui.terminal import Terminal
 

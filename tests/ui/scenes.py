@@ -14,8 +14,7 @@ from synapse_tui.agents.trust import UntrustedFile
 from synapse_tui.app import SynapseApp
 from synapse_tui.errors import CommandNotFound
 from synapse_tui.events import Notice
-from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
-from synapse_tui.store.aftermath import IN_INBOX
+from synapse_tui.model import IN_INBOX, AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
 from tests.ui.app_kit import LEADER, make_app, until
 from tests.ui.fakes import NOW, FakeHost, FakeSession
 

@@ -1,8 +1,7 @@
 """The sidebar: what it shows, how it is entered and left, how it follows."""
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.model import AgentState, DeliveryState, TaskState
-from synapse_tui.store.aftermath import IN_INBOX
+from synapse_tui.model import IN_INBOX, AgentState, DeliveryState, TaskState
 from synapse_tui.widgets.sidebar import MessageList
 from tests.ui.app_kit import running, text_of, three_agents, until
 

@@ -9,8 +9,8 @@ import pytest
 
 from synapse_tui.agents import outbox as limits
 from synapse_tui.errors import HistoryError, MessageError, TaskNotFound
-from synapse_tui.model import DeliveryState, Sender, TaskState
-from synapse_tui.store.aftermath import IN_INBOX, Standing, after_end
+from synapse_tui.model import IN_INBOX, DeliveryState, Sender, TaskState
+from synapse_tui.store.aftermath import Standing, after_end
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import served, signer
 
