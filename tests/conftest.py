@@ -7,9 +7,11 @@ product is broken. Tests of pure code get one try.
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 WAITING = {"e2e", "integration", "lab", "ui"}
@@ -17,7 +19,13 @@ TESTS = Path(__file__).parent
 
 
 def pytest_configure() -> None:
-    """Let Ctrl+C reach the programs under test, also where the tests run in the background of a shell."""
+    """Let Ctrl+C reach the programs under test, also where the tests run in the background of a shell.
+
+    Generated examples are the same each time, so that a change is judged by itself;
+    HYPOTHESIS_PROFILE=default looks for new ones.
+    """
+    hypothesis.settings.register_profile("steady", derandomize=True)
+    hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -154,11 +154,12 @@ def _cursor(screen: Screen, pen: Pen) -> None:
     pending = screen.x >= screen.columns
     if pending or (screen.joining and x):
         at = x if pending else x - 1
-        tail = row.cell(at)[0] == "" and at > 0
-        text, style = row.cell(at - tail)
-        pen.parts.append(_place(screen, at - tail, y))
+        at -= row.cell(at)[0] == "" and at > 0
+        wide = at + 1 < screen.columns and row.cell(at + 1)[0] == ""
+        text, style = row.cell(at)
+        pen.parts.append(_place(screen, at, y))
         pen.rendition(style)
-        pen.parts.append(separate("", text or " ", 1 + tail))
+        pen.parts.append(separate("", text or " ", 1 + wide))
         pen.rendition(0)
     if not pending:
         pen.parts.append(_place(screen, x, y))

@@ -32,7 +32,7 @@ def test_without_agents_two_dummies_open_and_a_mention_crosses(
     terminal.wait(lambda: len(dummy_log("submit")) == 1, "the message to be submitted")
     (entry,) = dummy_log("submit")
     assert str(entry["text"]).endswith(f"synapse-{first}] hello")
-    terminal.wait_for("submitted")
+    terminal.wait_for(f"→ {second}: done")
     terminal.keys("F4")
     terminal.wait_for(f"synapse-{first}] hello")
 

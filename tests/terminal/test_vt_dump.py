@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from synapse_tui.terminal import Line, Terminal, capture_history, newest_lines
@@ -109,6 +109,7 @@ def expressible(terminal: Terminal) -> bool:
 
 @settings(max_examples=300, deadline=None)
 @given(streams)
+@example("1\ufe0f\u094d\b".encode())
 def test_a_terminal_fed_with_a_dump_is_like_the_first(data: bytes) -> None:
     terminal = Terminal(COLUMNS, LINES, 50)
     terminal.feed(data)
