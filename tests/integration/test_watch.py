@@ -1,0 +1,237 @@
+"""Agents in PTYs that are left alone, under watches of real hosts and of the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from synapse_tui.agents import watch_order
+from synapse_tui.agents.answer import AnswerCollector
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.agents.turns import TurnTracker
+from synapse_tui.agents.watch import WatchReport, WatchState
+from synapse_tui.agents.watch_order import WatchOrder
+from synapse_tui.agents.watch_sight import Post
+from synapse_tui.events import Notice
+from synapse_tui.host import Host
+from synapse_tui.model import Reply, TaskState
+from tests.fake_agent import FakeAgent
+from tests.integration.server_kit import running as serving
+from tests.integration.session_rig import open_rig
+from tests.integration.shell_kit import Shell
+from tests.integration.test_host import make_host, open_ready, running, until
+from tests.integration.test_session_handover import go_on
+from tests.unit.delivery_fakes import FakeAgent as FakeScreen
+
+NOBODY = 2**22 + 1
+"""A process that cannot be."""
+SOON = 0.2
+"""Seconds of rest: less than people may ask for."""
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_order, "EVERY_RANGE", (0.0, 1000.0))
+
+
+@pytest.fixture
+async def host(tmp_path: Path) -> AsyncIterator[Host]:
+    async with running(make_host(tmp_path)) as started:
+        yield started
+
+
+async def watched(host: Host, agent: AgentSession, text: str, **order: Any) -> str:
+    """Send a message and watch over its task."""
+    (receipt,) = await host.send(agent.agent_id, text)
+    fields: dict[str, Any] = {"every": SOON, "nudge": "go on", **order}
+    agent.watcher.begin(WatchOrder(**fields))
+    return receipt.task_id
+
+
+def reported(agent: AgentSession) -> WatchReport:
+    report = agent.watcher.report
+    assert report is not None
+    return report
+
+
+async def test_an_agent_is_nudged_until_its_answer_matches(host: Host) -> None:
+    (agent,) = await open_ready(host, "alice")
+    task_id = await watched(host, agent, "begin", nudge="%%slow:0.3%% go on", until="END-OF-SLOW")
+    await until(lambda: not agent.watcher.on)
+    task = agent.task(task_id)
+    assert (task.state, reported(agent).sent) == (TaskState.COMPLETED, 1)
+    assert "END-OF-SLOW" in task.artifacts[0].text
+    assert f"[A2A:{task.short_id}:user] %%slow:0.3%% go on" in agent.recent_text()
+    assert not host._watchdog._watched
+
+
+async def test_an_agent_that_replies_is_done(host: Host) -> None:
+    (agent,) = await open_ready(host, "alice")
+    task_id = await watched(host, agent, "begin")
+    await until(lambda: reported(agent).sent == 1)
+    agent.desk.reply(task_id[:8], Reply("all is done"))
+    await until(lambda: not agent.watcher.on)
+    assert agent.task(task_id).answer == "all is done"
+    assert reported(agent).state is WatchState.DONE
+
+
+async def test_a_watch_that_gives_up_tells_it(host: Host) -> None:
+    (agent,) = await open_ready(host, "alice")
+    told: list[str] = []
+    host.events.subscribe(lambda event: told.append(event.text) if isinstance(event, Notice) else None)
+    task_id = await watched(host, agent, "begin", times=1)
+    await until(lambda: not agent.watcher.on)
+    assert agent.task(task_id).state is TaskState.COMPLETED
+    assert told == [f"watch over {agent.agent_id}: gave up: 1 nudge did not get it done"]
+
+
+async def test_a_watch_ends_with_its_agent(host: Host) -> None:
+    alice, bob = await open_ready(host, "alice", "bob")
+    ended = await watched(host, alice, "%%slow:60%%", every=1.0)
+    closed = await watched(host, bob, "hello", every=1.0)
+    await until(lambda: bob.task(closed).reason.startswith("watched"))
+    await host.send("alice", "%%exit:0%%", priority=5)
+    await until(lambda: not alice.watcher.on)
+    assert alice.task(ended).state is not TaskState.WORKING
+    await host.close(bob.agent_id)
+    assert bob.task(closed).state is TaskState.FAILED
+    assert bob.task(closed).reason == "agent exited"
+    assert not bob.watcher.on
+
+
+async def test_what_a_person_types_stops_the_clock(host: Host) -> None:
+    (agent,) = await open_ready(host, "alice")
+    task_id = await watched(host, agent, "begin", every=1.0)
+    await until(lambda: agent.task(task_id).reason.startswith("watched"))
+    agent.user_input(b"my own")
+    await until(lambda: reported(agent).waits_for == "you have a draft")
+    agent.user_input(b"\x15")
+    await until(lambda: reported(agent).sent == 1)
+
+
+async def test_a_watch_goes_on_under_a_newer_host(tmp_path: Path) -> None:
+    async with open_rig(tmp_path) as first:
+        task = first.send("hello")
+        first.session.watcher.begin(WatchOrder(every=1.0, times=3, task=task.id))
+        await until(lambda: first.session.task(task.id).reason.startswith("watched"))
+        second = await go_on(first, tmp_path)
+        try:
+            report = second.session.watcher.report
+            assert report is not None
+            assert (report.on, report.task_id, report.order.times) == (True, task.id, 3)
+            assert second.session.task(task.id).state is TaskState.WORKING
+            second.session.watcher.stop()
+            assert second.session.task(task.id).state is TaskState.COMPLETED
+        finally:
+            await second.session.stop()
+
+
+# -- the command ---
+
+
+def attach(agent: FakeAgent) -> None:
+    """Let an agent without a terminal be watched."""
+    screen = FakeScreen()
+    turns = TurnTracker(agent.book, screen.now, keeper=agent.watcher)
+    agent.watcher.attach(
+        Post(screen, screen.keyboard, turns, lambda text: AnswerCollector(text, lambda: [""]))
+    )
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell.scratch(tmp_path)
+
+
+@pytest.fixture
+async def gemini(shell: Shell) -> AsyncIterator[FakeAgent]:
+    async with serving("gemini") as (agent, _):
+        attach(agent)
+        shell.register(agent)
+        yield agent
+    await shell.end()
+
+
+async def test_the_command_follows_a_watch_to_its_end(shell: Shell, gemini: FakeAgent) -> None:
+    task = gemini.wait("a long job")
+    command = asyncio.create_task(shell.run("watch", "gemini", "--every", "1", "--times", "3"))
+    await until(lambda: gemini.watcher.on)
+    gemini.finish(task.id, "all of it is done")
+    await gemini.watcher.step()
+    result = await command
+    assert (result.code, result.out) == (0, "all of it is done\n")
+    assert f"watched: task {task.short_id}" in result.err
+    assert "done" in result.err.splitlines()[-1]
+
+
+async def test_ctrl_c_ends_the_watch(shell: Shell, gemini: FakeAgent) -> None:
+    gemini.wait("a long job")
+    process = await shell.start("watch", "gemini")
+    assert process.stderr is not None
+    assert b"watched: task" in await process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    assert await process.wait() == 130
+    assert gemini.watcher.report is not None
+    assert gemini.watcher.report.state is WatchState.STOPPED
+
+
+async def test_detached_listed_and_stopped(shell: Shell, gemini: FakeAgent) -> None:
+    task = gemini.wait("a long job")
+    result = await shell.run("watch", "gemini", "--detach", "--every", "1")
+    assert result.out == f"{gemini.agent_id}: watched (task {task.short_id}, every 1 s, at most 5 nudges)\n"
+    listed = (await shell.run("watch", "--list")).out.splitlines()
+    assert listed[0].split()[:3] == ["AGENT", "TASK", "NUDGES"]
+    assert [gemini.agent_id, task.short_id, "0/5"] == listed[1].split()[:3]
+    (found,) = json.loads((await shell.run("watch", "--list", "--json")).out)
+    assert found["task"] == task.id
+    stopped = await shell.run("watch", "gemini", "--stop")
+    assert stopped.out == f"{gemini.agent_id}: stopped by you\n"
+    again = await shell.run("watch", "gemini", "--stop")
+    assert (again.code, "is not watched" in again.err) == (5, True)
+    assert "nobody is watched" in (await shell.run("watch", "--list")).err
+
+
+async def test_one_that_gives_up_is_no_success(shell: Shell, gemini: FakeAgent) -> None:
+    gemini.wait("a long job")
+    command = asyncio.create_task(shell.run("watch", "gemini", "--json"))
+    await until(lambda: gemini.watcher.on)
+    gemini.watcher.stop("ended by the test")
+    result = await command
+    assert result.code == 6
+    assert "ended by the test" in result.err
+    assert result.json["state"] == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "no agent is named"),
+        (["gemini", "--list", "--stop"], "--list and --stop"),
+        (["gemini", "--stop", "--every", "5"], "--list and --stop"),
+        (["all"], "watch over one at a time"),
+        (["gemini", "--every", "-1"], "every -1 s"),
+        (["gemini", "--until", "("], "is no pattern"),
+    ],
+)
+async def test_words_that_make_no_sense(shell: Shell, gemini: FakeAgent, words: list[str], said: str) -> None:
+    result = await shell.run("watch", *words)
+    assert (result.code, said in result.err) == (2, True), result.err
+
+
+async def test_an_agent_that_is_gone_ends_the_command(shell: Shell) -> None:
+    async with serving("gemini") as (agent, server):
+        attach(agent)
+        shell.register(agent)
+        agent.wait("a long job")
+        command = asyncio.create_task(shell.run("watch", "gemini"))
+        await until(lambda: agent.watcher.on)
+        shell.register(agent, pid=NOBODY, pid_started=1.0)
+        await server.stop()
+        result = await command
+    assert (result.code, "ended while it was watched" in result.err) == (3, True)

@@ -1,0 +1,348 @@
+"""The watch over an agent: what becomes of its task, its turns and its outbox."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from synapse_tui.agents.task_desk import TaskDesk
+from synapse_tui.agents.watch import WatchState
+from synapse_tui.agents.watch_order import CONTINUE_OR_REPLY
+from synapse_tui.agents.watch_sight import SOON
+from synapse_tui.agents.watched_task import AT_KEYBOARD
+from synapse_tui.errors import AgentExited, InvalidValue, MessageError, NotWatched, TaskNotFound
+from synapse_tui.events import WatchChanged
+from synapse_tui.model import AgentState, DeliveryState, Reply, TaskState
+from tests.unit.watch_kit import AGENT, CODEX, EVERY, WatchRig
+
+
+@pytest.fixture
+def rig() -> WatchRig:
+    return WatchRig()
+
+
+def working(rig: WatchRig, **order: object) -> str:
+    """A watched task on which the agent works."""
+    task = rig.send()
+    rig.take(task.id)
+    rig.begin(**order)
+    return task.id
+
+
+async def test_the_end_of_a_turn_does_not_end_the_task(rig):
+    task_id = working(rig)
+    rig.answer("half of it")
+    task = rig.book.get(task_id)
+    assert (task.state, task.delivery) == (TaskState.WORKING, DeliveryState.SUBMITTED)
+    assert task.reason == "watched: 0 of 5 nudges"
+    assert task.artifacts[0].text == "half of it"
+    assert rig.turns.current is None
+
+
+async def test_a_nudge_is_a_message_whose_turn_belongs_to_the_task(rig):
+    task_id = working(rig)
+    rig.answer("half of it")
+    await rig.rest()
+    (nudge,) = rig.waiting
+    assert nudge.text == CONTINUE_OR_REPLY
+    assert nudge.metadata == {"nudge": 1, "reference_task": task_id}
+    assert rig.watcher.as_typed(nudge).id == task_id, "the agent is shown the task that it may reply to"
+    rig.take(nudge.id)
+    assert rig.book.get(nudge.id).state is TaskState.COMPLETED
+    assert rig.turns.running == task_id
+    assert rig.book.get(task_id).state is TaskState.WORKING
+    rig.answer("the other half")
+    assert rig.book.get(task_id).artifacts[0].text == "the other half"
+    assert rig.book.get(task_id).reason == "watched: 1 of 5 nudges"
+
+
+async def test_the_agents_own_reply_ends_it(rig):
+    task_id = working(rig)
+    rig.answer("half of it")
+    await rig.rest()
+    rig.take(rig.waiting[0].id)
+    desk = TaskDesk(rig.book, rig.outbox, AGENT, running=lambda: rig.turns.running)
+    desk.reply("", Reply("all of it"))
+    rig.answer("I have replied")
+    await rig.step()
+    task = rig.book.get(task_id)
+    assert (task.state, task.answer) == (TaskState.COMPLETED, "all of it")
+    assert rig.report.state is WatchState.DONE
+    assert rig.said[-1] == "done: the agent said so"
+    assert rig.notices == [f"watch over {AGENT}: done after 1 nudge: the agent said so"]
+
+
+async def test_an_answer_that_matches_ends_it(rig):
+    task_id = working(rig, until=r"^ALL\s+DONE$")
+    rig.answer("NOT ALL DONE yet")
+    await rig.step()
+    assert rig.report.on
+    await rig.nudge("so:\nALL DONE")
+    assert rig.report.state is WatchState.DONE
+    assert rig.book.get(task_id).state is TaskState.COMPLETED
+    assert rig.report.sent == 1
+
+
+async def test_it_gives_up_after_the_last_nudge_and_the_task_ends_with_what_was_written(rig):
+    task_id = working(rig, times=2)
+    rig.answer("half of it")
+    await rig.nudge("more")
+    await rig.nudge("most")
+    await rig.rest()
+    task = rig.book.get(task_id)
+    assert (task.state, task.delivery) == (TaskState.COMPLETED, DeliveryState.DONE)
+    assert task.reason == "the watch gave up: 2 nudges did not get it done"
+    assert task.artifacts[0].text == "most"
+    assert (rig.report.state, rig.report.count, rig.report.helped) == (WatchState.GAVE_UP, "2/2", 2)
+    assert rig.notices == [f"watch over {AGENT}: gave up: 2 nudges did not get it done"]
+    assert not rig.waiting
+
+
+async def test_it_gives_up_sooner_when_nothing_comes_of_it(rig):
+    working(rig)
+    rig.answer("I am done")
+    await rig.nudge("I am done", worked=2)
+    await rig.nudge("I am done", worked=2)
+    await rig.rest()
+    assert rig.report.state is WatchState.GAVE_UP
+    assert rig.report.sent == 2
+
+
+async def test_an_error_of_the_agent_is_no_end(rig):
+    task_id = working(rig)
+    rig.become(AgentState.ERROR, "service overloaded")
+    assert rig.book.get(task_id).state is TaskState.WORKING
+    assert rig.book.get(task_id).reason == "service overloaded; watched: 0 of 5 nudges"
+    await rig.rest()
+    assert len(rig.waiting) == 1
+
+
+async def test_the_persons_interrupt_is_one(rig):
+    task_id = working(rig)
+    rig.answer("half")
+    await rig.rest()
+    rig.take(rig.waiting[0].id)
+    rig.turns.on_user_stop()
+    rig.answer("stopped", after=1)
+    await rig.step()
+    assert rig.book.get(task_id).state is TaskState.CANCELED
+    assert rig.report.state is WatchState.CANCELED
+    assert not rig.waiting
+
+
+@pytest.mark.parametrize("what", ["draft", "dialog", "message", "working"])
+async def test_whatever_else_goes_on_stops_the_clock(rig, what):
+    working(rig)
+    rig.answer("half")
+    await rig.rest(EVERY - 1)
+    if what == "draft":
+        rig.view.draft = "and"
+    elif what == "dialog":
+        rig.view.open_dialog()
+    elif what == "message":
+        rig.send("another")
+    else:
+        rig.view.set_state(AgentState.PROCESSING)
+    await rig.rest(1000)
+    assert not [task for task in rig.waiting if "nudge" in task.metadata]
+    assert rig.report.left is None
+
+
+async def test_a_composer_that_is_out_of_sight_for_a_moment_does_not(rig):
+    working(rig)
+    rig.answer("half")
+    await rig.rest(EVERY - 1)
+    rig.view.visible = False
+    rig.view.time += 2
+    assert await rig.step() == SOON
+    assert not rig.waiting
+    rig.view.visible = True
+    await rig.step()
+    assert len(rig.waiting) == 1
+
+
+async def test_a_dialog_is_told_with_its_question(rig):
+    working(rig)
+    rig.view.dialog = True
+    rig.become(AgentState.WAITING, "permission: rm -r build")
+    await rig.step()
+    assert rig.said[-1] == "needs you: permission: rm -r build"
+    assert rig.report.waits_for == "permission: rm -r build"
+
+
+async def test_a_nudge_that_waits_while_a_person_types_is_taken_back(rig):
+    working(rig)
+    rig.answer("half")
+    await rig.rest()
+    (nudge,) = rig.waiting
+    rig.view.draft = "wait"
+    await rig.step()
+    assert not rig.waiting
+    assert rig.book.get(nudge.id).state is TaskState.CANCELED
+    assert rig.report.sent == 0
+    rig.view.draft = ""
+    await rig.rest()
+    assert len(rig.waiting) == 1
+
+
+async def test_one_that_is_being_typed_or_held_for_a_person_is_left_alone(rig):
+    working(rig)
+    rig.answer("half")
+    await rig.rest()
+    (nudge,) = rig.waiting
+    rig.book.change(nudge.id, delivery=DeliveryState.TYPING)
+    rig.view.keyboard.hold()
+    await rig.step()
+    assert rig.waiting
+    rig.outbox.park(nudge.id, "uncertain whether it was sent")
+    await rig.step()
+    assert rig.waiting
+    assert rig.said[-1] == "needs you: the nudge is held: uncertain whether it was sent"
+    rig.outbox.cancel(nudge.id)
+    await rig.step()
+    assert rig.report.sent == 1, "what a person takes back counts"
+
+
+async def test_it_ends_with_the_agent(rig):
+    task_id = working(rig)
+    rig.answer("half")
+    rig.view.alive = False
+    rig.watcher.ended("agent exited")
+    assert rig.book.get(task_id).state is TaskState.FAILED
+    assert (rig.report.state, rig.said[-1]) == (WatchState.FAILED, "agent exited")
+    with pytest.raises(AgentExited):
+        rig.begin()
+
+
+async def test_stopped_at_rest_the_task_ends_with_what_it_has(rig):
+    task_id = working(rig)
+    rig.answer("half")
+    await rig.rest()
+    assert rig.waiting
+    rig.watcher.stop("stopped by you")
+    task = rig.book.get(task_id)
+    assert (task.state, task.reason) == (TaskState.COMPLETED, "the watch was stopped by you")
+    assert not rig.waiting, "its nudge is for nothing now"
+    with pytest.raises(NotWatched):
+        rig.watcher.stop()
+
+
+async def test_stopped_at_work_the_task_ends_with_its_turn(rig):
+    task_id = working(rig)
+    rig.watcher.stop()
+    assert rig.book.get(task_id).state is TaskState.WORKING
+    rig.answer("all")
+    assert rig.book.get(task_id).state is TaskState.COMPLETED
+
+
+async def test_a_watch_over_a_message_that_waits_begins_when_it_is_taken(rig):
+    rig.view.draft = "and"
+    task = rig.send()
+    assert rig.begin().task_id == task.id
+    await rig.rest(1000)
+    assert rig.waiting == [rig.book.get(task.id)]
+    rig.view.draft = ""
+    rig.take(task.id)
+    rig.answer("half")
+    await rig.rest()
+    assert rig.waiting[0].metadata["reference_task"] == task.id
+
+
+async def test_what_was_begun_at_the_keyboard_becomes_a_task(rig):
+    rig.rows = ["> do it all", "working on it"]
+    rig.become(AgentState.PROCESSING)
+    task_id = rig.begin().task_id
+    task = rig.book.get(task_id)
+    assert (task.text, task.state) == (AT_KEYBOARD, TaskState.WORKING)
+    assert rig.turns.running == task_id
+    rig.view.time += 30
+    rig.rows = ["> do it all", "working on it", "half is done"]
+    rig.turns.on_output()
+    rig.become(AgentState.READY)
+    rig.view.time += 1
+    rig.turns.check(rig.view.report)
+    assert rig.book.get(task_id).state is TaskState.WORKING
+    assert rig.book.get(task_id).artifacts[0].text == "half is done"
+
+
+async def test_after_an_ended_task_another_goes_on_from_it(rig):
+    first = rig.send()
+    rig.take(first.id)
+    rig.answer("half of it")
+    assert rig.book.get(first.id).state is TaskState.COMPLETED
+    task = rig.book.get(rig.begin(by=CODEX).task_id)
+    assert task.id != first.id
+    assert rig.book.get(first.id).state is TaskState.COMPLETED
+    assert (task.state, task.text, task.sender) == (TaskState.WORKING, first.text, CODEX)
+    assert task.metadata == {"reference_task": first.id}
+    assert task.artifacts == rig.book.get(first.id).artifacts
+    await rig.rest()
+    assert rig.waiting[0].sender == CODEX, "who asks for the watch is who nudges"
+
+
+async def test_what_cannot_be_watched(rig):
+    ended = rig.send()
+    rig.take(ended.id)
+    rig.answer("all")
+    with pytest.raises(MessageError, match="has ended"):
+        rig.begin(task=ended.id)
+    with pytest.raises(TaskNotFound):
+        rig.begin(task="ffffffff")
+    with pytest.raises(InvalidValue):
+        rig.begin(every=0.0)
+    rig.begin()
+    with pytest.raises(MessageError, match="already"):
+        rig.begin()
+    with pytest.raises(MessageError, match="takes no messages"):
+        WatchRig(receives=False).begin()
+
+
+async def test_a_task_is_named_by_its_beginning(rig):
+    first, second = rig.send("one"), rig.send("two")
+    assert rig.begin(task=first.short_id).task_id == first.id
+    assert second.id != first.id
+
+
+async def test_it_goes_on_under_a_newer_host(rig):
+    task_id = working(rig, until="DONE", times=3)
+    rig.answer("half")
+    await rig.nudge("more")
+    newer = WatchRig()
+    newer.book.adopt(rig.book.get(task_id))
+    newer.watcher.resume(rig.handed_over())
+    assert newer.watcher.task_id == task_id
+    assert newer.report.count == "1/3"
+    assert newer.said == rig.said
+    await newer.rest()
+    assert newer.waiting[0].metadata["nudge"] == 2
+
+
+async def test_what_an_unknown_version_wrote_is_no_watch(rig, caplog):
+    working(rig)
+    newer = WatchRig()
+    newer.watcher.resume(rig.handed_over() | {"steps": [{"number": "x"}]})
+    newer.watcher.resume({})
+    assert not newer.watcher.on
+    assert "cannot be understood" in caplog.text
+
+
+async def test_news_come_at_once(rig):
+    working(rig)
+    version = rig.report.version
+    news = asyncio.create_task(rig.watcher.news(version, 60))
+    await asyncio.sleep(0)
+    assert not news.done()
+    rig.answer("half")
+    await rig.step()
+    report = await news
+    assert report is not None
+    assert report.version > version
+    assert rig.events.count(WatchChanged(AGENT, on=True)) >= 2
+    rig.watcher.stop()
+    assert (await rig.watcher.news(rig.report.version, 60)) == rig.report, "an ended one is not waited for"
+
+
+async def test_without_a_watch_there_are_no_news(rig):
+    assert await rig.watcher.news(0, 60) is None
+    assert await rig.watcher.step() is None
