@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
 
 from .proof import skeleton
 
@@ -70,7 +70,7 @@ def after_echo(rows: Sequence[str], text: str, pastes: Sequence[re.Pattern[str]]
 
 def cut_prompts(rows: Sequence[str], prompts: Sequence[str]) -> list[str]:
     """Rows up to the place where the agent shows a later prompt of the user."""
-    wanted = [want for prompt in prompts if (want := skeleton(prompt))]
+    wanted = [want for prompt in prompts if (want := skeleton(_GUTTER.sub("", prompt)))]
     for start, row in enumerate(rows):
         got = skeleton(_GUTTER.sub("", row))
         if any(got == want or (len(got) > _MIN_ECHO and want.startswith(got)) for want in wanted):
@@ -115,9 +115,9 @@ def _echo_end(rows: Sequence[str], start: int, want: str) -> int | None:
     place, rest = start, want
     while rest and place < len(rows):
         # Some agents put the time at the right edge.
-        full, left_part = _echo_skeleton(rows[place]), _echo_skeleton(_FAR_RIGHT.sub("", rows[place]))
-        got = full if rest.startswith(full) else left_part
-        if rest.startswith(got):
+        ways = (_echo_skeletons(row) for row in (rows[place], _FAR_RIGHT.sub("", rows[place])))
+        got = next(filter(rest.startswith, chain.from_iterable(ways)), None)
+        if got is not None:
             rest = rest[len(got) :]
         elif (left := _after_elision(rows[place:], rest, want)) is not None:
             rest = left
@@ -140,12 +140,12 @@ def _after_elision(rows: Sequence[str], rest: str, want: str) -> str | None:
 def _cut_echo_end(rows: Sequence[str], want: str) -> int | None:
     """Where an echo ends whose beginning was never seen: rows that are together the end of the message."""
     for place, row in enumerate(rows):
-        got = _echo_skeleton(row)
-        if not got or not want.endswith(got):
+        got = next(filter(want.endswith, _echo_skeletons(row)), "")
+        if not got:
             continue
         for above in reversed(rows[:place]):
-            longer = _echo_skeleton(above) + got
-            if len(got) >= _MIN_CUT_ECHO or not want.endswith(longer):
+            longer = next((way + got for way in _echo_skeletons(above) if want.endswith(way + got)), None)
+            if len(got) >= _MIN_CUT_ECHO or longer is None:
                 break
             got = longer
         if len(got) >= _MIN_CUT_ECHO:
@@ -155,6 +155,13 @@ def _cut_echo_end(rows: Sequence[str], want: str) -> int | None:
 
 def _echo_skeleton(row: str) -> str:
     return skeleton(_SIDE_END.sub("", _GUTTER.sub("", row)))
+
+
+def _echo_skeletons(row: str) -> Iterator[str]:
+    """What a row may show of a message, the longest first: its first signs are the agent's or the message's."""
+    text = _echo_skeleton(row)
+    signs = skeleton(row[: len(row) - len(_GUTTER.sub("", row))])
+    return (signs[place:] + text for place in range(len(signs) + 1))
 
 
 def _begins_alike(first: Sequence[str], second: Sequence[str]) -> bool:

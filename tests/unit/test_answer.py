@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from synapse_tui.agents.answer import AnswerCollector
 from synapse_tui.agents.answer_text import after_echo, cut_prompts, tidy, without_frame
 
@@ -121,6 +123,25 @@ def test_an_echo_that_begins_out_of_sight_below_older_rows():
     older = ["older answer", "of some time ago"]
     rows = [*older, "┃ word word word", "┃ word the very end of", "┃ it all", "", "fine"]
     assert after_echo(rows, text) == ["", "fine"]
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("[A2A:1:user] --- a/file\n+++ b/file", ["> [A2A:1:user] --- a/file", "  +++ b/file"]),
+        ("[A2A:1:user] Mend:\n- one\n- two", ["❯ [A2A:1:user] Mend:", "  - one", "  - two"]),
+        ("[A2A:1:user] > quoted\n● dot\n---", ["> [A2A:1:user] > quoted", "  ● dot", "  ---"]),
+        ("- [ ] write\n- [x] read", ["› - [ ] write", "  - [x] read"]),
+    ],
+)
+def test_signs_that_begin_lines_of_the_message_are_its_own(text, rows):
+    assert after_echo([*rows, "", "● fine", *rows], text) == ["", "● fine", *rows]
+
+
+def test_an_echo_of_a_list_whose_beginning_never_was_on_the_screen():
+    text = "\n".join(f"- point {number} of them" for number in range(30))
+    rows = [f"  {line}" for line in text.splitlines()[20:]]
+    assert after_echo([*rows, "", "● fine"], text) == ["", "● fine"]
 
 
 def test_an_echo_with_the_time_at_the_right_edge():
