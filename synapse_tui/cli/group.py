@@ -12,25 +12,27 @@ import click
 
 from synapse_tui import __version__
 
-_COMMANDS: Mapping[str, str] = MappingProxyType(
+SUMMARIES: Mapping[str, str] = MappingProxyType(
     {
-        "broadcast": "synapse_tui.cli.broadcast",
-        "delegate": "synapse_tui.cli.delegate",
-        "doctor": "synapse_tui.cli.doctor",
-        "inbox": "synapse_tui.cli.inbox",
-        "instructions": "synapse_tui.cli.instructions",
-        "list": "synapse_tui.cli.list_agents",
-        "logs": "synapse_tui.cli.logs",
-        "outbox": "synapse_tui.cli.outbox",
-        "reply": "synapse_tui.cli.reply",
-        "send": "synapse_tui.cli.send",
-        "start": "synapse_tui.cli.start",
-        "status": "synapse_tui.cli.status",
-        "stop": "synapse_tui.cli.stop",
-        "watch": "synapse_tui.cli.watch",
+        "broadcast": "Send a message to every other agent of this project.",
+        "delegate": "Send a task to the agent that the rules name for it.",
+        "doctor": "Run an installed agent and prove what its profile says of it.",
+        "inbox": "Print the unread messages and mark them read.",
+        "instructions": "Show or send what agents are told of one another.",
+        "list": "List the agents of this project.",
+        "logs": "Show the log of an agent, also of one that has ended.",
+        "outbox": "List what waits to be typed into agents, or do something with it.",
+        "reply": "Answer a task that was given to this agent.",
+        "send": "Send a message to an agent and print its answer.",
+        "start": "Start an agent without a screen.",
+        "status": "Show what agents do, and why it is thought so.",
+        "stop": "End an agent.",
+        "watch": "Keep an agent going until its task is done.",
     }
 )
-"""Each module has its command as `command`."""
+"""All commands, for the help, which loads none of them."""
+_MODULES = {"list": "list_agents"}
+"""Where a command lies whose module is not named like it; each has it as `command`."""
 
 
 class ProfileCommand(click.Command):
@@ -52,12 +54,17 @@ class SynapseGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Names for the help."""
-        return sorted(_COMMANDS)
+        return sorted(SUMMARIES)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The commands in the help."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(SUMMARIES.items()))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Load a command; None when there is none of that name."""
-        module = _COMMANDS.get(cmd_name)
-        if module is not None:
+        if cmd_name in SUMMARIES:
+            module = f"synapse_tui.cli.{_MODULES.get(cmd_name, cmd_name)}"
             return cast("click.Command", importlib.import_module(module).command)
         return ProfileCommand(cmd_name) if is_profile(cmd_name) else None
 
@@ -101,7 +108,7 @@ def _files(folder: Path) -> list[Path]:
 
 def known_words() -> list[str]:
     """All that may stand after `synapse`."""
-    return [*_COMMANDS, *profile_names()]
+    return [*SUMMARIES, *profile_names()]
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
