@@ -131,7 +131,7 @@ class Sight:
         asks: Whether only the person can let it go on: a dialog is open, a message is held for them.
         dialog: Whether the agent itself asks.
         typed: Whether the nudge that waits is being typed at this moment.
-        soon: Seconds until it may be typed to, when only a moment is missing.
+        soon: Seconds after which time alone may have changed that; 0 for never.
     """
 
     now: float
@@ -211,7 +211,7 @@ class Watch:
             return self._on_its_way(sight)
         if sight.hold:
             self._stand(sight.hold, asks=sight.asks)
-            return Verdict()
+            return Verdict(seconds=sight.soon or None)
         if self._rested is None:
             self._rested = sight.now
             self._hold = ""

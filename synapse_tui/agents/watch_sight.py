@@ -68,7 +68,8 @@ def see(post: Post, profile: Profile, outbox: Outbox, task: Task, nudge: Task | 
     waits = post.report.state is AgentState.WAITING
     asks = waits or (not words and _has_asked(post, task))
     words = words or _task_text(post, task)
-    return Sight(now, words, works=works, asks=asks, dialog=asks, typed=typed)
+    soon = held.seconds if held is not None and held.seconds is not None else 0.0
+    return Sight(now, words, works=works, asks=asks, dialog=asks, typed=typed, soon=soon)
 
 
 def _held_text(post: Post, held: Hold | None) -> str:

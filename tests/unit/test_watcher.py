@@ -162,6 +162,17 @@ async def test_a_composer_that_is_out_of_sight_for_a_moment_does_not(rig):
     assert len(rig.waiting) == 1
 
 
+async def test_a_key_stops_it_until_the_keyboard_is_quiet(rig):
+    working(rig)
+    rig.answer("half")
+    await rig.step()
+    rig.view.keyboard.press(b"x")
+    wait = await rig.step()
+    assert wait, "no output need follow a key"
+    rig.view.time += wait
+    assert await rig.step() == pytest.approx(EVERY)
+
+
 async def test_a_dialog_is_told_with_its_question(rig):
     working(rig)
     rig.view.dialog = True
