@@ -138,7 +138,11 @@ async def test_they_go_before_the_first_prompt_and_before_waiting_messages(tmp_p
 async def test_nothing_but_what_interrupts_goes_first_however_long_they_take(tmp_path):
     rig = Rig(tmp_path)
     ready = asyncio.Event()
-    rig.host.instructions._restored = lambda _agent_id: ready.wait()
+
+    async def restored(_agent_id: str) -> None:
+        await ready.wait()
+
+    rig.host.instructions._restored = restored
     async with running(rig.host):
         agent = await rig.open(prompt="the prompt")
         prompt = agent.list_tasks()[0]

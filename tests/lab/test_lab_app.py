@@ -48,6 +48,14 @@ def states() -> dict[str, str]:
     return {str(agent["agent_type"]): str(agent["status"]) for agent in agents}
 
 
+def instructed(agent: str) -> bool:
+    """Whether an agent has answered what it is told when its conversation begins."""
+    words = ["synapse", "instructions", "show", agent, "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    sent = json.loads(done.stdout).get("sent") if done.returncode == 0 else None
+    return sent is not None and sent["status"] == "completed"
+
+
 def wait(condition: Callable[[], bool], what: str, timeout: float = SLOW) -> None:
     deadline = time.monotonic() + timeout
     while not condition():
@@ -63,6 +71,7 @@ def app(request: pytest.FixtureRequest) -> Iterator[TmuxTerminal]:
             pytest.skip(f"{agent} is not installed in the lab")
     terminal = TmuxTerminal(["synapse-tui", *agents], cwd=Path.cwd(), environ=dict(os.environ))
     try:
+        wait(lambda: all(instructed(agent) for agent in agents), "all agents instructed")
         wait(lambda: all(states().get(agent) == "READY" for agent in agents), "all agents ready")
         yield terminal
     finally:

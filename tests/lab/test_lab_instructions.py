@@ -70,7 +70,7 @@ async def answered(session: AgentSession) -> None:
 
 def submitted(model: ModelLog) -> list[str]:
     """What was typed into the agent, in order."""
-    return [prompt for prompt in model.prompts() if "[A2A:" in prompt.split("\n", 1)[0]]
+    return [prompt for prompt in model.prompts() if "[A2A:" in prompt]
 
 
 @pytest.mark.parametrize("agent", AGENTS)

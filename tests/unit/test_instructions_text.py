@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import pytest
 
+from synapse_tui.cli.group import synapse
 from synapse_tui.instructions import HEADER, Composed, Neighbour, Selection, Shelves, Subject, compose
 from synapse_tui.instructions.files import MAX_BYTES, shipped_texts
 from synapse_tui.paths import UserPaths
@@ -202,3 +205,20 @@ def test_every_shipped_text_is_used() -> None:
         "delegation.md",
         "file-safety.md",
     }
+
+
+def test_what_the_texts_tell_agents_to_type_is_there() -> None:
+    context = click.Context(synapse)
+    told: dict[str, set[str]] = {}
+    for path in shipped_texts().iterdir():
+        for words in re.split(r"\{\{synapse\}\} ", path.read_text(encoding="utf-8"))[1:]:
+            line = words.partition("\n")[0]
+            told.setdefault(line.split()[0], set()).update(re.findall(r"(?<!-)--?[a-z][a-z-]*", line))
+    assert {"send", "reply", "broadcast", "list", "status", "inbox", "delegate"} == set(told)
+    for name, options in told.items():
+        command = synapse.get_command(context, name)
+        assert command is not None, name
+        known = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
+        assert options <= known, name
+    assert {"--response", "--no-response", "--wait-timeout", "--reply-to"} <= told["send"]
+    assert {"--to", "--fail", "--reject", "--list"} <= told["reply"]
