@@ -14,7 +14,7 @@ from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import HistoryError
 from synapse_tui.events import EventBus, Notice
 from synapse_tui.model import IN_INBOX, ReplyState
-from synapse_tui.registry import process_start
+from synapse_tui.process_times import process_start
 from synapse_tui.store import AgentJournal, AgentKey, History
 from synapse_tui.store.batch import Change, Owed, Snapshot
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.registry import Record, Registry, is_live, pid_namespace, process_start
+from synapse_tui.process_times import pid_namespace, process_start
+from synapse_tui.registry import Record, Registry, is_live
 
 
 def record(port: int = 8100, kind: str = "claude", **fields: object) -> Record:
