@@ -158,7 +158,7 @@ def _echo_skeleton(row: str) -> str:
 
 
 def _echo_skeletons(row: str) -> Iterator[str]:
-    """What a row may show of a message, the longest first: its first signs are the agent's or the message's."""
+    """What a row may show of a message, the longest first: its first signs may be the agent's."""
     text = _echo_skeleton(row)
     signs = skeleton(row[: len(row) - len(_GUTTER.sub("", row))])
     return (signs[place:] + text for place in range(len(signs) + 1))

@@ -9,7 +9,9 @@ def main() -> None:
     """Entry point of `synapse`; ends the process."""
     import sys
 
-    from .group import synapse
-    from .output import run_command
-
+    try:
+        from .group import synapse
+        from .output import run_command
+    except KeyboardInterrupt:
+        sys.exit(130)
     run_command(synapse, sys.argv[1:], name="synapse")

@@ -15,9 +15,10 @@ from .order import Order, Outcome
 from .output import exit_code_for, want_json
 from .reporting import report, report_json
 from .send import check_timeout, flow_of, read_message
+from .texts import TextCommand
 
 
-@click.command(name="broadcast")
+@click.command(name="broadcast", cls=TextCommand)
 @click.argument("message")
 @click.option("--from", "sender", metavar="ID", default="", help="Who sends it; see synapse send.")
 @click.option(

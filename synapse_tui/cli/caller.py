@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,9 @@ from synapse_tui.paths import UserPaths, find_project
 from synapse_tui.registry import Record, Registry
 
 from .ancestry import with_identity
+
+SENDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
+"""What servers take for the id of a sender."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,11 @@ class Caller:
                 raise InvalidValue(
                     f"--from {name}: this command does not run inside {meant[0]}",
                     "leave --from out, or run the command inside that agent",
+                )
+            if not SENDER_ID.fullmatch(name):
+                raise InvalidValue(
+                    f"--from {name}: no id of a sender",
+                    "use letters, digits, '.', '_', '-' and '@', a letter or digit first, 100 at most",
                 )
             return name
         kind, port = parse_agent_id(self.agent_id) or ("", 0)

@@ -18,9 +18,10 @@ from .order import Order
 from .output import exit_code_for, fail, note, show, show_json, want_json
 from .reporting import outcome_json, report
 from .send import check_timeout, flow_of, read_message
+from .texts import TextCommand
 
 
-@click.command(name="delegate")
+@click.command(name="delegate", cls=TextCommand)
 @click.argument("task")
 @click.option("--dry-run", is_flag=True, help="Only tell to whom it would go, and why.")
 @click.option("--from", "sender", metavar="ID", default="", help="Who sends it; see synapse send.")

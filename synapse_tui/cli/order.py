@@ -9,13 +9,16 @@ from dataclasses import dataclass, replace
 from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.a2a.light import LightClient
 from synapse_tui.addresses import Address
-from synapse_tui.errors import AgentExited, PeerError, PeerUnreachable, SynapseError
+from synapse_tui.errors import AgentExited, PeerError, PeerRefused, PeerUnreachable, SynapseError
 from synapse_tui.model import IN_INBOX, Sender, TaskState
 from synapse_tui.registry import is_live
 
 from .caller import Caller
 from .output import TaskEnded, WaitTimedOut, note
-from .waiting import Waiter
+from .waiting import WAITING, Waiter
+
+EXITED = 503
+"""The HTTP status by which a server tells that its agent has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +62,14 @@ class Order:
 
     def deliver(self, targets: Sequence[Address]) -> list[Outcome]:
         """Send to all, to several at the same time; a failure of one hinders no other."""
-        if len(targets) == 1:
-            return [self._one(targets[0])]
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(len(targets)) as pool:
-            return list(pool.map(self._one, targets))
-
-    def _one(self, target: Address) -> Outcome:
-        errand = _Errand(
-            self, target, LightClient(token_of=self.caller.token_of, environ=self.caller.environ)
-        )
-        outcome = errand.run()
-        self.done(outcome)
-        return outcome
+        client = LightClient(token_of=self.caller.token_of, environ=self.caller.environ)
+        errands = [_Errand(self, target, client) for target in targets]
+        try:
+            return [errands[0].run()] if len(errands) == 1 else _run_together(errands)
+        except KeyboardInterrupt:
+            for errand in errands:
+                errand.tell_interrupted()
+            raise
 
 
 class _Errand:
@@ -90,19 +87,40 @@ class _Errand:
         self._client = client
         self._task: PeerTask | None = None
         self._own: PeerTask | None = None
+        self._waiter: Waiter | None = None
+        self._over = False
 
     def run(self) -> Outcome:
         """Send, and wait for the answer if that is wanted."""
+        outcome = self._run()
+        self._over = True
+        self._order.done(outcome)
+        return outcome
+
+    def tell_interrupted(self) -> None:
+        """Say what becomes of the message when nobody waits for its answer any more."""
+        task, who = self._seen(), self._target.agent_id
+        if task is None and not self._over:
+            note(f"{who}: it is not known whether the message was sent: see 'synapse status {who} --why'")
+        elif task is not None and not task.state.final:
+            back = f"; to take it back: synapse outbox cancel {task.task_id[:8]}"
+            note(f"{who}: task {task.task_id[:8]} goes on{back if task.delivery in WAITING else ''}")
+
+    def _seen(self) -> PeerTask | None:
+        """The receiver's task as it was last seen."""
+        return (self._waiter and self._waiter.seen) or self._task
+
+    def _run(self) -> Outcome:
         try:
             self._open()
             self._send()
             result = self._task if self._order.timeout is None else self._answer(self._order.timeout)
         except WaitTimedOut as error:
-            return Outcome(self._target, self._task, error)
+            return Outcome(self._target, self._seen(), error)
         except PeerUnreachable as error:
             return self._failed(self._explain(error), sure=self._task is not None)
         except SynapseError as error:
-            return self._failed(error, sure=True)
+            return self._failed(_ended_there(error), sure=True)
         return Outcome(self._target, result, self._ended(result))
 
     def _open(self) -> None:
@@ -139,7 +157,7 @@ class _Errand:
             return given
         endpoint = self._target.endpoint
         mine = self._order.caller.endpoint
-        waiter = Waiter(
+        self._waiter = waiter = Waiter(
             (lambda task, seconds: client.wait(mine, task, seconds, sender_id=self._order.sender.sender_id))
             if own
             else (lambda task, seconds: client.wait(endpoint, task, seconds)),
@@ -158,7 +176,7 @@ class _Errand:
         """No answer will come, if that is sure: one that came all the same would surprise the agent."""
         if sure or isinstance(error, AgentExited):
             self._give_up()
-        return Outcome(self._target, self._task, error)
+        return Outcome(self._target, self._seen(), error)
 
     def _give_up(self) -> None:
         if self._own is not None:
@@ -189,3 +207,35 @@ class _Errand:
             return error
         registry.discard(record)
         return AgentExited(f"{record.agent_id} has ended: its process {record.pid} is gone", "restart it")
+
+
+def _ended_there(error: SynapseError) -> SynapseError:
+    """The refusal of a server whose agent has ended, as what it is."""
+    if not isinstance(error, PeerRefused) or error.status != EXITED:
+        return error
+    words = error.message.partition(" refused: ")[2] or error.message
+    return AgentExited(words, error.hint)
+
+
+def _run_together(errands: Sequence[_Errand]) -> list[Outcome]:
+    """Run several at the same time, in threads that the process does not wait for: Ctrl+C ends it at once."""
+    import threading
+    from queue import SimpleQueue
+
+    ended: SimpleQueue[tuple[int, Outcome | Exception]] = SimpleQueue()
+
+    def run(at: int) -> None:
+        try:
+            ended.put((at, errands[at].run()))
+        except Exception as error:
+            ended.put((at, error))
+
+    for at in range(len(errands)):
+        threading.Thread(target=run, args=(at,), daemon=True).start()
+    outcomes: dict[int, Outcome] = {}
+    for _ in errands:
+        at, outcome = ended.get()
+        if isinstance(outcome, Exception):
+            raise outcome
+        outcomes[at] = outcome
+    return [outcomes[at] for at in range(len(errands))]

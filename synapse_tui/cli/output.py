@@ -105,8 +105,7 @@ def _run(command: click.Command, words: list[str], name: str, obj: object) -> in
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except click.ClickException as error:
-        error.show()
-        return error.exit_code
+        return _misused(error, as_json=_wants_json(words))
     except (KeyboardInterrupt, click.Abort):
         note(f"{name}: interrupted")
         return ExitCode.INTERRUPTED.value
@@ -131,8 +130,23 @@ def _unforeseen(error: Exception, name: str, *, as_json: bool) -> int:
         )
         fail(gone, name=name, as_json=as_json)
         return exit_code_for(gone).value
-    note(f"{name}: {type(error).__name__}: {error}\n  set SYNAPSE_DEBUG=1 to see where")
+    odd = errors.SynapseError(f"{type(error).__name__}: {error}", "set SYNAPSE_DEBUG=1 to see where")
+    fail(odd, name=name, as_json=as_json)
     return ExitCode.FAILED.value
+
+
+def _misused(error: click.ClickException, *, as_json: bool) -> int:
+    """Tell of words that make no sense; gives the exit code."""
+    if as_json:
+        message = error.format_message()
+        show_json({"error": {"type": type(error).__name__, "message": message, "hint": "--help explains it"}})
+    error.show()
+    return error.exit_code
+
+
+def _wants_json(words: Sequence[str]) -> bool:
+    """Whether the words ask for JSON, also where they could not be read."""
+    return "--json" in words[: words.index("--") if "--" in words else None]
 
 
 def _folder_is_gone() -> bool:
@@ -162,8 +176,8 @@ def want_json(context: click.Context) -> None:
 
 
 def note(text: str) -> None:
-    """Say something to the person, on stderr."""
-    click.echo(_sound(text), err=True)
+    """Say something to the person, on stderr; what stands in it does not act on the terminal."""
+    click.echo(plain(_sound(text)), err=True)
 
 
 def show(text: str) -> None:

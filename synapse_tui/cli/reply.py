@@ -24,12 +24,13 @@ from synapse_tui.model import Reply, TaskState
 from .caller import Caller
 from .output import note, show, show_json, show_table, want_json
 from .send import read_message
+from .texts import TextCommand
 
 HEADS = ("TASK", "FROM", "STATE", "TEXT")
 _BEGINNING = 60
 
 
-@click.command(name="reply")
+@click.command(name="reply", cls=TextCommand)
 @click.argument("message", default="")
 @click.option("--to", "task_id", metavar="TASK", default="", help="The task; else the one that awaits it.")
 @click.option("--fail", "state", flag_value="failed", help="Say that the task failed; MESSAGE tells why.")

@@ -13,14 +13,15 @@ from synapse_tui.model import DEFAULT_PRIORITY, MAX_MESSAGE_BYTES, check_priorit
 from .caller import Caller
 from .flow import waits
 from .order import Order
-from .output import exit_code_for, note, want_json
+from .output import exit_code_for, note, plain, want_json
 from .reporting import report, report_json
+from .texts import TextCommand
 
 MAX_WAIT = 7 * 86_400
 """Seconds."""
 
 
-@click.command(name="send")
+@click.command(name="send", cls=TextCommand)
 @click.argument("target")
 @click.argument("message")
 @click.option(
@@ -110,7 +111,7 @@ def read_message(message: str) -> str:
         raise MessageError(
             f"byte {error.start} of the message is no UTF-8", "convert it, by iconv"
         ) from error
-    if not text.strip():
+    if not plain(text).strip():
         raise MessageError("the message is empty", "say something: synapse send TARGET MESSAGE")
     return text
 

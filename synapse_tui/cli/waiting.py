@@ -20,6 +20,8 @@ PATIENCE = 3
 OVERDUE = 5.0
 """Seconds after the end of the receiver's task in which the answer should have come to the sender's."""
 _FLEETING = ("typing", "submitting")
+WAITING = ("queued", "held", "typing")
+"""How a message is delivered that was certainly not submitted yet."""
 
 
 class Waiter:
@@ -58,6 +60,8 @@ class Waiter:
         self._told = ""
         self._pause = FIRST_PAUSE
         self._overdue: float | None = None
+        self.seen: PeerTask | None = None
+        """The receiver's task as it was last seen."""
 
     def wait(self, task: PeerTask, given: PeerTask, who: str) -> PeerTask:
         """Wait until the task has ended, in whatever way.
@@ -77,6 +81,7 @@ class Waiter:
         """
         deadline = self._clock() + self._timeout
         look = FIRST_LOOK
+        self.seen = given
         self._narrate(given)
         while not task.state.final:
             left = deadline - self._clock()
@@ -87,6 +92,7 @@ class Waiter:
             task = self._look(task, min(look, left), who)
             look = min(look * GROWTH, LONGEST_LOOK)
             if self._progress is None:
+                self.seen = task
                 self._narrate(task)
             elif not task.state.final:
                 task = self._look_at_receiver(self._progress, before, task, who)
@@ -122,12 +128,16 @@ class Waiter:
 
     def _failed(self, error: PeerUnreachable, who: str) -> None:
         if not self._alive():
-            raise AgentExited(
-                f"{who} ended before it answered", "restart it and send the message again"
-            ) from error
+            raise AgentExited(f"{who} ended before it answered", self._after_end()) from error
         self._failures += 1
         if self._failures >= PATIENCE:
             raise error
+
+    def _after_end(self) -> str:
+        """What to do when the receiver has ended: what still waits is kept, and would be there twice."""
+        if self.seen is not None and self.seen.delivery in WAITING:
+            return "do not send it again: the message is kept and waits until the agent is opened again"
+        return "open the agent again; 'synapse outbox' tells whether the message waits, else send it again"
 
     def _look_at_receiver(
         self, progress: Callable[[], PeerTask], before: PeerTask, task: PeerTask, who: str
@@ -142,6 +152,7 @@ class Waiter:
             if not self._alive():
                 self._failed(error, who)
             return task
+        self.seen = given
         self._narrate(given)
         if not given.state.final:
             return task

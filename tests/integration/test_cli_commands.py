@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -177,6 +178,22 @@ async def test_ctrl_c_while_waiting(shell: Shell, stack: AsyncExitStack) -> None
     _, err = await process.communicate()
     assert process.returncode == 130
     assert b"interrupted" in err
+    assert f"task {next(iter(agent.tasks))[:8]} goes on".encode() in err
+    assert b"Traceback" not in err
+
+
+async def test_ctrl_c_while_waiting_for_several(shell: Shell, stack: AsyncExitStack) -> None:
+    agents = [await opened(stack, shell), await opened(stack, shell, "codex")]
+    for agent in agents:
+        agent.answer = None
+    process = await shell.start("send", "all", "hello")
+    assert process.stderr is not None
+    for _ in agents:
+        await process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = await asyncio.wait_for(process.communicate(), 30)
+    assert process.returncode == 130
+    assert all(f"{agent.agent_id}: task".encode() in err for agent in agents)
     assert b"Traceback" not in err
 
 
@@ -218,6 +235,34 @@ async def test_a_message_that_looks_like_an_option(shell: Shell, stack: AsyncExi
     agent = await opened(stack, shell)
     assert (await shell.run("send", "gemini", "--", "--json is a word")).code == 0
     assert agent.requests[0].text == "--json is a word"
+
+
+@pytest.mark.parametrize(
+    "text", ["- a point\n- another", "--- a/file\n+++ b/file", "-p is an option", "--json or not"]
+)
+async def test_a_text_that_begins_with_a_dash_is_no_option(
+    shell: Shell, stack: AsyncExitStack, text: str
+) -> None:
+    agent = await opened(stack, shell)
+    result = await shell.run("send", "gemini", text, "-p", "4", "--from", "me", "--json")
+    assert result.code == 0, result.err
+    assert (agent.requests[0].text, agent.requests[0].priority) == (text, 4)
+    assert result.json["text"] == "answer of gemini"
+
+
+async def test_words_that_make_no_sense_are_told_as_json_too(shell: Shell) -> None:
+    for words in (["send", "--json"], ["list", "--json", "--nope"], ["status", "a", "b", "--json"]):
+        result = await shell.run(*words)
+        assert result.code == 2
+        assert result.json["error"]["message"] in result.err  # type: ignore[index]
+    assert (await shell.run("send", "gemini", "--", "--json")).out == ""
+
+
+async def test_a_sender_whose_name_cannot_be_one(shell: Shell, stack: AsyncExitStack) -> None:
+    agent = await opened(stack, shell)
+    result = await shell.run("send", "gemini", "hello", "--from", "a\x1b[31m b")
+    assert (result.code, agent.requests) == (2, [])
+    assert "--from a[31m b: no id of a sender" in result.err
 
 
 async def test_an_agent_signs_its_messages(shell: Shell, stack: AsyncExitStack) -> None:
@@ -326,9 +371,9 @@ async def test_all_with_one_that_refuses(shell: Shell, stack: AsyncExitStack) ->
     gemini, codex = await opened(stack, shell), await opened(stack, shell, "codex")
     codex.state = AgentState.EXITED
     result = await shell.run("send", "all", "hello", "--no-response", "--json")
-    assert result.code == 5
+    assert result.code == 3
     told = {each["target"]: each for each in json.loads(result.out)}
-    assert told[codex.agent_id]["error"]["type"] == "PeerRefused"
+    assert told[codex.agent_id]["error"]["type"] == "AgentExited"
     assert told[gemini.agent_id]["task_id"] in gemini.tasks
 
 
@@ -383,6 +428,7 @@ async def test_bad_options(
         (b"a\xffb", b"", "no UTF-8"),
         ("-", b"", "is empty"),
         ("  ", b"", "is empty"),
+        ("\x01\x7f", b"", "is empty"),
         ("", b"", "is empty"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.abc
+import json
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -13,7 +15,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from synapse_tui import errors
+from synapse_tui import cli, errors
 from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.cli import group, output
 from synapse_tui.cli.flow import waits
@@ -191,6 +193,25 @@ def test_an_agent_that_ended_is_told() -> None:
         Wait(UNREACHABLE, alive=False)()
 
 
+@pytest.mark.parametrize(
+    ("delivery", "hint"), [("held", "do not send it again"), ("submitted", "send it again")]
+)
+def test_a_message_that_is_kept_is_not_to_be_sent_twice(delivery: str, hint: str) -> None:
+    with pytest.raises(errors.AgentExited) as caught:
+        Wait(at(TASK, 1, delivery=delivery), UNREACHABLE, alive=False)()
+    assert hint in caught.value.hint
+    assert caught.value.hint.startswith("do not") is (delivery == "held")
+
+
+def test_what_was_last_seen_of_the_receiver_is_kept() -> None:
+    held = at(TASK, 1, delivery="held", reason="working")
+    alone, asking = Wait(held, timeout=10), Wait(timeout=10, progress=lambda: held)
+    for wait in (alone, asking):
+        with pytest.raises(output.WaitTimedOut):
+            wait()
+        assert wait.waiter.seen is held
+
+
 def test_the_senders_own_task_is_waited_for_and_the_receivers_tells_how_far_it_is() -> None:
     seen = iter([at(TASK, 1, delivery="held", reason="you have a draft"), at(TASK, 2, delivery="submitted")])
     done = at(OWN, 3, state=TaskState.COMPLETED, texts=("ok",))
@@ -283,6 +304,44 @@ def test_other_ends(
         output.run_command(fails, [], name="tool")
     assert ended.value.code == code
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_an_error_that_nobody_expects_is_told_as_json_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SYNAPSE_DEBUG", raising=False)
+
+    @click.command()
+    @click.pass_context
+    def fails(context: click.Context) -> None:
+        output.want_json(context)
+        raise RuntimeError("odd")
+
+    with pytest.raises(SystemExit):
+        output.run_command(fails, [], name="tool")
+    assert json.loads(capsys.readouterr().out)["error"]["message"] == "RuntimeError: odd"
+
+
+def test_what_is_told_does_not_act_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    output.note("a\x1b[31m\nb\x07")
+    assert capsys.readouterr().err == "a[31m\nb\n"
+
+
+class Interrupts(importlib.abc.MetaPathFinder):
+    """Ctrl+C at the very moment in which a module is loaded."""
+
+    def find_spec(self, name: str, _path: object, _target: object = None) -> None:
+        if name == "synapse_tui.cli.group":
+            raise KeyboardInterrupt
+
+
+def test_ctrl_c_while_the_program_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "synapse_tui.cli.group")
+    monkeypatch.delattr(cli, "group")
+    monkeypatch.setattr(sys, "meta_path", [Interrupts(), *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == output.ExitCode.INTERRUPTED
 
 
 @pytest.fixture
