@@ -64,7 +64,7 @@ class PeerTask:
         """State and reason in a few words: `queued`, `held: permission dialog open`, `completed`."""
         telling = self.state.final or self.state is TaskState.INPUT_REQUIRED or not self.delivery
         word = self.state.value if telling else self.delivery
-        return f"{word}: {self.reason}" if self.reason else word
+        return f"{word}: {self.reason}" if self.reason not in ("", word) else word
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ EVERY = "all"
 HEADS = ("AGENT", "#", "TASK", "FROM", "P", "STATUS", "TEXT")
 TEXT_CELLS = 50
 SHORTEST_PREFIX = 4
+NOBODY = "no agent runs in this project; messages of agents that are not open are kept"
 HELP = """List what waits to be typed into AGENT, or into all agents of this project, or do something with it.
 
 \b
@@ -122,6 +123,7 @@ class Desk:
         """Messages and whose outbox they are in."""
         self.done: list[tuple[Address, PeerTask]] = []
         self.errors: list[SynapseError] = []
+        self._asked = 0
 
     def agents(self, address: str) -> list[Address]:
         """Whom an address means; an empty one all of the project.
@@ -137,6 +139,7 @@ class Desk:
 
     def list(self, agents: Sequence[Address]) -> None:
         """Collect what waits for some agents."""
+        self._asked = len(agents)
         for agent in agents:
             try:
                 self.waiting += [(agent, message) for message in self._client.outbox(agent.endpoint)]
@@ -170,6 +173,11 @@ class Desk:
             raise TaskNotFound(
                 f"'{task}' begins {len(found)} messages", "give more characters of the id, or the agent"
             )
+        if len(task) < SHORTEST_PREFIX:
+            raise TaskNotFound(
+                f"'{task}' is too short for a message",
+                f"give {SHORTEST_PREFIX} characters of its id, or more",
+            )
         if not found:
             raise TaskNotFound(f"no message '{task}' waits", "`synapse outbox` lists those that do")
         return found[0]
@@ -183,7 +191,7 @@ class Desk:
         elif listed and self.waiting:
             show_table(HEADS, [_row(agent, message) for agent, message in self.waiting])
         elif listed and not self.errors:
-            note("no message waits")
+            note("no message waits" if self._asked else NOBODY)
         for agent, task in () if as_json else self.done:
             show(f"{agent.agent_id}: {task.status} (task {task.task_id[:8]})")
         if not listed and not self.done and not self.errors:

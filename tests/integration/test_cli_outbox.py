@@ -35,6 +35,19 @@ async def test_an_empty_outbox(shell: Shell, gemini: FakeAgent) -> None:
     assert (await shell.run("outbox", "--json")).out == "[]\n"
 
 
+async def test_an_outbox_of_nobody(shell: Shell) -> None:
+    result = await shell.run("outbox")
+    assert (result.code, result.out) == (0, "")
+    assert "no agent runs in this project; messages of agents that are not open are kept" in result.err
+
+
+async def test_the_beginning_of_an_id_can_be_too_short(shell: Shell, gemini: FakeAgent) -> None:
+    task = gemini.wait("a")
+    result = await shell.run("outbox", "hold", task.id[:3])
+    assert result.code == 4
+    assert "give 4 characters of its id, or more" in result.err
+
+
 async def test_the_list_shows_why_each_waits(shell: Shell, gemini: FakeAgent) -> None:
     task = gemini.wait("こんにちは\n世界 " + "x" * 80, CODEX, 4)
     gemini.outbox.hold("you have a draft")
@@ -73,6 +86,9 @@ async def test_actions_change_the_order(shell: Shell, gemini: FakeAgent) -> None
     ]
     result = await shell.run("outbox", "cancel", "all", "--json")
     assert {each["status"] for each in json.loads(result.out)} == {"canceled"}
+    last = gemini.wait("d")
+    told = (await shell.run("outbox", "cancel", "all")).out
+    assert told == f"{gemini.agent_id}: canceled (task {last.short_id})\n"
     assert len(gemini.outbox) == 0
 
 
