@@ -60,6 +60,10 @@ class Briefing:
         kept = [task for task in self._book if task.instructs and task.state is not TaskState.CANCELED]
         return kept[-1] if kept else None
 
+    def carries(self, task_id: str) -> bool:
+        """Whether a task brings instructions; an unknown one does not."""
+        return task_id in self._book and self._book.get(task_id).instructs
+
     def expect(self) -> None:
         """Let nothing be typed before the instructions, until `put` or `dismiss`."""
         self._outbox.barrier = GO_FIRST

@@ -31,7 +31,6 @@ from .briefing import Briefing
 from .composer import ComposerReading
 from .console import AgentConsole, Launch
 from .delivery import Delivery
-from .detector import StateDetector
 from .explanation import Explanation, explain
 from .interrupt import InterruptOutcome
 from .outbox import Outbox
@@ -150,8 +149,6 @@ class AgentSession:
             self._compose,
         )
         self._log = RawLog(logs / f"{agent_id}.log") if logs is not None else None
-        if self._log is not None:
-            self.taps.append(self._log.write)
         self._size = (80, 24)
         self._focused = False
         self._run: AgentRun | None = None
@@ -171,11 +168,6 @@ class AgentSession:
     def terminal(self) -> Terminal:
         """Its screen; another object after a restart."""
         return self.console.terminal
-
-    @property
-    def detector(self) -> StateDetector:
-        """Decides its state; another object after a restart."""
-        return self.console.detector
 
     @property
     def report(self) -> StateReport:
@@ -221,7 +213,6 @@ class AgentSession:
         return describe(self, self.console, self.run.turns)
 
     def _launch(self) -> None:
-        columns, lines = self._size
         # A restart begins anew: also when there was no conversation to resume and the agent ended over it.
         first = self._run is None
         resume = self.profile.resume if first and self.spec.resume else ()
@@ -229,8 +220,8 @@ class AgentSession:
             argv=(self.profile.command, *self.profile.args, *resume, *self.spec.args),
             cwd=self.cwd,
             environ=self.environ,
-            columns=columns,
-            lines=lines,
+            columns=self._size[0],
+            lines=self._size[1],
             scrollback=self._scrollback,
             before=self._before if first else None,
             adopted=self._adopted.process if first and self._adopted is not None else None,
@@ -244,7 +235,7 @@ class AgentSession:
             scheduler=self._scheduler,
         )
         if self._log is not None:
-            self._log.started(columns, lines)
+            self._log.started(*self._size)
         self.exit = None
         if self._focused:
             self.console.focus(True)
@@ -303,9 +294,8 @@ class AgentSession:
 
     def explain(self) -> Explanation:
         """Why it is in its state, and what keeps its messages back."""
-        running = self._running()
-        task = self.tasks.get(running) if running in self.tasks else None
-        return explain(self.report, self.timeline, self.control, task, now=self.console.now())
+        running = next((task for task in self.tasks if task.id == self._running()), None)
+        return explain(self.report, self.timeline, self.control, running, now=self.console.now())
 
     # -- messages ---
 
@@ -373,16 +363,10 @@ class AgentSession:
 
     def _wake(self) -> None:
         if self._run is not None:
-            self._run.console.wake()
+            self.console.wake()
 
     def _running(self) -> str:
         return (self._run.turns.running if self._run is not None else "") or self.watcher.task_id
-
-    def _briefed(self, report: StateReport) -> bool:
-        """Whether it is ready after it got its instructions: nobody need look at what it said to them."""
-        task_id = self._run.turns.running if self._run is not None else ""
-        ready = report.state is AgentState.READY
-        return ready and task_id in self.tasks and self.tasks.get(task_id).instructs
 
     def _compose(self, task: Task) -> str:
         prompt = self.outbox.entry(task.id).prompt
@@ -391,14 +375,17 @@ class AgentSession:
     # -- what comes from the agent ---
 
     def _on_output(self, data: bytes) -> None:
+        if self._log is not None:
+            self._log.write(data)
         for tap in tuple(self.taps):
             tap(data)
         if self.damage_listener is not None:
             self.damage_listener()
 
     def _on_state(self, report: StateReport, previous: StateReport) -> None:
-        news = report.state in _SEEN and report.state is not previous.state and not self._briefed(report)
-        if not self._focused and news:
+        news = report.state in _SEEN and report.state is not previous.state
+        briefed = report.state is AgentState.READY and self.briefing.carries(self.run.turns.running)
+        if news and not self._focused and not briefed:
             self.unseen = self.unseen or previous.state is not AgentState.STARTING
         self._events.publish(AgentStateChanged(self.agent_id, report, previous))
 

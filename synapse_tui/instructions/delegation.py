@@ -156,13 +156,15 @@ def load_rules(shelves: Shelves) -> LoadedRules:
         line, reason = rules.problems[0]
         more = f" (and {len(rules.problems) - 1} more)" if len(rules.problems) > 1 else ""
         raise RulesBroken(f"{found.file.path}:{line}: {reason}{more}", "correct the table")
-    if found.file is None or not rules.rows:
-        left = "".join(f"; {fault}" for fault in found.faults)
-        raise RulesBroken(
-            f"there are no rules of delegation{left}",
-            f"a table with the columns kind, keywords and agent belongs into .synapse/{DELEGATE}",
-        )
-    return LoadedRules(rules, found.file, found.faults)
+    if rules.rows and found.file is not None:
+        return LoadedRules(rules, found.file, found.faults)
+    if found.faults:
+        left = "; ".join(map(str, found.faults))
+        raise RulesBroken(f"the rules of delegation are left out: {left}", "mend or trust the file")
+    raise RulesBroken(
+        "there are no rules of delegation",
+        f"a table with the columns kind, keywords and agent belongs into .synapse/{DELEGATE}",
+    )
 
 
 def fold(text: str) -> str:

@@ -253,10 +253,7 @@ def test_profiles_are_found_by_alias_and_whatever_their_case() -> None:
     "text",
     [
         "zzzzzz: 1\n",
-        *(
-            f"{name}: {{zzzzzz: 1}}\n"
-            for name in ("startup", "submit", "interrupt", "hazards", "quirks")
-        ),
+        *(f"{name}: {{zzzzzz: 1}}\n" for name in ("startup", "submit", "interrupt", "hazards", "quirks")),
         "transcript: {path: x, user: {text: x}, agent: {text: x}, zzzzzz: 1}\n",
         "doctor: {zzzzzz: 1}\n",
         "doctor: {trust: {zzzzzz: 1}}\n",
