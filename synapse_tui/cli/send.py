@@ -136,4 +136,6 @@ def flow_of(caller: Caller) -> str:
     )
     for problem in settings.problems:
         note(f"synapse: {problem}")
+    for path in settings.untrusted:
+        note(f"synapse: {path} is left out: it has not been trusted; synapse-tui asks about it")
     return settings.text("a2a.flow")

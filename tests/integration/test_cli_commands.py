@@ -211,6 +211,15 @@ async def test_the_setting_decides(
     assert ("answer of gemini" in result.out) is waits
 
 
+async def test_project_settings_that_are_not_trusted_are_told(shell: Shell, stack: AsyncExitStack) -> None:
+    path = shell.folder / ".synapse" / "settings.json"
+    path.write_text(json.dumps({"a2a": {"flow": "oneway"}}))
+    await opened(stack, shell)
+    result = await shell.run("send", "gemini", "hello")
+    assert (result.code, result.out) == (0, "answer of gemini\n")
+    assert f"{path} is left out: it has not been trusted" in result.err
+
+
 async def test_json_of_a_send(shell: Shell, stack: AsyncExitStack) -> None:
     agent = await opened(stack, shell)
     told = (await shell.run("send", "gemini", "hello", "--json")).json

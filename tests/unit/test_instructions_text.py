@@ -81,9 +81,8 @@ def test_the_project_comes_before_the_user_and_only_when_it_is_trusted(project: 
     assert told(project, user).text == f"{HEADER}\nof the project"
     untrusted = told(project, user, trusted=False)
     assert untrusted.text == f"{HEADER}\nof the user"
-    assert [str(fault) for fault in untrusted.faults] == [
-        f"{project / 'default.md'}: its content has not been trusted; synapse-tui asks about it"
-    ]
+    (fault,) = untrusted.faults
+    assert str(fault).startswith(f"{project / 'default.md'}: its content has not been trusted; synapse-tui asks")
     at_home = Shelves(user, user, lambda _path, _data: False)  # the home folder is no project
     assert compose(Selection(), CLAUDE, (), at_home).text == f"{HEADER}\nof the user"
 
