@@ -20,8 +20,6 @@ WHY = "why"
 LIVE = "live"
 WATCH = "watch"
 LAST = "last"
-ROOMY = 40
-"""Cells from which the title has room for words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ class PaneTitle(SegmentBar):
             return [], []
         back = " on $focus" if self.focused_pane else " on $chrome"
         right = self._buttons(back)
-        right = [*self._watch(agent, back, width), *self._scroll(back), *right]
+        right = [*self._watch(agent, back), *self._scroll(back), *right]
         head = self._head(agent, back)
         room = width - width_of(head) - width_of(right)
         inbox = self._unread(agent, back, room - 14)
@@ -131,13 +129,12 @@ class PaneTitle(SegmentBar):
             )
         ]
 
-    def _watch(self, agent: AgentView, back: str, width: int) -> list[Piece]:
+    def _watch(self, agent: AgentView, back: str) -> list[Piece]:
         """How the watch over the agent stands."""
         if not agent.watch:
             return []
-        text = agent.watch if width >= ROOMY else agent.watch.rpartition(" ")[2]
         style = f"bold $alert{back}" if agent.gave_up else f"$hot{back}"
-        return [Piece(f" {text} ", style, WATCH, "The watch over this agent")]
+        return [Piece(f" {agent.watch} ", style, WATCH, "The watch over this agent")]
 
     def _unread(self, agent: AgentView, back: str, room: int) -> list[Piece]:
         """How many messages the agent has not read yet."""

@@ -489,6 +489,11 @@ class FakeHost:
                     return session.tasks[index]
         raise KeyError(task_id)
 
+    def answer(self, task_id: str, text: str) -> Task:
+        """Let a message be answered."""
+        ended = {"delivery": DeliveryState.DONE, "state": TaskState.COMPLETED}
+        return self.change(task_id, artifacts=(Artifact(text),), **ended)
+
     def add_peer(self, agent_id: str, folder: str = "/home/me/code/other") -> None:
         """Let an agent of another process appear."""
         _, kind, port = agent_id.split("-")

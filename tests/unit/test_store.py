@@ -406,3 +406,20 @@ async def compare(path: Path, steps: list[tuple[str, int]]) -> None:
         entries = [outbox.entry(task.id) for task in outbox]
         assert order == [(each.task_id, each.parked, each.urgent, each.entered) for each in entries]
         assert rows(path, "SELECT count(*) FROM task_changes WHERE reason = ''") == [(0,)]
+
+
+async def test_the_steps_of_a_task_are_read_in_order_with_their_times(tmp_path):
+    async with opened(tmp_path / "history.db") as (history, _):
+        book, outbox, _ = make_book(history)
+        task_id, other = send(book, outbox, "hello"), send(book, outbox, "other")
+        book.change(task_id, delivery=DeliveryState.HELD, reason="you have a draft")
+        outbox.cancel(task_id)
+        book.change(other, delivery=DeliveryState.HELD, reason="working")
+        steps = await history.changes(task_id)
+    assert [(step.delivery, step.reason) for step in steps] == [
+        ("queued", "accepted"),
+        ("held", "you have a draft"),
+        ("canceled", "canceled"),
+    ]
+    assert [step.time for step in steps] == sorted(step.time for step in steps)
+    assert steps[-1].time == book.get(task_id).updated_at

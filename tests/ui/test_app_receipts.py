@@ -1,0 +1,108 @@
+"""What became of messages: the steps of one, the receipts of several, the order of those that wait."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from textual.widgets import OptionList
+
+from synapse_tui.app import SynapseApp
+from synapse_tui.errors import HistoryError
+from synapse_tui.model import DeliveryState, TaskState
+from synapse_tui.screens.message_detail import MessageDetail
+from synapse_tui.screens.receipts import Receipts
+from synapse_tui.store.batch import Change
+from tests.ui.app_kit import LEADER, running, text_of, three_agents, until
+from tests.ui.fakes import NOW
+
+CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
+
+
+def shown_receipts(app: SynapseApp) -> str:
+    return text_of(app) if isinstance(app.screen, Receipts) else ""
+
+
+async def test_a_message_tells_its_steps():
+    host = three_agents()
+    task = host.message(CODEX, "look", delivery=DeliveryState.HELD, reason="you have a draft")
+    steps = [("submitted", "queued", "accepted"), ("submitted", "held", "you have a [red]draft[/red]")]
+    host.steps[task.id] = [
+        Change(task.id, NOW + timedelta(seconds=at), *step) for at, step in enumerate(steps)
+    ]
+    async with running(host) as (app, _pilot):
+        app.perform("show", task_id=task.id)
+        await until(lambda: "‖ held       you have a [red]draft[/red]" in text_of(app))
+        assert "○ queued     accepted" in text_of(app)
+        later = NOW + timedelta(seconds=9)
+        host.steps[task.id] += [
+            Change(task.id, later, "working", "submitted", "the agent works on it"),
+            Change(task.id, later, "input_required", "submitted", "permission: rm"),
+        ]
+        host.change(task.id, delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)
+        await until(lambda: "▲ needs you  permission: rm" in text_of(app))
+        assert "→ working    the agent works on it" in text_of(app)
+
+
+async def test_steps_that_cannot_be_read_say_why():
+    host = three_agents()
+    task = host.message(CODEX, "look")
+    host.fail["changes"] = HistoryError("history cannot be read: disk is gone")
+    async with running(host) as (app, _pilot):
+        app.perform("show", task_id=task.id)
+        await until(lambda: "history cannot be read: disk is gone" in text_of(app))
+
+
+async def test_a_message_to_several_has_a_receipt_of_each():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        app.commands.send_mention(CLAUDE, "all", "look at this", 3)
+        await until(lambda: len(app.sent_from(CLAUDE)) == 2)
+        await pilot.press(LEADER, "v")
+        await until(lambda: "queued" in shown_receipts(app) and "look at this" in shown_receipts(app))
+        first, second = host.tasks
+        host.change(first.id, delivery=DeliveryState.HELD, reason="permission dialog open")
+        await until(lambda: "permission dialog open" in shown_receipts(app))
+        host.answer(second.id, "I have seen it")
+        await until(lambda: "↳ I have seen it" in shown_receipts(app))
+        assert "answered" in shown_receipts(app)
+        await pilot.press("down")
+        assert app.screen.query_one(OptionList).highlighted == 1
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, MessageDetail) and "I have seen it" in text_of(app))
+
+
+async def test_the_title_leads_to_the_receipts():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        app.commands.send_mention(CLAUDE, "all", "look", 3)
+        await until(lambda: "codex: queued" in text_of(app).splitlines()[1])
+        await pilot.click(offset=(text_of(app).splitlines()[1].index("codex: queued"), 1))
+        await until(lambda: isinstance(app.screen, Receipts))
+
+
+async def test_the_last_message_of_a_pane():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "v")
+        assert app.main.status_bar.notice == "no message was sent from this pane yet"
+        app.commands.send_mention(CLAUDE, "codex", "look", 3)
+        await until(lambda: app.sent_from(CLAUDE))
+        await pilot.press(LEADER, "v")
+        await until(lambda: isinstance(app.screen, MessageDetail) and "claude → codex" in text_of(app))
+
+
+async def test_waiting_messages_stand_in_the_order_in_which_they_will_be_typed():
+    host = three_agents()
+    one, two, three = (host.message(CODEX, f"number {n}", minutes=9 - n) for n in range(3))
+    host.message(GEMINI, "over", delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
+    async with running(host, sidebar=True) as (app, pilot):
+        listing = app.main.sidebar.listing
+        assert [task.text for task in listing.tasks] == ["over", "number 0", "number 1", "number 2"]
+        assert "queued #2" in text_of(app)
+        await pilot.press("f6", "shift+up", "shift+up")
+        host.change(three.id, reason="first")
+        await until(lambda: [t.id for t in app.main.sidebar.listing.tasks][1:] == [three.id, one.id, two.id])
+        view = app.main.sidebar.query_one("#messages", OptionList)
+        option = view.highlighted_option
+        assert option is not None
+        assert option.id == three.id, "the mark goes along"

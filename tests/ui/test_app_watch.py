@@ -1,0 +1,136 @@
+"""The watch over an agent in the application: asked for, shown, ended."""
+
+from __future__ import annotations
+
+from textual.widgets import Button, Input
+
+from synapse_tui.agents.watch import WatchState
+from synapse_tui.agents.watch_order import WatchOrder
+from synapse_tui.app import SynapseApp
+from synapse_tui.model import AgentState, ExitStatus
+from synapse_tui.screens.watch import WatchForm, WatchView
+from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
+from tests.ui.fakes import FakeHost, FakeWatcher
+
+CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
+
+
+def watched(host: FakeHost, agent_id: str = CLAUDE, **order: float) -> FakeWatcher:
+    watcher = host.agents[agent_id].watcher
+    watcher.begin(WatchOrder(**order))  # type: ignore[arg-type]
+    return watcher
+
+
+def title(app: SynapseApp) -> str:
+    return text_of(app).splitlines()[1]
+
+
+async def test_a_watch_is_asked_for_by_keys():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "W")
+        await until(lambda: isinstance(app.screen, WatchForm) and app.screen.ready)
+        await pilot.press("ctrl+u", *"90", "tab", "ctrl+u", *"3", "tab", *"go on", "tab", *"DONE", "enter")
+        await until(lambda: host.agents[CLAUDE].watcher.on)
+        order = host.agents[CLAUDE].watcher.watch.order
+        assert (order.every, order.times, order.nudge, order.until) == (90.0, 3, "go on", "DONE")
+        await until(lambda: "watched 0/3" in title(app))
+        assert "claude is watched" in app.main.status_bar.notice
+
+
+async def test_the_usual_watch_is_one_enter_away():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        app.perform("watch_agent", CODEX)
+        await until(lambda: isinstance(app.screen, WatchForm) and app.screen.ready)
+        await pilot.press("enter")
+        await until(lambda: host.agents[CODEX].watcher.on)
+        assert host.agents[CODEX].watcher.watch.order == WatchOrder()
+        assert not host.agents[CLAUDE].watcher.on
+
+
+async def test_what_cannot_be_is_said_in_the_dialog():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "W")
+        await until(lambda: isinstance(app.screen, WatchForm) and app.screen.ready)
+        for field, value, said in (
+            ("every", "soon", "'soon' is no seconds of rest"),
+            ("every", "0", "every 0 s is not valid"),
+            ("times", "1.5", "'1.5' is no number of times"),
+            ("until", "(", "is no pattern"),
+        ):
+            fields = {"every": "60", "times": "5", "until": ""} | {field: value}
+            for name, text in fields.items():
+                app.screen.query_one(f"#{name}", Input).value = text
+            await pilot.press("enter")
+            await until(lambda said=said: said in text_of(app))  # type: ignore[misc]
+        assert not host.agents[CLAUDE].watcher.on
+
+
+async def test_the_mark_follows_the_watch():
+    host = three_agents()
+    async with running(host, sidebar=True, size=(140, 40)) as (app, _pilot):
+        watcher = watched(host)
+        await until(lambda: text_of(app).count("watched 0/5") == 2)
+        watcher.watch.sent = 2
+        watcher.tell()
+        await until(lambda: text_of(app).count("watched 2/5") == 2)
+        host.clock = lambda: 50.0
+        watcher.end(WatchState.GAVE_UP, "gave up: 2 nudges brought nothing")
+        await until(lambda: text_of(app).count("gave up 2/5") == 2)
+        agent = app.main.find(CLAUDE)
+        assert agent is not None
+        assert agent.needs_attention, "the person is led to it"
+        host.clock = lambda: 60.0
+        host.agents[CLAUDE].become(AgentState.PROCESSING)
+        await until(lambda: "gave up" not in text_of(app))
+
+
+async def test_a_watch_is_looked_at_and_ended():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        watcher = watched(host, every=45.0)
+        await pilot.press(LEADER, "W")
+        await until(lambda: isinstance(app.screen, WatchView) and app.screen.ready)
+        assert "watched: after 45 s of rest it is told" in text_of(app)
+        watcher.watch.note("needs you: permission: rm")
+        watcher.tell()
+        await until(lambda: "needs you: permission: rm" in text_of(app))
+        await pilot.press("s")
+        await until(lambda: at_main(app))
+        assert not watcher.on
+        assert "no longer watched" in app.main.status_bar.notice
+        assert "watched" not in title(app)
+
+
+async def test_a_watch_that_ends_while_it_is_looked_at_cannot_be_ended_again():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        watcher = watched(host)
+        app.perform("watch_agent", CLAUDE)
+        await until(lambda: isinstance(app.screen, WatchView) and app.screen.ready)
+        watcher.end(WatchState.DONE, "done: the agent said so")
+        await until(lambda: "done: the agent said so" in text_of(app))
+        assert not app.screen.query_one("#stop", Button).display
+        await pilot.press("s", "escape")
+        await until(lambda: at_main(app))
+
+
+async def test_the_title_leads_to_the_watch():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        watched(host)
+        await until(lambda: "watched 0/5" in title(app))
+        await pilot.click(offset=(title(app).index("watched") + 1, 1))
+        await until(lambda: isinstance(app.screen, WatchView))
+
+
+async def test_an_agent_that_has_ended_is_not_watched():
+    host = three_agents()
+    async with running(host) as (app, _pilot):
+        host.agents[CLAUDE].end(ExitStatus(code=0))
+        await until(lambda: (agent := app.main.find(CLAUDE)) is not None and agent.exit is not None)
+        app.perform("watch_agent", CLAUDE)
+        assert at_main(app)
+        assert app.main.status_bar.notice == "claude has ended"
