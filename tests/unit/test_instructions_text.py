@@ -82,7 +82,8 @@ def test_the_project_comes_before_the_user_and_only_when_it_is_trusted(project: 
     untrusted = told(project, user, trusted=False)
     assert untrusted.text == f"{HEADER}\nof the user"
     (fault,) = untrusted.faults
-    assert str(fault).startswith(f"{project / 'default.md'}: its content has not been trusted; synapse-tui asks")
+    assert fault.path == project / "default.md"
+    assert fault.reason.startswith("its content has not been trusted; synapse-tui asks about it")
     at_home = Shelves(user, user, lambda _path, _data: False)  # the home folder is no project
     assert compose(Selection(), CLAUDE, (), at_home).text == f"{HEADER}\nof the user"
 
