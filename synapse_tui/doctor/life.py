@@ -16,12 +16,13 @@ from synapse_tui.model import AgentState, ExitStatus
 from .advice import prompt_of
 from .examination import Examination
 from .recorder import Sample
-from .report import Advice, Verdict, failed, ok
+from .report import Advice, Verdict, failed, ok, skipped
 from .suggest import suggest_dialog, suggest_rule
 
 SETTLED = 3.0
 """Seconds without a change after which an agent that is not ready will not become so by itself."""
 MAX_TRUSTED = 3
+_LAST_WORDS = 240
 _TRUST_WAIT = 30.0
 """Seconds in which the question must be gone; some agents start anew after it."""
 _BEGIN_STATES = (AgentState.UNKNOWN, AgentState.WAITING, AgentState.ERROR)
@@ -123,18 +124,25 @@ def judge_start(begin: Begin, profile: Profile) -> Verdict:
     command = shlex.join((profile.command, *profile.args))
     by_hand = f"mkdir -p {begin.folder} && cd {begin.folder} && {command}"
     if begin.exit is not None:
-        last = begin.screen.strip().rpartition("\n")[2].strip()
+        last = _end_of(begin.screen)
         how = f"status {begin.exit.code}" if begin.exit.code is not None else f"signal {begin.exit.signal}"
         return failed(
             f"it ended at its start ({how}): {last or 'without a word'}",
             Advice("", f"run it once by hand: {by_hand}", "it may need to be logged in or configured"),
         )
     if begin.asked:
+        shown = "\n".join(begin.samples[-1].rows) if begin.samples else ""
         return failed(
             f"it asks something at its start: {begin.asked}",
-            Advice("", f"answer it once by hand: {by_hand}", "nobody but you may answer it"),
+            Advice("", f"answer it once by hand, for nobody but you may: {by_hand}", shown),
         )
     return _never_ready(begin, by_hand, profile)
+
+
+def _end_of(screen: str) -> str:
+    """The last words on a screen, on one line."""
+    line = " ".join(screen.split())
+    return line if len(line) <= _LAST_WORDS else f"…{line[-_LAST_WORDS:]}"
 
 
 def _never_ready(begin: Begin, by_hand: str, profile: Profile) -> Verdict:
@@ -194,7 +202,7 @@ def judge_end(end: End, profile: Profile) -> Verdict:
             Advice("args", "an option that keeps it from starting one", "it would outlive its pane"),
         )
     if end.before:
-        return failed("it had ended before, by itself", Advice("", "see its log and screen: doctor -v"))
+        return skipped("it had ended before, by itself")
     return ok(f"gone {end.seconds:.1f} s after its terminal was closed, with all that it had started")
 
 

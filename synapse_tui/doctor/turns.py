@@ -18,6 +18,8 @@ _SHOWN = 70
 MENTION = "@READ"
 """The beginning of a file name in the scratch folder."""
 LEADING = ("!", "/", "#")
+COMMANDS = {"/": "help "}
+"""What follows a sign, so that it would be a command: a harmless one that most agents have."""
 
 
 async def submit(examination: Examination) -> Verdict:
@@ -106,7 +108,7 @@ async def hazards(examination: Examination) -> Verdict:
     found: list[tuple[str, Seen]] = []
     for sign in LEADING:
         question = examination.prompts.make("hazard")
-        question = dataclasses.replace(question, text=f"{sign} {question.text}")
+        question = dataclasses.replace(question, text=f"{sign}{COMMANDS.get(sign, '')}{question.text}")
         found.append((sign, await examination.ask(question, as_prompt=True)))
         if not await examination.rest() and not await examination.renew():
             break

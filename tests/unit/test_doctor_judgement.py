@@ -51,7 +51,7 @@ def test_an_agent_that_ends_at_its_start_is_quoted() -> None:
         Begin(False, 2.0, "process", exit=ExitStatus(code=3), screen="a\nno login\n"), DUMMY
     )
     assert verdict.outcome is FAILED
-    assert "(status 3): no login" in verdict.evidence
+    assert "(status 3): a no login" in verdict.evidence
     assert "signal 9" in judge_start(Begin(False, 2.0, "", exit=ExitStatus(signal=9)), DUMMY).evidence
 
 
@@ -350,7 +350,8 @@ def test_processes_that_live_on_fail() -> None:
     left = judge_end(End(False, 0.2, ("77 made --daemon",)), DUMMY)
     assert (left.outcome, [advice.key for advice in left.advice]) == (FAILED, ["quirks.daemon", "args"])
     assert "77 made --daemon" in left.evidence
-    assert judge_end(End(True, 0.0), DUMMY).outcome is FAILED
+    assert judge_end(End(True, 0.0), DUMMY).outcome is Outcome.SKIPPED
+    assert judge_end(End(True, 0.0, ("77 made",)), DUMMY).outcome is FAILED
 
 
 # -- the report ------------------------------------------------------------------------------------------
