@@ -50,7 +50,7 @@ class Caller:
             values.get("SYNAPSE_TOKEN", ""),
             values.get("SYNAPSE_ENDPOINT", ""),
             UserPaths.of_environment(),
-            Path.cwd(),
+            _folder(values),
             values,
         )
 
@@ -145,6 +145,16 @@ class Caller:
             if ended:
                 raise _exited(ended[0]) from None
             raise
+
+
+def _folder(environ: Mapping[str, str]) -> Path:
+    """The current folder; an agent whose folder was removed, such as a worktree, can still speak."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        if not environ.get("SYNAPSE_AGENT_ID"):
+            raise
+        return Path(environ.get("PWD") or "/")
 
 
 def address_of(record: Record, project: str) -> Address:

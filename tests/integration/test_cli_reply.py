@@ -12,7 +12,7 @@ import pytest
 
 from synapse_tui.model import AgentState, MessageRequest, Reply, Sender, Task, TaskState
 from tests.fake_agent import FakeAgent
-from tests.integration.shell_kit import Shell
+from tests.integration.shell_kit import SYNAPSE, Shell
 from tests.integration.test_cli_commands import opened
 
 ASKER = Sender("synapse-claude-8101", "claude", "http://127.0.0.1:8101", verified=True)
@@ -62,6 +62,15 @@ async def test_a_task_is_named_and_refused(shell: Shell, codex: FakeAgent, optio
     told = await shell.run("reply", "no such branch", "--to", task.id[:8], option, "--json")
     assert told.json == {"target": ASKER.sender_id, "task_id": task.id, "status": state}
     assert codex.task(task.id).reason == "no such branch"
+
+
+async def test_an_agent_whose_folder_was_removed_can_still_speak(shell: Shell, codex: FakeAgent) -> None:
+    task = given(codex)
+    removing = ("sh", "-c", 'rm -r "$PWD"; exec "$@"', "sh", *SYNAPSE)
+    result = await shell.run("reply", "done", program=removing)
+    assert (result.code, result.err) == (0, "")
+    assert codex.task(task.id).answer == "done"
+    assert not shell.folder.exists()
 
 
 async def test_what_awaits_a_reply(shell: Shell, codex: FakeAgent) -> None:
