@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -278,6 +279,16 @@ class ExitStatus:
     def ok(self) -> bool:
         """Whether it ended by itself with status 0."""
         return self.code == 0
+
+    @property
+    def words(self) -> str:
+        """It in a few words: `exited with status 3`, `killed by SIGSEGV`."""
+        if self.signal is None:
+            return f"exited with status {self.code}"
+        try:
+            return f"killed by {signal.Signals(self.signal).name}"
+        except ValueError:
+            return f"killed by signal {self.signal}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -343,7 +343,7 @@ class AgentConsole:
         self._gone = True
         self._cancel_timer()
         before = self.detector.report
-        report = self.detector.exited(self._clock())
+        report = self.detector.exited(self._clock(), status.words)
         self._listener.state(report, before)
         self._listener.exited(status)
         self._pulse.fire()

@@ -133,15 +133,16 @@ class StateDetector:
         self._set_deadline(next_change(self._profile.states, signals, rule), now, held)
         return self._settle(state, verdict, now) if now >= held else None
 
-    def exited(self, now: float) -> StateReport:
+    def exited(self, now: float, how: str = "") -> StateReport:
         """Take that the process has ended; nothing changes after that.
 
         Args:
             now: Seconds on the session's clock.
+            how: In which way, for a person.
         """
         self._deadline = None
         if self.report.state is not AgentState.EXITED:
-            self._report(StateReport(AgentState.EXITED, "process", "", now), now)
+            self._report(StateReport(AgentState.EXITED, "process", "", now, how), now)
         return self.report
 
     def _look(self, terminal: Terminal, now: float) -> None:

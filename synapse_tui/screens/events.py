@@ -22,7 +22,6 @@ from synapse_tui.events import (
     WatchChanged,
 )
 from synapse_tui.model import AgentState, Task
-from synapse_tui.widgets.marks import exit_text
 from synapse_tui.widgets.text import plural
 
 from .fates import Fate, delivery_of, fate_of_receipt, fate_of_task
@@ -135,9 +134,7 @@ class EventReader:
         self._main.show_agents()
         if not self._looked_at(event.agent_id):
             name = self._name(event.agent_id)
-            self._app.notice(
-                f"{name} {exit_text(event.status)}", "information" if event.status.ok else "warning"
-            )
+            self._app.notice(f"{name} {event.status.words}", "information" if event.status.ok else "warning")
         return None
 
     @_read.register

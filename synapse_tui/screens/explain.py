@@ -13,7 +13,7 @@ from synapse_tui.agents.explanation import Explanation
 from synapse_tui.agents.timeline import Passage
 from synapse_tui.durations import duration, moment
 from synapse_tui.model import Task
-from synapse_tui.widgets.marks import exit_text, state_mark
+from synapse_tui.widgets.marks import state_mark
 from synapse_tui.widgets.text import one_line, pad, plural, shorten
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def explanation(session: AgentSession, now: datetime) -> Callable[[int], Content
         Makes the text for a width in cells.
     """
     found = session.explain()
-    process = exit_text(session.exit) if session.exit else f"runs, pid {session.pid}"
+    process = session.exit.words if session.exit else f"runs, pid {session.pid}"
     about = [
         ("process", process),
         ("folder", str(session.cwd)),

@@ -12,7 +12,6 @@ from textual.reactive import var
 
 from synapse_tui.model import ExitStatus
 
-from .marks import exit_text
 from .segment_bar import Piece, SegmentBar, width_of
 
 RESTART = "restart"
@@ -62,12 +61,12 @@ class ExitBar(SegmentBar, can_focus=True):
             return [], []
         ink = "$ink-muted" if status.ok else "bold $state-error"
         mark = Piece(" ✗ ", "bold $state-error on $raised")
-        told = [mark, Piece(f"{self.label} {exit_text(status)} ", f"{ink} on $raised")]
+        told = [mark, Piece(f"{self.label} {status.words} ", f"{ink} on $raised")]
         for words in (True, False):  # the hints give way first, then the name
             ways = [*self._way("r", RESTART, words=words), *self._way("x", CLOSE, words=words)]
             if width_of(told) + width_of(ways) <= width:
                 return told, ways
-        return [mark, Piece(f"{exit_text(status)} ", f"{ink} on $raised")], ways
+        return [mark, Piece(f"{status.words} ", f"{ink} on $raised")], ways
 
     def _way(self, key: str, word: str, *, words: bool) -> list[Piece]:
         style = "bold $hot-ink on $hot" if self.has_focus else "bold $ink on $raised"

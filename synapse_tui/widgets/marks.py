@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import dataclass
 
-from synapse_tui.model import IN_INBOX, AgentState, DeliveryState, ExitStatus, Task, TaskState
+from synapse_tui.model import IN_INBOX, AgentState, DeliveryState, Task, TaskState
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 SPINNER_INTERVAL = 0.4
@@ -85,13 +84,3 @@ def step_mark(state: TaskState, delivery: DeliveryState, reason: str = "") -> Ma
         return _TURNS[state]
     unread = delivery is DeliveryState.QUEUED and reason == IN_INBOX
     return _UNREAD if unread else _DELIVERIES[delivery]
-
-
-def exit_text(status: ExitStatus) -> str:
-    """How a process ended: `exited with status 3`, `killed by SIGSEGV`."""
-    if status.signal is None:
-        return f"exited with status {status.code}"
-    try:
-        return f"killed by {signal.Signals(status.signal).name}"
-    except ValueError:
-        return f"killed by signal {status.signal}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from synapse_tui.agents.watch import WatchState
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus
 
-from .marks import Mark, exit_text, state_mark
+from .marks import Mark, state_mark
 from .text import one_line, plural
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class AgentView:
     def state_text(self) -> str:
         """The state in words, with what is known about it."""
         if self.exit is not None:
-            return exit_text(self.exit)
+            return self.exit.words
         word = self.mark().word
         return f"{word}: {self.detail}" if self.detail else word
 

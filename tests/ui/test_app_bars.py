@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from synapse_tui.model import AgentState, ExitStatus
-from synapse_tui.widgets.marks import exit_text, state_mark
+from synapse_tui.widgets.marks import state_mark
 from synapse_tui.widgets.pane_title import Delivery, PaneTitle
 from synapse_tui.widgets.segment_bar import Piece, cut, width_of
 from synapse_tui.widgets.status_bar import StatusBar, fit_hints
@@ -132,7 +132,7 @@ def test_cut_pieces_fit(pieces, width):
     ],
 )
 def test_how_a_process_ended(status, text):
-    assert exit_text(status) == text
+    assert status.words == text
 
 
 def test_marks_differ_without_colour():

@@ -172,7 +172,8 @@ def test_matched_text_is_told_and_bounded() -> None:
 
 def test_the_end_is_final() -> None:
     screen = Screen("claude")
-    report = screen.detector.exited(200.0)
+    report = screen.detector.exited(200.0, "killed by SIGKILL")
+    assert report.detail == "killed by SIGKILL"
     assert (report.state, report.since, screen.detector.deadline) == (AgentState.EXITED, 200.0, None)
     screen.feed(osc("0;⠂ x"))
     screen.feed(osc("7501;state=working"))
