@@ -178,6 +178,9 @@ class EventReader:
     @_read.register
     def _watch_changed(self, event: WatchChanged) -> Awaitable[None] | None:
         self._main.show_agents()
+        agent = self._main.find(event.agent_id)
+        if agent is not None and agent.gave_up and not self._looked_at(event.agent_id):
+            self._app.ring()
         for screen in self._app.screen_stack:
             if isinstance(screen, WatchView) and screen.agent_id == event.agent_id and screen.is_mounted:
                 screen.show_news()

@@ -72,8 +72,7 @@ class MessageDetail(Dialog[Choice]):
     def body(self) -> ComposeResult:
         """The facts, the text, the answers."""
         with VerticalScroll(classes="body"):
-            yield Static(detail_text(self.message), id="detail", markup=False)
-            yield Static(self._timeline, id="timeline", markup=False)
+            yield Static(self._text(), id="detail", markup=False)
 
     def on_mount(self) -> None:
         """Read the steps."""
@@ -86,10 +85,13 @@ class MessageDetail(Dialog[Choice]):
         try:
             changes = await self._read_steps(self.message.id)
         except SynapseError as error:
-            self._timeline = Content.assemble(("\nTimeline  ", "bold $hot"), (error.message, "$ink-muted"))
+            self._timeline = Content.assemble(("\n\nTimeline  ", "bold $hot"), (error.message, "$ink-muted"))
         else:
             self._timeline = timeline_text(changes, self._now())
-        self.query_one("#timeline", Static).update(self._timeline)
+        self.query_one("#detail", Static).update(self._text())
+
+    def _text(self) -> Content:
+        return Content.assemble(detail_text(self.message), self._timeline)
 
     def buttons(self) -> ComposeResult:
         """What can be done in the present state."""
@@ -116,7 +118,7 @@ class MessageDetail(Dialog[Choice]):
         """Show a newer snapshot of the message."""
         before = self._choices()
         self.message = task
-        self.query_one("#detail", Static).update(detail_text(task))
+        self.query_one("#detail", Static).update(self._text())
         self._read()
         if self._choices() != before:
             self.refresh(recompose=True)
@@ -154,7 +156,7 @@ def timeline_text(changes: Sequence[Change], now: datetime) -> Content:
     """The steps of a message, oldest first: when, what, why."""
     if not changes:
         return Content("")
-    parts: list[tuple[str, str]] = [("\nTimeline\n", "bold $hot")]
+    parts: list[tuple[str, str]] = [("\n\nTimeline\n", "bold $hot")]
     for change in changes:
         mark = step_mark(TaskState(change.state), DeliveryState(change.delivery), change.reason)
         parts += [

@@ -166,7 +166,8 @@ def _watch(session: AgentSession) -> tuple[str, bool]:
 
 def attention_text(others: Sequence[AgentView]) -> str:
     """How many agents need a person, and how many have finished unseen."""
-    done = sum(agent.needs_attention and agent.state is AgentState.READY for agent in others)
+    quiet = [agent for agent in others if agent.state is AgentState.READY and not agent.gave_up]
+    done = sum(agent.needs_attention for agent in quiet)
     waiting = sum(agent.needs_attention for agent in others) - done
     parts = [f"{plural(waiting, 'agent')} need{'s' if waiting == 1 else ''} you"] if waiting else []
     parts += [f"{done} done"] if done else []

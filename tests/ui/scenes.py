@@ -11,10 +11,13 @@ from textual.pilot import Pilot
 
 from synapse_tui.agents.timeline import Timeline
 from synapse_tui.agents.trust import UntrustedFile
+from synapse_tui.agents.watch import WatchState
+from synapse_tui.agents.watch_order import WatchOrder
 from synapse_tui.app import SynapseApp
 from synapse_tui.errors import CommandNotFound
 from synapse_tui.events import Notice
 from synapse_tui.model import IN_INBOX, AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
+from synapse_tui.store.batch import Change
 from tests.ui.app_kit import LEADER, make_app, until
 from tests.ui.fakes import NOW, FakeHost, FakeSession
 
@@ -168,6 +171,33 @@ async def _inbox(pilot: Pilot[None]) -> None:
     await press("f6")(pilot)
 
 
+async def _detail(pilot: Pilot[None]) -> None:
+    """A message that is held, with its steps."""
+    host: FakeHost = _app(pilot).host  # type: ignore[assignment]
+    await _all_shown(pilot)
+    (held,) = (task for task in host.tasks if task.delivery is DeliveryState.HELD)
+    reasons = (("queued", "accepted"), ("held", "working"), ("held", held.reason))
+    host.steps[held.id] = [
+        Change(held.id, held.created_at + timedelta(seconds=seconds * 7), "submitted", *step)
+        for seconds, step in enumerate(reasons)
+    ]
+    await press("f6", "enter")(pilot)
+
+
+async def _watched(pilot: Pilot[None]) -> None:
+    """One agent is watched, another was until the watch gave up; the first watch is looked at."""
+    host: FakeHost = _app(pilot).host  # type: ignore[assignment]
+    await _all_shown(pilot)
+    claude, codex, _gemini = host.agents.values()
+    for session in (claude, codex):
+        session.watcher.begin(WatchOrder())
+        session.watcher.watch.sent = 2
+    claude.watcher.watch.note("nudge 2 of 5 was sent")
+    claude.watcher.tell()
+    codex.watcher.end(WatchState.GAVE_UP, "gave up: the last 2 nudges brought nothing")
+    await press("f6", LEADER, "W")(pilot)
+
+
 async def _error(pilot: Pilot[None]) -> None:
     _app(pilot).host.fail["open"] = CommandNotFound("codex", "codex", "npm install -g @openai/codex")  # type: ignore[attr-defined]
     await press(LEADER, "n", "down", "enter")(pilot)
@@ -192,7 +222,9 @@ SCENES: dict[str, Run] = {
     "quit": press(LEADER, "q"),
     "why": _why,
     "inbox": _inbox,
-    "detail": press("f6", "up", "enter"),
+    "detail": _detail,
+    "watch_form": press(LEADER, "W"),
+    "watch": _watched,
     "ended": _ended,
     "delivery": _delivery,
     "many": press("f3"),

@@ -82,9 +82,15 @@ async def test_the_mark_follows_the_watch():
         agent = app.main.find(CLAUDE)
         assert agent is not None
         assert agent.needs_attention, "the person is led to it"
+        rung: list[bool] = []
+        app.bell = lambda: rung.append(True)
+        codex = watched(host, CODEX)
+        codex.end(WatchState.GAVE_UP, "gave up: it, too")
+        await until(lambda: rung)
+        assert "1 agent needs you" in text_of(app)
         host.clock = lambda: 60.0
         host.agents[CLAUDE].become(AgentState.PROCESSING)
-        await until(lambda: "gave up" not in text_of(app))
+        await until(lambda: "gave up 2/5" not in text_of(app))
 
 
 async def test_a_watch_is_looked_at_and_ended():
