@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from synapse_tui.errors import MessageError
-from synapse_tui.model import ExitStatus, StateReport
+from synapse_tui.model import AgentState, ExitStatus, StateReport
 from synapse_tui.pty import Guardian, Handle, PtyProcess, ReadScheduler
 from synapse_tui.pty.scheduler import read_available
 from synapse_tui.terminal import (
@@ -118,6 +119,7 @@ class AgentConsole:
         self._timer: asyncio.TimerHandle | None = None
         self._empty_since: float | None = None
         self._gone = False
+        self._resized_early = False
         self._signals: dict[str, TerminalEvent] = {}
         self.process = _process(launch)
         self._at_rest = AtRest(
@@ -148,8 +150,8 @@ class AgentConsole:
             timeline=self._timeline,
             report=self._timeline.last,
         )
-        for signal in adopted.signals:
-            self._signal(signal)
+        for told in adopted.signals:
+            self._signal(told)
         self._update()
 
     @property
@@ -251,6 +253,7 @@ class AgentConsole:
 
     def resize(self, columns: int, lines: int) -> None:
         """Give the terminal another size, in cells."""
+        self._resized_early |= self.detector.report.state is AgentState.STARTING
         self.terminal.resize(columns, lines)
         self.process.resize(columns, lines)
         self._answer()
@@ -320,6 +323,10 @@ class AgentConsole:
             self._empty_since = self._clock()
         self._plan()
         if report is not None:
+            if self._resized_early and before.state is AgentState.STARTING is not report.state:
+                # A program that had read the old size and did not hear of changes yet has missed the new one.
+                self._resized_early = False
+                self.signal(signal.SIGWINCH)
             self._listener.state(report, before)
 
     def _plan(self) -> None:

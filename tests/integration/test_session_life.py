@@ -231,3 +231,14 @@ async def test_the_loop_is_never_blocked(tmp_path):
             rig.send("%%hang:60%%")
             await rig.state(AgentState.PROCESSING)
             assert (await rig.session.interrupt()).stopped
+
+
+async def test_a_size_that_came_while_the_agent_started_is_told_again_once_it_listens(tmp_path):
+    async with open_rig(tmp_path) as rig:
+        rig.session.resize(61, 17)
+        told = len(rig.records("resize"))
+        assert rig.session.report.state is AgentState.STARTING
+        await rig.ready()
+        await until(lambda: len(rig.records("resize")) > told, "the size")
+        last = rig.records("resize")[-1]
+        assert (last["columns"], last["lines"]) == (61, 17)
