@@ -19,7 +19,7 @@ APART = 0.3
 KEY_GAP = 0.02
 """Seconds between two keys that were held back, at the most: faster ones are taken for a paste."""
 END_GAP = 0.15
-"""The same before Enter and Escape and after Escape and a paste: with others they mean something else."""
+"""The same before and after Enter, Escape and a paste: together with others they mean something else."""
 ANSWER_TIME = 0.3
 """Seconds in which an agent shows what an answer to its dialog did."""
 SHOWN = 0.06
@@ -59,9 +59,9 @@ class _Held(NamedTuple):
 class Keyboard:
     """Routes the user's bytes, in order, and remembers when the last one was typed.
 
-    What was held back follows as it was typed, only faster. A dialog stops it: keys that were typed before it
-    opened do not answer it. Keys typed while it is open do, one by one, each once the agent has shown what
-    the one before did: the second may be meant for the composer again.
+    What was held back follows as it was typed, only faster, and no faster than the agent takes it. A dialog
+    stops it: keys that were typed before it opened do not answer it. Keys typed while it is open do, one by
+    one, each once the agent has shown what the one before did, since the next may be for the composer again.
 
     Args:
         write: Sends bytes to the agent.
@@ -69,6 +69,7 @@ class Keyboard:
         asked: Tells whether a dialog takes the keys.
         sending: Told of the user's bytes just before they are sent.
         later: Calls back after some seconds; None for the running loop.
+        taken: Calls back once the agent has taken what it was sent.
     """
 
     def __init__(
@@ -79,12 +80,14 @@ class Keyboard:
         asked: Callable[[], bool] = lambda: False,
         sending: Callable[[bytes], None] = lambda _data: None,
         later: Callable[[float, Callable[[], None]], object] | None = None,
+        taken: Callable[[Callable[[], None]], None] = lambda follow: follow(),
     ) -> None:
         self._write = write
         self._clock = clock
         self._asked = asked
         self._sending = sending
         self._later = later or _call_later
+        self._taken = taken
         self._holding = False
         self._held: deque[_Held] = deque()
         self._answers: deque[_Held] = deque()
@@ -195,7 +198,12 @@ class Keyboard:
 
     def _follow_in(self, seconds: float) -> None:
         self._following = following = object()
-        self._later(seconds, lambda: self._follow(following))
+        apart = bool(self._held) and _apart(self._followed.data, self._held[0].data)
+
+        def follow() -> None:
+            self._follow(following)
+
+        self._later(seconds, (lambda: self._taken(follow)) if apart else follow)
 
     def _wait(self) -> float:
         """Seconds until the next key is sent; one that is typed only now must be apart from the last too."""
@@ -247,13 +255,13 @@ class Keyboard:
 
 def _gap(before: _Held, after: _Held) -> float:
     """Seconds between two writes: those between the keys, but no more than agents need."""
-    apart = (
-        _ESCAPE.fullmatch(before.data)
-        or _ESCAPE.fullmatch(after.data)
-        or presses_enter(after.data)
-        or before.data.endswith(b"\x1b[201~")
-    )
-    return min(after.at - before.at, END_GAP if apart else KEY_GAP)
+    return min(after.at - before.at, END_GAP if _apart(before.data, after.data) else KEY_GAP)
+
+
+def _apart(before: bytes, after: bytes) -> bool:
+    """Whether one of two keys means something else when the agent reads both at once."""
+    ends = any(_ESCAPE.fullmatch(data) or presses_enter(data) for data in (before, after))
+    return ends or before.endswith(b"\x1b[201~")
 
 
 def _call_later(seconds: float, callback: Callable[[], None]) -> None:

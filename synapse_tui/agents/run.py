@@ -16,6 +16,7 @@ from .delivery import Delivery
 from .gate import dialog_open, dialog_takes_keys
 from .keyboard import Keyboard, presses_enter, presses_stop
 from .outbox import Outbox
+from .pace import Pace
 from .profile import Profile
 from .tasks import TaskBook
 from .timeline import Timeline
@@ -94,8 +95,13 @@ class AgentRun:
             scheduler=scheduler,
             timeline=work.timeline,
         )
+        self._pace = Pace(console)
         self.keyboard = Keyboard(
-            console.write, console.now, asked=lambda: dialog_takes_keys(console), sending=self._sending
+            console.write,
+            console.now,
+            asked=lambda: dialog_takes_keys(console),
+            sending=self._sending,
+            taken=self._pace.taken,
         )
         work.watcher.attach(Post(console, self.keyboard, self.turns, console.collector))
         self.delivery = Delivery(
@@ -119,6 +125,7 @@ class AgentRun:
 
     def _sending(self, data: bytes) -> None:
         """The human's bytes go to the agent now."""
+        self._pace.sent(data)
         if presses_enter(data) and not dialog_open(self.console) and (draft := self.console.reading().draft):
             # The user's own prompt may be put back by an interrupt, and ends a message's answer.
             self.delivery.note_submitted(draft)

@@ -30,6 +30,10 @@ MAX_CLEARS = 20
 """How often the clear key is pressed, so many seconds apart, on a composer that cannot be read."""
 CLEARED = 1.0
 """Seconds in which the composer must be empty after a clear key."""
+IDLE = 0.3
+"""Seconds for which an agent must have done nothing before Enter counts as without effect."""
+SLOW = 4
+"""So many times as long as Enter should take an agent may take that does something meanwhile."""
 
 Commit = Callable[[], Awaitable[None]]
 
@@ -76,6 +80,13 @@ class _Stop(Exception):
         super().__init__(reason)
         self.outcome = outcome
         self.reason = reason
+
+
+class _Gone(_Stop):
+    """The text does not stand in the composer when Enter is about to be pressed."""
+
+    def __init__(self) -> None:
+        super().__init__(Typed.LEFT, "the composer does not show the message")
 
 
 class Typist:
@@ -214,18 +225,17 @@ class Typist:
     # -- Enter and after ---
 
     async def _submit(self, text: str, commit: Commit) -> TypingResult:
-        entered = False
+        before: _Mark | None = None
         try:
             for _ in range(1 + self._profile.submit.retries):
                 await self._apart_from_user()
-                await _committed(commit, entered=entered)
-                before = await self._press(text)
-                entered = True
+                await _committed(commit, entered=before is not None)
+                before = await self._press(text, before)
                 if await self._went(text, before):
                     self._release()
                     return TypingResult(Typed.SUBMITTED, entered=True)
         except _Stop as stop:
-            return await self._give_way(text, stop, entered=entered)
+            return await self._give_way(text, stop, entered=before is not None)
         return await self._give_way(text, _Stop(Typed.LEFT, "agent did not take Enter"), entered=True)
 
     async def _apart_from_user(self) -> None:
@@ -233,32 +243,52 @@ class Typist:
             self._check_dialog()
             await self._view.changed(left)
 
-    async def _press(self, text: str) -> _Mark:
-        """Press Enter if, by all output that has arrived, the text stands there and no dialog is open."""
+    async def _press(self, text: str, before: _Mark | None) -> _Mark:
+        """Press Enter if, by all output that has arrived, the text stands there and no dialog is open.
+
+        Args:
+            text: The text.
+            before: What was seen when it was pressed the last time; None for never.
+
+        Returns:
+            What was seen now; `before` when that Enter was taken after all and no other is needed.
+        """
 
         def look() -> _Mark:
             self._check_dialog()
             if not self.stands(text):
-                raise _Stop(Typed.LEFT, "the composer does not show the message")
+                raise _Gone
             tail = self._view.tail() if self._profile.composer is None else ""
             return _Mark(self._view.report.since, tail)
 
-        before = await self._enter.press(look)
-        if before is None:
+        try:
+            seen = await self._enter.press(look)
+        except _Gone:
+            if before is None:
+                raise
+            return before
+        if seen is None:
             raise _Stop(Typed.LEFT, "the agent is busy")
-        return before
+        return seen
 
     async def _went(self, text: str, before: _Mark) -> bool:
-        """Wait until the screen shows that Enter was taken; False when the text still stands there."""
-        deadline = self._view.now() + self._profile.submit.verify
-        if await self._lasts(
-            lambda: self._taken(text, before), deadline, lambda: self._works(before), hurry=True
-        ):
-            return True
-        if not self._view.alive:
-            raise _Stop(Typed.EXITED, EXITED)
-        if dialog_open(self._view):
-            raise _Stop(Typed.BLOCKED, dialog_words(self._view))
+        """Wait until the screen shows that Enter was taken; False when the text still stands there.
+
+        An agent that does something may be about to take it, whatever else it draws or does not draw: another
+        Enter, the clear key or a key of the user's would go into a text that it has not fetched yet.
+        """
+        verify = self._profile.submit.verify
+        limit = self._view.now() + SLOW * verify
+        while True:
+            deadline = self._view.now() + verify
+            if await self._lasts(lambda: self._taken(text, before), deadline, lambda: self._works(before)):
+                return True
+            if not self._view.alive:
+                raise _Stop(Typed.EXITED, EXITED)
+            if dialog_open(self._view):
+                raise _Stop(Typed.BLOCKED, dialog_words(self._view))
+            if self._view.now() >= limit or await self._view.settled(IDLE, 2 * IDLE):
+                break
         if not self.stands(text):
             raise _Stop(Typed.UNCERTAIN, "Enter was pressed, and the screen does not tell whether it went")
         return False
@@ -321,8 +351,6 @@ class Typist:
         condition: Callable[[], bool],
         deadline: float,
         now: Callable[[], bool] = lambda: False,
-        *,
-        hurry: bool = False,
     ) -> bool:
         """Wait until something holds for a moment: a composer that is being redrawn shows anything.
 
@@ -330,13 +358,12 @@ class Typist:
             condition: What must hold.
             deadline: When it must have begun to hold.
             now: When this holds too, there is no need to wait on.
-            hurry: Whether a user who waits shortens the deadline.
         """
         since: float | None = None
         while self._view.alive:
             if not condition():
                 since = None
-                if (hurry and self._user_waits_too_long()) or not await self._change(deadline):
+                if not await self._change(deadline):
                     return False
                 continue
             since = self._view.now() if since is None else since

@@ -40,6 +40,7 @@ class FakeAgent:
         received: Every write, in order.
         submitted: What was in the composer when Enter was taken.
         swallow: So many Enters are ignored.
+        busy_until: When its program comes to rest.
         restless: So many Enters are not given to it, since it did something else.
         approved: Whether an Enter fell into a dialog.
     """
@@ -51,6 +52,7 @@ class FakeAgent:
         self.draft = ""
         self.visible = True
         self.empty_since = 0.0
+        self.busy_until = 0.0
         self.dialog = False
         self.approved = False
         self.denied = 0
@@ -120,7 +122,10 @@ class FakeAgent:
 
     async def settled(self, rest: float, limit: float) -> bool:
         await asyncio.sleep(0)
-        return True
+        if self.time >= self.busy_until:
+            return True
+        await self.changed(limit)
+        return False
 
     async def drained(self, seconds: float) -> bool:
         await asyncio.sleep(0)

@@ -106,6 +106,41 @@ def test_keys_that_were_held_back_follow_in_their_time(keyboard, clock, sent):
     assert not keyboard.holding
 
 
+def test_enter_follows_once_the_agent_has_taken_what_stands_before_it(clock, sent):
+    waits: list[Callable[[], None]] = []
+    keyboard = Keyboard(sent.append, clock, later=clock.later, taken=waits.append)
+    keyboard.hold()
+    for key in (b"a", b"b", b"\r", b"c"):
+        keyboard.press(key)
+        clock.passes(1)
+    keyboard.release()
+    clock.passes(5)
+    assert sent == [b"a", b"b"]
+    waits.pop()()
+    assert sent == [b"a", b"b", b"\r"]
+    clock.passes(5)
+    assert sent[3:] == []
+    waits.pop()()
+    assert sent[3:] == [b"c"]
+    assert waits == []
+
+
+def test_what_is_held_again_while_the_agent_takes_a_key_does_not_follow(clock, sent):
+    waits: list[Callable[[], None]] = []
+    keyboard = Keyboard(sent.append, clock, later=clock.later, taken=waits.append)
+    keyboard.hold()
+    keyboard.press(b"a")
+    clock.passes(1)
+    keyboard.press(b"\r")
+    keyboard.release()
+    clock.passes(5)
+    keyboard.hold()
+    waits.pop()()
+    assert sent == [b"a"]
+    keyboard.release()
+    assert sent == [b"a", b"\r"]
+
+
 def test_keys_follow_no_later_than_they_were_typed(keyboard, clock, sent):
     keyboard.hold()
     keyboard.press(b"\x1b")

@@ -142,6 +142,31 @@ async def test_after_two_swallowed_enters_the_text_is_left_and_told(agent):
     assert agent.draft == TEXT
 
 
+async def test_an_agent_that_is_slow_to_take_enter_gets_no_other_key_meanwhile(agent):
+    """Some fetch the text only when they have done something else: whatever is in the composer by then."""
+    agent.busy_until = agent.now() + 6
+    agent.keys[b"\r"] = lambda: agent.after(5, agent._enter)
+    agent.after(0.3, lambda: agent.keyboard.press(b"mine"))
+    result = await typist(agent).type(TEXT, nothing)
+    assert result.outcome is Typed.SUBMITTED
+    assert agent.submitted == [TEXT]
+    assert agent.received[1:] == [b"\r", b"mine"]
+
+
+async def test_an_enter_that_is_taken_just_before_it_is_repeated_is_not_repeated(agent):
+    agent.keys[b"\r"] = lambda: None
+    commits = []
+
+    async def commit() -> None:
+        commits.append(agent.now())
+        if len(commits) == 2:
+            agent._enter()
+
+    result = await typist(agent).type(TEXT, commit)
+    assert result.outcome is Typed.SUBMITTED
+    assert agent.received.count(b"\r") == 1
+
+
 @pytest.mark.parametrize("moment", [0.0, 0.005, 0.02, 0.045])
 async def test_no_enter_falls_into_a_dialog_that_opens_meanwhile(agent, moment):
     agent.after(moment, agent.open_dialog)
