@@ -41,9 +41,10 @@ def usual_task(book: TaskBook, outbox: Outbox, post: Post, by: Sender) -> Task:
         post: The agent.
         by: Who asks for the watch.
     """
-    if post.turns.running and not book.get(post.turns.running).instructs:
-        return book.get(post.turns.running)
-    if post.busy:
+    running = book.get(post.turns.running) if post.turns.running else None
+    if running is not None and not running.instructs:
+        return running
+    if running is None and post.busy:
         return _joined(book, post, by)
     waiting = [task for task in outbox if not task.instructs and not outbox.is_unread(task.id)]
     if waiting:

@@ -13,7 +13,15 @@ from synapse_tui.agents.watch_sight import SOON
 from synapse_tui.agents.watched_task import AT_KEYBOARD
 from synapse_tui.errors import AgentExited, InvalidValue, MessageError, NotWatched, TaskNotFound
 from synapse_tui.events import WatchChanged
-from synapse_tui.model import AgentState, DeliveryState, Reply, TaskState
+from synapse_tui.model import (
+    INSTRUCTIONS,
+    SYSTEM,
+    AgentState,
+    DeliveryState,
+    MessageRequest,
+    Reply,
+    TaskState,
+)
 from tests.unit.watch_kit import AGENT, CODEX, EVERY, WatchRig
 
 
@@ -290,6 +298,20 @@ async def test_after_an_ended_task_another_goes_on_from_it(rig):
     assert task.artifacts == rig.book.get(first.id).artifacts
     await rig.rest()
     assert rig.waiting[0].sender == CODEX, "who asks for the watch is who nudges"
+
+
+async def test_instructions_are_no_job(rig):
+    told = rig.accept(MessageRequest("you are one of several", SYSTEM, metadata={"kind": INSTRUCTIONS}))
+    rig.take(told.id)
+    job = rig.send()
+    assert rig.begin().task_id == job.id
+    assert rig.turns.running == told.id, "their turn stays theirs"
+    rig.answer("understood")
+    assert rig.book.get(told.id).state is TaskState.COMPLETED
+    rig.watcher.stop()
+    rig.outbox.cancel(job.id)
+    rig.begin()
+    assert rig.book.get(rig.report.task_id).text == job.text
 
 
 async def test_what_cannot_be_watched(rig):
