@@ -166,7 +166,7 @@ async def test_a_message_that_is_refused_leaves_no_task_open(
 ) -> None:
     gemini = await opened(stack, shell)
     gemini.state = AgentState.EXITED
-    assert (await shell.run("send", "gemini", "review this")).code == 5
+    assert (await shell.run("send", "gemini", "review this")).code == 3
     assert [task.state for task in codex.list_tasks()] == [TaskState.CANCELED]
 
 
@@ -191,7 +191,7 @@ async def test_broadcast_gives_a_receipt_for_each_agent(
     gemini.answer = None
     result = await shell.run("broadcast", "lunch")
     [task] = gemini.list_tasks()
-    assert (result.code, result.out) == (5, f"{gemini.agent_id}: queued (task {task.id[:8]})\n")
+    assert (result.code, result.out) == (3, f"{gemini.agent_id}: queued (task {task.id[:8]})\n")
     assert "has exited" in result.err
     assert not elsewhere.requests
     assert not codex.requests

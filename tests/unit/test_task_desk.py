@@ -170,6 +170,14 @@ def test_then_the_newest_that_expects_an_answer(rig):
     assert rig.desk.reply("", Reply("x")).id == wanted.id
 
 
+def test_the_turn_was_the_answer_to_a_person_at_a_shell(rig):
+    asked = rig.given(USER, expected=True)
+    assert [task.id for task in rig.desk.awaiting()] == [asked.id]
+    rig.ended(asked)
+    assert not rig.desk.awaiting()
+    assert rig.desk.reply(asked.id, Reply("more")).answer.endswith("more")
+
+
 def test_a_second_reply_in_a_turn_is_not_taken_for_another_task(rig):
     rig.ended(rig.given(expected=True))
     running = rig.given()
