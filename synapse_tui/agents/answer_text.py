@@ -42,21 +42,29 @@ def without_frame(rows: Sequence[str], idle: Sequence[str]) -> list[str]:
     return list(rows[:end])
 
 
-def after_echo(rows: Sequence[str], text: str, pastes: Sequence[re.Pattern[str]] = ()) -> list[str] | None:
+def after_echo(
+    rows: Sequence[str], text: str, pastes: Sequence[re.Pattern[str]] = (), *, known: int = 0
+) -> list[str] | None:
     """The rows after the place where the agent shows the message; None when it does not show it.
 
     An agent that prints all of its conversation anew shows the message twice: the last one counts then. A
     message that is quoted in the answer does not.
+
+    Args:
+        rows: What was seen of the conversation.
+        text: The message.
+        pastes: Stand-ins of the agent for a long message.
+        known: So many rows stood there before the message: one that ended alike may be among them.
     """
     want = skeleton(text)
     head = text.split(maxsplit=1)[0][:_HEAD] if text.strip() else ""
     found: list[tuple[int, int]] = []
-    for start, row in enumerate(rows):
+    for start, row in enumerate(rows[known:], known):
         if any(pattern.match(_GUTTER.sub("", row)) for pattern in pastes):
             found.append((start, start + 1))
         elif head in row and (end := _echo_end(rows, start, want)) is not None:
             found.append((start, end))
-    cut = _cut_echo_end(rows, want)
+    cut = _cut_echo_end(rows, want, known)
     if cut is not None and (not found or cut <= found[0][0]):
         return list(rows[cut:])
     if not found:
@@ -137,9 +145,9 @@ def _after_elision(rows: Sequence[str], rest: str, want: str) -> str | None:
     return rest[place:] if place >= 0 else None
 
 
-def _cut_echo_end(rows: Sequence[str], want: str) -> int | None:
+def _cut_echo_end(rows: Sequence[str], want: str, known: int) -> int | None:
     """Where an echo ends whose beginning was never seen: rows that are together the end of the message."""
-    for place, row in enumerate(rows):
+    for place, row in enumerate(rows[known:], known):
         got = next(filter(want.endswith, _echo_skeletons(row)), "")
         if not got:
             continue
@@ -158,10 +166,11 @@ def _echo_skeleton(row: str) -> str:
 
 
 def _echo_skeletons(row: str) -> Iterator[str]:
-    """What a row may show of a message, the longest first: its first signs may be the agent's."""
-    text = _echo_skeleton(row)
-    signs = skeleton(row[: len(row) - len(_GUTTER.sub("", row))])
-    return (signs[place:] + text for place in range(len(signs) + 1))
+    """What a row may show of a message, the longest first: signs at its ends may be the agent's."""
+    text = _GUTTER.sub("", row)
+    signs = skeleton(row[: len(row) - len(text)])
+    for body in map(skeleton, (text, _SIDE_END.sub("", text))):
+        yield from (signs[place:] + body for place in range(len(signs) + 1))
 
 
 def _begins_alike(first: Sequence[str], second: Sequence[str]) -> bool:

@@ -131,6 +131,11 @@ def test_an_echo_that_begins_out_of_sight_below_older_rows():
         ("[A2A:1:user] --- a/file\n+++ b/file", ["> [A2A:1:user] --- a/file", "  +++ b/file"]),
         ("[A2A:1:user] Mend:\n- one\n- two", ["❯ [A2A:1:user] Mend:", "  - one", "  - two"]),
         ("[A2A:1:user] > quoted\n● dot\n---", ["> [A2A:1:user] > quoted", "  ● dot", "  ---"]),
+        (
+            "[A2A:1:user] Sum:\n| a | b |\n|---|---|\n| 1 | 2 |",
+            ["> [A2A:1:user] Sum:", "  | a | b |", "  |---|---|", "  | 1 | 2 |"],
+        ),
+        ("[A2A:1:user] framed\nby us", ["│ > [A2A:1:user] framed     │", "│   by us                   │"]),
         ("- [ ] write\n- [x] read", ["› - [ ] write", "  - [x] read"]),
     ],
 )
