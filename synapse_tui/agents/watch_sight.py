@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from synapse_tui.model import AgentState, StateReport, Task, TaskState
+from synapse_tui.model import AgentState, StateReport, Task
 
 from .answer import AnswerCollector
 from .gate import NO_COMPOSER, UNSTEADY, Hold, dialog_open, why_held
@@ -47,14 +47,13 @@ class Post:
         return self.report.state in (AgentState.PROCESSING, AgentState.WAITING)
 
 
-def see(post: Post, profile: Profile, outbox: Outbox, task: Task, nudge: Task | None) -> Sight:
+def see(post: Post, profile: Profile, outbox: Outbox, nudge: Task | None) -> Sight:
     """Look at an agent.
 
     Args:
         post: The agent.
         profile: What is known of it.
         outbox: What waits to be typed into it.
-        task: The task that is watched.
         nudge: The nudge that waits; None for none.
     """
     now, works = post.view.now(), post.report.state is AgentState.PROCESSING
@@ -64,10 +63,8 @@ def see(post: Post, profile: Profile, outbox: Outbox, task: Task, nudge: Task | 
     held = why_held(post.view, post.keyboard, profile)
     if held is not None and held.reason in (NO_COMPOSER, UNSTEADY):
         return Sight(now, works=works, typed=typed, soon=held.seconds or SOON)
-    words = _held_text(post, held) or _others_text(outbox, nudge)
-    waits = post.report.state is AgentState.WAITING
-    asks = waits or (not words and _has_asked(post, task))
-    words = words or _task_text(post, task)
+    words = _held_text(post, held) or _others_text(outbox, nudge) or _turn_text(post)
+    asks = post.report.state is AgentState.WAITING
     soon = held.seconds if held is not None and held.seconds is not None else 0.0
     return Sight(now, words, works=works, asks=asks, dialog=asks, typed=typed, soon=soon)
 
@@ -84,12 +81,5 @@ def _others_text(outbox: Outbox, nudge: Task | None) -> str:
     return f"{others} message{'s wait' if others > 1 else ' waits'} to be typed" if others else ""
 
 
-def _task_text(post: Post, task: Task) -> str:
-    if post.turns.current is not None:
-        return "working"
-    return f"it has asked: {task.reason}" if _has_asked(post, task) else ""
-
-
-def _has_asked(post: Post, task: Task) -> bool:
-    """Whether the agent has asked by a message, and rests until it is answered."""
-    return task.state is TaskState.INPUT_REQUIRED and post.turns.current is None
+def _turn_text(post: Post) -> str:
+    return "working" if post.turns.running else ""

@@ -228,7 +228,7 @@ class Watcher:
         self._look_at_nudge(watch)
         if await self._matched(watch, task):
             return 0.0
-        verdict = watch.look(self._sight(watch, task, post))
+        verdict = watch.look(self._sight(watch, post))
         match verdict.do:
             case Do.NUDGE:
                 self._nudge(watch, task)
@@ -240,9 +240,9 @@ class Watcher:
                 return verdict.seconds
         return 0.0
 
-    def _sight(self, watch: Watch, task: Task, post: Post) -> Sight:
+    def _sight(self, watch: Watch, post: Post) -> Sight:
         nudge = self._book.get(watch.nudge_id) if watch.nudge_id else None
-        return see(post, self._profile, self._outbox, task, nudge)
+        return see(post, self._profile, self._outbox, nudge)
 
     def _nudge(self, watch: Watch, task: Task) -> None:
         about = {"nudge": watch.sent + 1, "reference_task": task.id}
