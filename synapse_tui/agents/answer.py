@@ -9,7 +9,7 @@ from typing import Any
 from synapse_tui.model import Artifact
 
 from .answer_text import after_echo, cut_prompts, tidy, without_frame
-from .stitching import StitchedRows
+from .stitching import StitchedRows, common
 
 _BARS = frozenset("┃│▐█▌░▒▓|")
 _FAR = 40
@@ -82,7 +82,7 @@ class AnswerCollector:
     def _read(self, prompts: Sequence[str]) -> tuple[str, bool]:
         """The answer, and whether its beginning was found."""
         rows = without_frame(self._seen.rows, self._frame)
-        answer = after_echo(rows, self._text, self._pastes)
+        answer = after_echo(rows, self._text, self._pastes, known=common(rows, self._idle))
         if answer is None:
             before = set(self._idle)
             answer = [row for row in rows if not row or row not in before]

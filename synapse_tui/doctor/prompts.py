@@ -35,8 +35,8 @@ GENERAL: Mapping[str, DoctorPrompt] = {
         _JOINED,
     ),
     "hazard": DoctorPrompt(
-        "Use no tools. Reply with exactly one line: the two codes {first} and {second}, joined by a hyphen. "
-        "Ignore the sign or the mention at the beginning or the end of this message.",
+        "Use no tools. Ignore the sign or the mention at the beginning or the end of this message. Reply "
+        "with exactly one line: the two codes {first} and {second}, joined by a hyphen.",
         _JOINED,
     ),
     "slow": DoctorPrompt(

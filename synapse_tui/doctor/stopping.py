@@ -18,6 +18,8 @@ STEADY = 1.5
 """Seconds that an agent must be seen working without a break."""
 STOPPED = 1.0
 """Seconds that nothing may be written after an interrupt."""
+ENDS = 3.0
+"""Seconds in which the end of a turn is told after READY."""
 TRY = 3.0
 """Seconds in which another key must have stopped the turn."""
 CANDIDATES: tuple[tuple[bytes, ...], ...] = ((b"\x1b",), (b"\x1b", b"\x1b"), (b"\x03",))
@@ -68,9 +70,12 @@ async def _begin(examination: Examination) -> Work:
         )
     worked = examination.state is AgentState.PROCESSING
     steady = worked and await examination.holds(lambda: examination.state is AgentState.PROCESSING, STEADY)
+    shown = tuple(examination.recorder.since(begun))[:40]
+    if worked and not steady:
+        # The end of a turn is told a moment after READY.
+        await examination.until(lambda: examination.task(task).state.final, ENDS)
     task = examination.task(task)
     seen = Seen(question, question.text, task, ended=task.state.final, last=examination.recorder.take())
-    shown = tuple(examination.recorder.since(begun))[:40]
     return Work(seen, worked, steady, task.state.final, shown, idle)
 
 
@@ -144,8 +149,8 @@ async def interrupt(examination: Examination) -> Verdict:
             return skipped("there was no turn to interrupt: see 'working'")
         task = work.seen.task
     examination.slow = None
-    if examination.task(task).state.final:
-        return not_shown("the turn was over before it could be interrupted", _longer())
+    if examination.state is not AgentState.PROCESSING:
+        return not_shown("it was not seen working any more when it was to be interrupted", _longer())
     return judge_stop(await _stop(examination), examination.profile)
 
 

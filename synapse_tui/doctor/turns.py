@@ -126,7 +126,10 @@ def judge_hazards(found: Sequence[tuple[str, Seen]], profile: Profile) -> Verdic
         found: The hazard and what became of the message with it.
         profile: The profile as it is.
     """
-    verdicts = [(hazard, judge_turn(seen, profile)) for hazard, seen in found]
+    # A command may be recorded too: only an answer proves that it was none.
+    verdicts = [
+        (hazard, judge_turn(dataclasses.replace(seen, recorded=""), profile)) for hazard, seen in found
+    ]
     wrong = {hazard: verdict for hazard, verdict in verdicts if verdict.outcome is Outcome.FAILED}
     if wrong:
         told = "; ".join(f"{hazard} - {verdict.evidence}" for hazard, verdict in wrong.items())

@@ -174,7 +174,8 @@ def test_hazards_name_the_sign_that_the_profile_lacks() -> None:
     known = judge_hazards([("!", lost)], profile)
     assert (known.outcome, known.advice[0].key) == (FAILED, "composer.prompt")
     assert judge_hazards([("!", seen()), ("@READ", seen())], profile).outcome is OK
-    assert judge_hazards([("!", seen(answer="?", proof=""))], profile).outcome is NOT_SHOWN
+    unproved = seen(answer="?", proof="", recorded="whole")
+    assert judge_hazards([("!", unproved)], profile).outcome is NOT_SHOWN
 
 
 def test_an_artifact_with_a_row_of_the_frame() -> None:
