@@ -49,11 +49,12 @@ def test_a_wrapped_echo_is_no_part_of_it():
 
 def test_an_older_message_that_ended_alike_is_no_echo():
     ending = "and answer with nothing but one short line please"
+    before = ["> [A2A:00000001:user] add", f"  {ending}", "● 1 + 1"]
     screen = Screen()
-    screen.show(f"> [A2A:00000001:user] add {ending}", "● 1 + 1", "")
+    screen.show(*before)
     text = f"[A2A:00000002:user] divide {ending}"
     collector = collect(screen, text)
-    screen.show(f"> [A2A:00000001:user] add {ending}", "● 1 + 1", "", f"> {text}", "● 4 / 2")
+    screen.show(*before, f"> {text}", "● 4 / 2")
     assert collector.finish().text == "4 / 2"
 
 
