@@ -17,6 +17,8 @@ INFO_PRIORITY = 1
 INTERRUPT_PRIORITY = 5
 LAYOUTS = ("tabs", "columns", "grid", "main")
 """How panes can be arranged."""
+AGENT_EXITED = "agent exited"
+"""Why a message is held whose agent has ended while its host lives."""
 IN_INBOX = "in the inbox"
 """Why a message is not typed that is kept for the agent to read."""
 MAX_MESSAGE_BYTES = 1_000_000

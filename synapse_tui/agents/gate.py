@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from synapse_tui.model import AgentState
+from synapse_tui.model import AGENT_EXITED, AgentState
 
 from .keyboard import Keyboard
 from .profile import DialogKind, Profile
 from .view import AgentView
 
-EXITED = "agent exited"
+EXITED = AGENT_EXITED
 DRAFT = "you have a draft"
 TYPING = "typing"
 UNSTEADY = "composer just changed"

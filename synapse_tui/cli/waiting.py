@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.errors import AgentExited, PeerUnreachable
+from synapse_tui.model import AGENT_EXITED
 
 from .output import WaitTimedOut
 
@@ -19,6 +20,8 @@ PATIENCE = 3
 """How many looks in a row may fail while the agent's process lives."""
 OVERDUE = 5.0
 """Seconds after the end of the receiver's task in which the answer should have come to the sender's."""
+ENDED = 10.0
+"""Seconds in which somebody may restart a receiver that has ended while its host lives."""
 _FLEETING = ("typing", "submitting")
 WAITING = ("queued", "held", "typing")
 """How a message is delivered that was certainly not submitted yet."""
@@ -60,6 +63,7 @@ class Waiter:
         self._told = ""
         self._pause = FIRST_PAUSE
         self._overdue: float | None = None
+        self._ended_at: float | None = None
         self.seen: PeerTask | None = None
         """The receiver's task as it was last seen."""
 
@@ -75,7 +79,7 @@ class Waiter:
             The task that tells the answer.
 
         Raises:
-            WaitTimedOut: It still goes on.
+            WaitTimedOut: It still goes on, or waits for an agent that has ended.
             AgentExited: The receiver ended.
             PeerUnreachable: The server that was asked does not answer any more.
         """
@@ -88,6 +92,7 @@ class Waiter:
             if left <= 0:
                 goes_on = f"task {given.task_id[:8]} goes on ({self._told})"
                 raise WaitTimedOut(f"{who} did not answer in {self._timeout:g} s; {goes_on}", self._hint())
+            self._check_ended(who)
             before = task
             task = self._look(task, min(look, left), who)
             look = min(look * GROWTH, LONGEST_LOOK)
@@ -97,6 +102,20 @@ class Waiter:
             elif not task.state.final:
                 task = self._look_at_receiver(self._progress, before, task, who)
         return task
+
+    def _check_ended(self, who: str) -> None:
+        """Wait only a while for an agent that has ended; its messages are kept until somebody restarts it."""
+        task = self.seen
+        if task is None or task.reason != AGENT_EXITED:
+            self._ended_at = None
+            return
+        now = self._clock()
+        self._ended_at = now if self._ended_at is None else self._ended_at
+        if now - self._ended_at >= ENDED:
+            waits = f"task {task.task_id[:8]} waits until it is restarted"
+            raise WaitTimedOut(
+                f"{who} has ended; {waits}", f"take it back: synapse outbox cancel {task.task_id[:8]}"
+            )
 
     def _hint(self) -> str:
         if self._progress is not None:

@@ -19,8 +19,8 @@ from synapse_tui import cli, errors
 from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.cli import group, output
 from synapse_tui.cli.flow import waits
-from synapse_tui.cli.waiting import LONGEST_LOOK, LONGEST_PAUSE, OVERDUE, PATIENCE, Waiter
-from synapse_tui.model import TaskState
+from synapse_tui.cli.waiting import ENDED, LONGEST_LOOK, LONGEST_PAUSE, OVERDUE, PATIENCE, Waiter
+from synapse_tui.model import AGENT_EXITED, TaskState
 
 
 @pytest.mark.parametrize(
@@ -201,6 +201,21 @@ def test_a_message_that_is_kept_is_not_to_be_sent_twice(delivery: str, hint: str
         Wait(at(TASK, 1, delivery=delivery), UNREACHABLE, alive=False)()
     assert hint in caught.value.hint
     assert caught.value.hint.startswith("do not") is (delivery == "held")
+
+
+def test_an_agent_that_ended_below_its_host_is_waited_for_a_while_only() -> None:
+    ended = at(TASK, 1, delivery="held", reason=AGENT_EXITED)
+    wait = Wait(ended)
+    with pytest.raises(
+        output.WaitTimedOut, match="has ended; task 12345678 waits until it is restarted"
+    ) as caught:
+        wait()
+    assert caught.value.hint == "take it back: synapse outbox cancel 12345678"
+    assert ENDED <= wait.time.now < ENDED + LONGEST_LOOK
+    done = at(TASK, 3, state=TaskState.COMPLETED)
+    assert Wait(ended, at(TASK, 2, delivery="held", reason="starting"), None, None, done)() is done, (
+        "restarted"
+    )
 
 
 def test_what_was_last_seen_of_the_receiver_is_kept() -> None:
