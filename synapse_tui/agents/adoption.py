@@ -87,7 +87,7 @@ class AdoptedSession:
         session.outbox.adopt(self.outbox)
         session.unseen = self.unseen
         if self.turn:
-            turns.resume(self.turn, session.console.collector(str(self.turn["text"])))
+            turns.resume(self.turn, session.console.collector)
         session.watcher.resume(self.watch)
         session.run.delivery.resume(self.delivery)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from synapse_tui.model import Artifact
 
-from .answer_text import after_echo, cut_prompts, tidy, without_frame
+from .answer_text import after_echo, cut_prompts, tidy, without_frame, without_prompts
 from .stitching import StitchedRows, common
 
 _BARS = frozenset("┃│▐█▌░▒▓|")
@@ -73,21 +73,30 @@ class AnswerCollector:
         """The answer as far as it can be seen."""
         return self._read(())[0]
 
-    def finish(self, prompts: Sequence[str] = ()) -> Artifact:
-        """The answer; what follows a later prompt of the user is cut off."""
+    def echoed(self) -> bool:
+        """Whether the agent shows the message in its conversation."""
+        return self._read(())[1]
+
+    def finish(self, prompts: Sequence[str] = (), steered_by: Sequence[str] = ()) -> Artifact:
+        """The answer.
+
+        Args:
+            prompts: Later prompts: what follows one is cut off.
+            steered_by: Messages that came into the turn: they are taken out.
+        """
         self.observe()
-        text, found = self._read(prompts)
+        text, found = self._read(prompts, steered_by)
         return Artifact(text, truncated=self._seen.truncated or not found)
 
-    def _read(self, prompts: Sequence[str]) -> tuple[str, bool]:
+    def _read(self, prompts: Sequence[str], steered_by: Sequence[str] = ()) -> tuple[str, bool]:
         """The answer, and whether its beginning was found."""
         rows = without_frame(self._seen.rows, self._frame)
         answer = after_echo(rows, self._text, self._pastes, known=common(rows, self._idle))
         if answer is None:
             before = set(self._idle)
-            answer = [row for row in rows if not row or row not in before]
-            return tidy(cut_prompts(answer, prompts)), False
-        return tidy(cut_prompts(answer, prompts)), True
+            rows = [row for row in rows if not row or row not in before]
+        rows = without_prompts(rows if answer is None else answer, steered_by)
+        return tidy(cut_prompts(rows, prompts)), answer is not None
 
 
 def _rows(display: Sequence[str]) -> list[str]:

@@ -86,6 +86,18 @@ def cut_prompts(rows: Sequence[str], prompts: Sequence[str]) -> list[str]:
     return list(rows)
 
 
+def without_prompts(rows: Sequence[str], prompts: Sequence[str]) -> list[str]:
+    """Rows without those in which the agent shows messages that came in the midst of the turn."""
+    kept = list(rows)
+    for prompt in prompts:
+        want, head = skeleton(prompt), prompt.split(maxsplit=1)[0][:_HEAD]
+        for start, row in enumerate(kept):
+            if head in row and (end := _echo_end(kept, start, want)) is not None:
+                del kept[start:end]
+                break
+    return kept
+
+
 def tidy(rows: Sequence[str]) -> str:
     """The text of an answer without side borders, bullet and rules, indented as little as can be."""
     rows = _trim(_without_sides([row.rstrip() for row in rows]))

@@ -41,7 +41,7 @@ class AtRest:
         self._drawing = drawing
         self._activity = Activity(process.pid, clock)
 
-    async def settled(self, rest: float, limit: float) -> bool:
+    async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
         """Wait until the agent's programs have done nothing for a while and their output is taken in.
 
         What was begun before is then on the screen. Where the system does not tell, the time passes.
@@ -49,6 +49,7 @@ class AtRest:
         Args:
             rest: For how many seconds; 0 for only at this moment.
             limit: Seconds after which no longer is waited.
+            allowed: Seconds of processor time within that rest that count as nothing.
 
         Returns:
             Whether they have; False when the time was over first.
@@ -57,7 +58,7 @@ class AtRest:
         deadline = self._clock() + limit
         while True:
             self._look()
-            rested = self._activity.rested()
+            rested = self._activity.rested(allowed)
             if rested and rested >= rest and not self._drawing():
                 self._look()
                 return True

@@ -217,9 +217,9 @@ class AgentConsole:
             if data:
                 self._data(data)
 
-    async def settled(self, rest: float, limit: float) -> bool:
+    async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
         """Wait until the agent's programs have done nothing for a while and their output is taken in."""
-        return await self._at_rest.settled(rest, limit)
+        return await self._at_rest.settled(rest, limit, allowed)
 
     async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
         """Send a key that the agent reads before it does anything else, or does not get."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
+from base64 import b64decode, b64encode
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,9 +12,10 @@ from typing import Any
 from synapse_tui.model import INTERRUPT_PRIORITY, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.store.aftermath import UNCERTAIN
 
+from .admission import LEFT_OVER, RETRY, Admission
 from .after_dialog import AfterDialog, Standing
 from .answer import AnswerCollector
-from .gate import DRAFT, EXITED, STEADY, Hold, dialog_open, dialog_words, why_held
+from .gate import DRAFT, EXITED, STEADY, Hold, dialog_open, dialog_words
 from .interrupt import Interrupter, InterruptOutcome
 from .keyboard import Keyboard
 from .leftovers import Leftovers
@@ -33,10 +34,7 @@ ATTEMPTS = 3
 """How often a message is typed that the agent did not take, before a person must look."""
 SETTLE = 0.1
 """Seconds that the agent has at the most to finish what it is doing before a message is typed."""
-RETRY = 1.0
-"""Seconds between two attempts, and between two looks whether the history can be written again."""
 NOT_STARTED = "the agent has not started yet"
-LEFT_OVER = "another message is left in the composer"
 
 
 class Delivery:
@@ -79,8 +77,10 @@ class Delivery:
         self._busy = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._left = Leftovers(outbox, self._typist)
+        self._admission = Admission(
+            view, keyboard, profile, book=book, outbox=outbox, turns=turns, left=self._left
+        )
         self._failures: Counter[str] = Counter()
-        self._retry_at = 0.0
         self._started = False
         self._entered_at = 0.0
         self._stopped_at = float("-inf")
@@ -101,15 +101,14 @@ class Delivery:
 
     def state(self) -> dict[str, Any]:
         """What another host must know to go on where this one rests, as JSON."""
-        keys = [base64.b64encode(keys).decode() for keys in self._keyboard.held]
-        return self._left.state() | {"keys": keys}
+        return self._left.state() | {"keys": [b64encode(keys).decode() for keys in self._keyboard.held]}
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Go on where another host rested; the messages that it names wait in the outbox already."""
         self._left.resume(state)
         if left := self._left.covered or self._left.standing:
             self._turns.prepare(self._collector(left.text))
-        self._keyboard.resume(base64.b64decode(keys) for keys in state.get("keys", ()))
+        self._keyboard.resume(b64decode(keys) for keys in state.get("keys", ()))
 
     async def _halt(self) -> None:
         if self._task is not None:
@@ -135,7 +134,7 @@ class Delivery:
         """Give the waiting messages the reason why they wait, if they do."""
         if self._typing:
             self._outbox.hold("another message goes first", but=self._typing)
-        elif (hold := self._hold()) is not None:
+        elif (hold := self._admission.why_not(self._outbox.head)) is not None:
             self._outbox.hold(hold.reason)
 
     def note_submitted(self, text: str) -> None:
@@ -169,8 +168,7 @@ class Delivery:
         self._started = self._started or self._view.report.state is AgentState.READY
         urgent = self._urgent()
         if urgent is not None and urgent.id not in self._interrupted:
-            await self._interrupt_for(urgent)
-            return 0.0
+            return await self._interrupt_for(urgent)
         if self._left.covered is not None:
             return await self._look_again(self._left.covered)
         if self._keyboard.holding and not dialog_open(self._view) and not self._busy.locked():
@@ -195,7 +193,7 @@ class Delivery:
         if not self._interrupter.restored(self._submitted):
             return False
         async with self._busy:
-            await self._interrupter.clear_restored(self._submitted)
+            self._given_back(await self._interrupter.clear_restored(self._submitted))
         return True
 
     def _urgent(self) -> Task | None:
@@ -205,7 +203,7 @@ class Delivery:
 
     async def _send(self, task: Task, recheck: float | None) -> float | None:
         """Type the next message, if that is safe now."""
-        hold = self._hold()
+        hold = self._admission.why_not(task)
         if hold is not None and await self._make_room(task, hold):
             return 0.0
         if hold is not None:
@@ -214,36 +212,23 @@ class Delivery:
         async with self._busy:
             await self._view.settled(0, SETTLE)
             # That and waiting for the lock may have taken a while.
-            if self._hold() is None and (head := self._outbox.head) is not None and head.id == task.id:
+            head = self._outbox.head
+            if head is not None and head.id == task.id and self._admission.why_not(task) is None:
                 await self._type(task)
         return 0.0
-
-    def _hold(self) -> Hold | None:
-        hold = why_held(self._view, self._keyboard, self._profile)
-        if hold is not None:
-            return Hold(LEFT_OVER) if hold.reason == DRAFT and self._left.ours else hold
-        if problem := self._book.journal.problem:
-            # Without a note that survives, a crash after Enter would have the message typed twice.
-            return Hold(problem, RETRY)
-        if self._turns.current is not None:
-            return Hold("working")
-        if self._outbox.barrier and self._urgent() is None:
-            return Hold(self._outbox.barrier)
-        left = self._retry_at - self._view.now()
-        return Hold("tries again", left) if left > 0 else None
 
     async def _type(self, task: Task) -> None:
         text = self._compose(task)
         if self._failures[task.id]:
-            text = simple_emoji(
-                text
-            )  # the agent may draw it in another width than the terminal, and unreadably so
+            # The agent may draw it in another width than the terminal, and unreadably so.
+            text = simple_emoji(text)
         self._turns.prepare(self._collector(text))
         self._typing = task.id
         self._outbox.note_entered(task.id, entered=False)
         try:
             self._book.change(task.id, delivery=DeliveryState.TYPING, reason="")
-            result = await self._typist.type(text, lambda: self._commit(task.id))
+            works = self._admission.into_turn(task)
+            result = await self._typist.type(text, lambda: self._commit(task.id), works=works)
             self._settle(Standing(task.id, text, result.entered), result)
         finally:
             self._typing = ""
@@ -295,6 +280,8 @@ class Delivery:
         self._failures.pop(message.task_id, None)
         self._interrupted.discard(message.task_id)
         self.note_submitted(message.text)
+        if (turn := self._turns.current) is not None:
+            self.note_submitted(f"{turn.text}\n{message.text}")  # both may be put back together
         task = self._book.get(message.task_id)
         self._turns.begin(task, message.text, self._view.report, self._entered_at)
 
@@ -302,8 +289,11 @@ class Delivery:
         self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
         if self._keyboard.quiet_in(self._view.now()) or self._book.journal.problem:
             return  # it gave way to the user, or could not be noted; that is no failure
+        if self._view.report.state is AgentState.PROCESSING:
+            self._admission.try_later_in_turn()
+            return
         self._failures[task_id] += 1
-        self._retry_at = self._view.now() + RETRY
+        self._admission.try_later()
         if self._failures[task_id] >= ATTEMPTS:
             del self._failures[task_id]
             self._outbox.park(task_id, reason)
@@ -349,26 +339,35 @@ class Delivery:
 
     async def interrupt(self, reason: str) -> InterruptOutcome:
         """Stop the turn that runs; its task is canceled for that reason."""
-        if not self._started:
+        if not self._started and self._view.report.state is not AgentState.READY:
             # What asks now asks about the start itself: Escape would end many agents.
             return InterruptOutcome(stopped=False, alive=self._view.alive, seconds=0.0, reason=NOT_STARTED)
         async with self._busy:
             self._turns.stopping(reason)
-            outcome = await self._interrupter.run(self._submitted)
+            outcome = await self._interrupter.run(self._submitted, lambda: self._turns.has_stopped)
             self._stopped_at = self._view.now()
+            self._given_back(outcome.restored)
             if outcome.stopped:
-                self._turns.end(TaskState.CANCELED, reason)
+                self._turns.stopped(reason)
             else:
                 self._turns.stopping("")
             return outcome
 
-    async def _interrupt_for(self, task: Task) -> None:
+    def _given_back(self, text: str) -> None:
+        """The agent put a text back into its composer: one that waited in its queue waits in ours again."""
+        if text and (task_id := self._turns.withdraw(text)):
+            task = self._book.change(
+                task_id, delivery=DeliveryState.QUEUED, reason="the agent gave it back unread"
+            )
+            self._outbox.put(task)
+
+    async def _interrupt_for(self, task: Task) -> float:
         self._interrupted.add(task.id)
-        if not self._started:
-            return
-        outcome = await self.interrupt(f"interrupted by {task.sender.sender_id}")
-        if not outcome.stopped and task.id in self._outbox:
-            self._book.change(task.id, delivery=DeliveryState.HELD, reason=outcome.reason)
+        if self._started:
+            outcome = await self.interrupt(f"interrupted by {task.sender.sender_id}")
+            if not outcome.stopped and task.id in self._outbox:
+                self._book.change(task.id, delivery=DeliveryState.HELD, reason=outcome.reason)
+        return 0.0
 
     async def cancel(self, task_id: str) -> Task:
         """Take a message back in whatever state it is."""
@@ -380,6 +379,8 @@ class Delivery:
                 await self._withdraw(task.id)
                 self._interrupted.discard(task.id)
                 return self._outbox.cancel(task.id)
+        if self._turns.queues(task.id):
+            return self._book.change(task.id, reason="not canceled: it waits in the agent's own queue")
         turn = self._turns.current
         if turn is not None and turn.task_id == task.id:
             outcome = await self.interrupt("canceled")

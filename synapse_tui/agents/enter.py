@@ -15,6 +15,8 @@ from .view import AgentView, Seen
 
 FRAME = 0.04
 """Seconds within which agents show what has happened to them: they draw 30 times a second or more often."""
+TICKS = 0.001
+"""Seconds of processor time in a frame that move a spinner, but open no dialog."""
 RESTLESS = 0.5
 """Seconds in which an agent should rest for so long; else a moment is taken in which it sleeps."""
 SLEEPS = 0.1
@@ -45,18 +47,23 @@ class Enter:
         """
         return await self._view.settled(FRAME, limit)
 
-    async def press(self, look: Callable[[], Seen]) -> Seen | None:
+    async def press(self, look: Callable[[], Seen], *, works: bool = False) -> Seen | None:
         """Press Enter when it goes where it is meant to.
 
         Args:
             look: Looks at the screen as of now; what it raises keeps Enter from being pressed.
+            works: Whether the agent is in the midst of a turn, where dialogs are common: it is never pressed
+                without a rest, in which spinners may move.
 
         Returns:
             What was seen at the last look before Enter; None when the agent was never at rest for it and
             certainly was not given it.
         """
         for _ in range(TRIES):
-            if not await self.rest():
+            if works and not await self._view.settled(FRAME, RESTLESS, TICKS):
+                look()
+                continue
+            if not works and not await self.rest():
                 await self._view.settled(0, SLEEPS)
             if (seen := await self._view.press(self._key, look, READS)) is not None:
                 return seen

@@ -45,8 +45,14 @@ class Hold(NamedTuple):
     seconds: float | None = None
 
 
-def why_held(view: AgentView, keyboard: Keyboard, profile: Profile) -> Hold | None:
+def why_held(view: AgentView, keyboard: Keyboard, profile: Profile, *, works: bool = False) -> Hold | None:
     """Look whether a message may be typed at this very moment.
+
+    Args:
+        view: The agent's terminal.
+        keyboard: The user's keys.
+        profile: What is known of the agent.
+        works: Whether it may be typed while the agent works too.
 
     Returns:
         None when it may: the agent is ready, no dialog is open, its composer is on the screen and empty, and
@@ -54,7 +60,7 @@ def why_held(view: AgentView, keyboard: Keyboard, profile: Profile) -> Hold | No
     """
     if not view.alive:
         return Hold(EXITED)
-    if blocked := _blocked(view):
+    if blocked := _blocked(view, works=works):
         return blocked
     return _by_user(view, keyboard, profile)
 
@@ -75,14 +81,14 @@ def dialog_words(view: AgentView) -> str:
     return _DIALOGS[reading.dialog_kind] if reading.dialog else _WORDS[AgentState.WAITING]
 
 
-def _blocked(view: AgentView) -> Hold | None:
+def _blocked(view: AgentView, *, works: bool) -> Hold | None:
     state = view.report.state
     if dialog_open(view):
         return Hold(dialog_words(view))
-    # After an error an agent is at its prompt again: its composer, empty and holding the cursor, shows that.
-    if state is AgentState.READY or (state is AgentState.ERROR and view.reading().empty):
+    if state is AgentState.READY or (works and state is AgentState.PROCESSING):
         return None
-    return Hold(_WORDS[state])
+    # After an error an agent is at its prompt again: its composer, empty and holding the cursor, shows that.
+    return None if state is AgentState.ERROR and view.reading().empty else Hold(_WORDS[state])
 
 
 def _by_user(view: AgentView, keyboard: Keyboard, profile: Profile) -> Hold | None:

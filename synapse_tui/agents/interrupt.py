@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -34,12 +34,14 @@ class InterruptOutcome:
         alive: Whether the agent's process still runs.
         seconds: How long it took.
         reason: What a person should know when it did not stop; empty when it did.
+        restored: A text that the agent put back into its composer, and that was cleared.
     """
 
     stopped: bool
     alive: bool
     seconds: float
     reason: str = ""
+    restored: str = ""
 
 
 class Interrupter:
@@ -56,22 +58,29 @@ class Interrupter:
         self._keyboard = keyboard
         self._profile = profile
         self._pressed = float("-inf")
+        self._over: Callable[[], bool] = lambda: False
 
-    async def run(self, submitted: Iterable[Proof] = ()) -> InterruptOutcome:
+    async def run(
+        self, submitted: Iterable[Proof] = (), over: Callable[[], bool] = lambda: False
+    ) -> InterruptOutcome:
         """Dismiss open dialogs, stop the turn, and clear what the agent put back into its composer.
 
         Args:
             submitted: Texts that were submitted of late: only these count as put back, a user's draft stays.
+            over: Whether the turn has ended, though the agent works on the next one already.
         """
-        begun = self._view.now()
+        self._over = over
+        begun, restored = self._view.now(), ""
         async with self._alone():
             reason = await self._stop()
             if not reason and self._view.alive:
-                await self._clear_restored(tuple(submitted))
+                restored = await self._clear_restored(submitted)
         seconds = self._view.now() - begun
         if not self._view.alive:
             return InterruptOutcome(stopped=True, alive=False, seconds=seconds, reason=EXITED)
-        return InterruptOutcome(stopped=not reason, alive=True, seconds=seconds, reason=reason)
+        return InterruptOutcome(
+            stopped=not reason, alive=True, seconds=seconds, reason=reason, restored=restored
+        )
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
@@ -164,26 +173,36 @@ class Interrupter:
         return self._stopped()
 
     def _stopped(self) -> bool:
-        if not self._view.alive:
+        if not self._view.alive or self._over():
             return True
         report, interrupt = self._view.report, self._profile.interrupt
         if report.state in interrupt.stopped or report.state in _IDLE:
             return True
         return interrupt.screen is not None and interrupt.screen.search(self._view.tail()) is not None
 
-    def restored(self, submitted: Iterable[Proof]) -> bool:
-        """Whether the composer holds a text that was submitted before the interrupt, and nothing else."""
+    def restored(self, submitted: Iterable[Proof]) -> str:
+        """The text submitted before the interrupt that is all that the composer holds; empty for none."""
         reading = self._view.reading()
-        return reading.visible and any(proof.restored(reading.draft) for proof in submitted)
+        if not reading.visible:
+            return ""
+        return next((proof.text for proof in submitted if proof.restored(reading.draft)), "")
 
-    async def clear_restored(self, submitted: Iterable[Proof]) -> None:
-        """Empty the composer when it holds what was submitted before the interrupt."""
+    async def clear_restored(self, submitted: Iterable[Proof]) -> str:
+        """Empty the composer when it holds what was submitted before the interrupt.
+
+        Returns:
+            What it held; empty when it was something else.
+        """
         async with self._alone():
-            await self._clear_restored(submitted)
+            return await self._clear_restored(submitted)
 
-    async def _clear_restored(self, submitted: Iterable[Proof]) -> None:
-        if not self.restored(submitted):
-            return
+    async def _clear_restored(self, submitted: Iterable[Proof]) -> str:
+        text = self.restored(submitted)
+        if text:
+            await self._clear()
+        return text
+
+    async def _clear(self) -> None:
         for _ in range(LINES_CLEARED):
             reading = self._view.reading()
             if not reading.visible or not reading.draft:

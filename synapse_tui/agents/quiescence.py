@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from synapse_tui.pty.guardian_process import read_table
 
 MAX_PROCESSES = 32
 """How many processes of an agent are looked at."""
+KEPT = 1.0
+"""Seconds for which it is remembered how much they had done."""
 STALE = 2.0
 """Seconds after which it is asked anew which processes these are."""
 
@@ -32,25 +35,36 @@ class Activity:
         self._clock = clock
         self._pids: tuple[int, ...] = ()
         self._listed = float("-inf")
-        self._used: tuple[int, ...] = ()
-        self._since = clock()
+        self._samples: deque[tuple[float, int]] = deque()
 
     async def refresh(self) -> None:
         """Find out anew which programs these are, now and then."""
         if self._clock() - self._listed < STALE:
             return
-        self._pids = await asyncio.to_thread(readers_of, self._leader)
+        pids = await asyncio.to_thread(readers_of, self._leader)
         self._listed = self._clock()
+        if pids != self._pids:
+            self._pids = pids
+            self._samples.clear()
 
-    def rested(self) -> float:
-        """Seconds for which none of them has done anything; 0 when one has since this was last asked."""
-        now = self._clock()
+    def rested(self, allowed: float = 0.0) -> float:
+        """For how many seconds they have done nothing, as far as it was asked before; 0 while one runs.
+
+        Args:
+            allowed: Seconds of processor time that count as nothing; without any, it is 0 also when one has
+                run since this was last asked.
+        """
+        now, samples = self._clock(), self._samples
         # In this order: the time of a program that runs is told late, that of one that sleeps is exact.
         runs = any(_state(pid) == b"R" for pid in self._pids)
-        used = tuple(map(_processor_time, self._pids))
-        if runs or used != self._used:
-            self._used, self._since = used, now
-        return now - self._since
+        used = sum(map(_processor_time, self._pids))
+        while samples and samples[0][0] < now - KEPT:
+            samples.popleft()
+        samples.append((now, used))
+        if runs:
+            return 0.0
+        most = allowed * 1e9
+        return now - next(at for at, before in samples if abs(used - before) <= most)
 
 
 def readers_of(leader: int) -> tuple[int, ...]:

@@ -84,7 +84,11 @@ class AgentRun:
         self._work = work
         self._listener = listener
         self.turns = TurnTracker(
-            work.book, asyncio.get_running_loop().time, keeper=work.watcher, reader=work.reader
+            work.book,
+            asyncio.get_running_loop().time,
+            keeper=work.watcher,
+            reader=work.reader,
+            queues=profile.working_input == "queue",
         )
         self.console = console = AgentConsole(
             profile,

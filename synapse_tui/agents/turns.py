@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from synapse_tui.model import AgentState, Artifact, DeliveryState, StateReport, Task, TaskState
@@ -12,6 +11,7 @@ from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, Terminal
 from .answer import AnswerCollector
 from .answer_reader import AnswerReader
 from .tasks import TaskBook
+from .turn import Turn
 
 SETTLED = 1.0
 """Seconds without a change on the screen after which an agent that was never seen working has answered."""
@@ -21,31 +21,6 @@ UNANSWERED = 15.0
 """Seconds after which a turn that was never seen working and left no text is over."""
 STOPPED_BY_USER = 3.0
 """Seconds after the user's interrupt key within which a turn that ends was ended by it."""
-
-
-@dataclass(slots=True)
-class Turn:
-    """A turn that works on a task.
-
-    Attributes:
-        task_id: The task.
-        text: What was typed.
-        begun: When Enter was pressed, on the session's clock.
-        answer: Collects what the agent writes.
-        worked: Whether the agent was seen working or asking since.
-        changed: When the screen last changed.
-        stop_reason: Why the turn is being stopped; empty while it is not.
-        prompts: What the user submitted meanwhile.
-    """
-
-    task_id: str
-    text: str
-    begun: float
-    answer: AnswerCollector
-    worked: bool = False
-    changed: float = 0.0
-    stop_reason: str = ""
-    prompts: list[str] = field(default_factory=list)
 
 
 class Keeper(Protocol):
@@ -78,6 +53,7 @@ class TurnTracker:
         clock: Monotonic seconds.
         keeper: May keep a task open when its turn is over; None for nobody.
         reader: Finds better texts of answers than the screen's; None for nobody.
+        queues: Whether the agent queues a message that comes in the midst of a turn; else that steers it.
     """
 
     def __init__(
@@ -87,63 +63,66 @@ class TurnTracker:
         *,
         keeper: Keeper | None = None,
         reader: AnswerReader | None = None,
+        queues: bool = False,
     ) -> None:
         self._book = book
         self._clock = clock
         self._keeper = keeper or NoKeeper()
         self._reader = reader
+        self._queues = queues
         self.current: Turn | None = None
+        self._behind: Turn | None = None
+        """A message that was submitted during that turn: it waits for the next turn, or steers this one."""
+        self._over_before = False
+        """Whether the agent has told that it was done since a message was put into its queue."""
         self._answer: AnswerCollector | None = None
         self._user_stop = float("-inf")
 
     @property
     def collecting(self) -> bool:
         """Whether what leaves the screen is wanted."""
-        return self._collector is not None
+        return bool(self._collectors)
 
     @property
     def running(self) -> str:
         """Id of the task of the running turn; empty for none."""
-        return self.current.task_id if self.current is not None else ""
+        return self.current.task_id if self.current is not None and not self.current.waits else ""
+
+    def queues(self, task_id: str) -> bool:
+        """Whether a task's message waits in the agent's own queue."""
+        return any(turn.task_id == task_id and turn.waits for turn in self._turns)
 
     @property
-    def _collector(self) -> AnswerCollector | None:
-        return self.current.answer if self.current is not None else self._answer
+    def _turns(self) -> list[Turn]:
+        return [turn for turn in (self.current, self._behind) if turn is not None]
+
+    @property
+    def _collectors(self) -> list[AnswerCollector]:
+        typed = [self._answer] if self._answer is not None else []
+        return [*(turn.answer for turn in self._turns), *typed]
+
+    def takes(self, *, into_turn: bool) -> bool:
+        """Whether another message may be submitted: after the turn, or one into the turn that runs."""
+        if into_turn and self.current is not None:
+            return self._behind is None and not self.current.waits and not self.current.stop_reason
+        return self.current is None
 
     def state(self) -> dict[str, object]:
         """The running turn as JSON; empty for none. Its times are those of the system's monotonic clock."""
-        turn = self.current
-        if turn is None:
+        if self.current is None:
             return {}
-        return {
-            "task_id": turn.task_id,
-            "text": turn.text,
-            "begun": turn.begun,
-            "worked": turn.worked,
-            "changed": turn.changed,
-            "stop_reason": turn.stop_reason,
-            "prompts": turn.prompts,
-            "answer": turn.answer.state(),
-        }
+        behind = {"behind": self._behind.state()} if self._behind is not None else {}
+        return self.current.state() | behind
 
-    def resume(self, state: Mapping[str, Any], answer: AnswerCollector) -> None:
+    def resume(self, state: Mapping[str, Any], collector: Callable[[str], AnswerCollector]) -> None:
         """Go on with a turn of which `state` was given.
 
         Args:
             state: The turn.
-            answer: A collector for its text; it goes on with what was collected.
+            collector: Makes what collects the answer to a text.
         """
-        answer.resume(state["answer"])
-        self.current = Turn(
-            state["task_id"],
-            state["text"],
-            state["begun"],
-            answer,
-            worked=bool(state["worked"]),
-            changed=state["changed"],
-            stop_reason=state["stop_reason"],
-            prompts=list(state["prompts"]),
-        )
+        self.current = Turn.resumed(state, collector)
+        self._behind = Turn.resumed(state["behind"], collector) if "behind" in state else None
 
     def prepare(self, answer: AnswerCollector) -> None:
         """A message is about to be typed."""
@@ -151,6 +130,7 @@ class TurnTracker:
 
     def entering(self) -> None:
         """Enter is about to be pressed on it: what comes on the screen from now on may be the answer."""
+        self._over_before = False
         if self._answer is not None:
             self._answer.begin()
 
@@ -158,11 +138,25 @@ class TurnTracker:
         """A task's message was submitted at `begun`; the agent's state is now `report`."""
         assert self._answer is not None, "prepare() comes first"
         answer, self._answer = self._answer, None
-        task_id = self._keeper.begun(task)
-        self.current = Turn(task_id, text, begun, answer, changed=self._clock())
-        self._change(task_id, delivery=DeliveryState.SUBMITTED, reason="")
+        turn = Turn(self._keeper.begun(task), text, begun, answer, changed=self._clock())
+        self._change(turn.task_id, delivery=DeliveryState.SUBMITTED, reason="")
+        if self.current is not None or (report.state is AgentState.PROCESSING and report.since < begun):
+            self._into_turn(turn)
+        else:
+            self.current = turn
         if report.since >= begun:
             self.on_report(report)
+
+    def _into_turn(self, turn: Turn) -> None:
+        """A message was submitted while the agent worked: on a task, or on something of the user's."""
+        turn.waits, turn.worked = self._queues, not self._queues
+        if self.current is None:
+            self.current = turn
+            return
+        self._behind = turn
+        turn.steers = not self._queues
+        # What follows it on the screen answers the first one too only if it steered that.
+        (self.current.prompts if self._queues else self.current.steered_by).append(turn.text)
 
     def join(self, task: Task, answer: AnswerCollector, report: StateReport) -> None:
         """Let the turn that runs already work on a task; what was written before is no answer to it."""
@@ -174,7 +168,9 @@ class TurnTracker:
     def on_report(self, report: StateReport) -> None:
         """The agent's state has changed."""
         turn = self.current
-        if turn is None:
+        if report.state in (AgentState.READY, AgentState.ERROR):
+            self._over_before = True
+        if turn is None or (turn.waits and report.state is not AgentState.EXITED):
             return
         if report.state is AgentState.PROCESSING:
             turn.worked = True
@@ -187,29 +183,34 @@ class TurnTracker:
         elif report.state is AgentState.ERROR:
             self._over(TaskState.FAILED, report.detail or "agent shows an error")
         elif report.state is AgentState.EXITED:
-            self.end(TaskState.FAILED, "agent exited")
+            self.end_all(TaskState.FAILED, "agent exited")
         elif report.state is AgentState.READY and turn.stop_reason:
             self._ready(turn)
         # Otherwise check() ends it a moment later: agents tell that they are done before they have drawn it.
 
     def on_output(self) -> None:
         """Output stands on the screen."""
-        answer = self._collector
-        if answer is not None and answer.observe() and self.current is not None:
-            self.current.changed = self._clock()
+        if self._answer is not None:
+            self._answer.observe()
+        for turn in self._turns:
+            if turn.answer.observe():
+                turn.changed = self._clock()
 
     def on_scrolled(self, row: str) -> None:
         """A row left the screen at its top."""
-        if (answer := self._collector) is not None:
+        for answer in self._collectors:
             answer.scrolled(row)
 
     def on_signal(self, event: TerminalEvent) -> None:
         """The terminal told that the agent works, perhaps for too short a time to become its state."""
-        if self.current is None:
+        turn = self.current
+        if turn is None:
             return
-        told = isinstance(event, ProgramStatus) and event.state in ("working", "done")
-        if told or (isinstance(event, ProgressChanged) and event.state):
-            self.current.worked = True
+        status = event.state if isinstance(event, ProgramStatus) else ""
+        # It may be told for too short a time to become the agent's state.
+        self._over_before = self._over_before or status in ("idle", "done")
+        if status in ("working", "done") or (isinstance(event, ProgressChanged) and event.state):
+            turn.worked = True
 
     def on_prompt(self, text: str) -> None:
         """The user has submitted a prompt of their own."""
@@ -222,8 +223,19 @@ class TurnTracker:
 
     def stopping(self, reason: str) -> None:
         """The turn is about to be interrupted; when it ends its task is canceled."""
+        self._over_before = False
         if self.current is not None:
             self.current.stop_reason = reason
+
+    def stopped(self, reason: str) -> None:
+        """The turn was interrupted; if the next one has begun already, that is another."""
+        if self.current is not None and self.current.stop_reason:
+            self.end(TaskState.CANCELED, reason)
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether the agent has told since that it was done, also if it went on with its queue at once."""
+        return self._over_before
 
     def check(self, report: StateReport) -> float | None:
         """End a turn of an agent that is ready, once its answer stands.
@@ -231,6 +243,7 @@ class TurnTracker:
         Returns:
             Seconds until it must be checked again without output; None when that is not needed.
         """
+        self._check_queue(report)
         turn = self.current
         if turn is None or report.state is not AgentState.READY:
             return None
@@ -241,18 +254,74 @@ class TurnTracker:
             return settled
         if turn.worked or turn.answer.peek():
             self._ready(turn)
-            return None
+            return None if self.current is None else 0.0
         patience = turn.begun + UNANSWERED - now
         if patience <= 0:
             self._over(TaskState.COMPLETED, "no answer was seen")
             return None
         return patience
 
+    def _check_queue(self, report: StateReport) -> None:
+        """Let the message that waits in the agent's queue have its turn, once the one before it is over."""
+        waiting = next((turn for turn in self._turns if turn.waits), None)
+        if waiting is None or self.current is None or not self._over_before:
+            return
+        ready = report.state is AgentState.READY
+        if not ready and not waiting.answer.echoed():
+            return
+        if waiting is self._behind:
+            if ready:
+                return  # the turn before it ends as any other
+            self._ready(self.current)
+        else:
+            self._promote(waiting)
+        self.on_report(report)
+
+    def _promote(self, turn: Turn) -> None:
+        """A message that waited in the agent's queue has its turn now."""
+        turn.waits, turn.worked = False, False
+        turn.begun = turn.changed = self._clock()
+        self._over_before = False
+
     def end(self, state: TaskState, reason: str = "") -> None:
         """The turn is over; what it wrote is the answer, unless the agent has given one by itself."""
-        turn, self.current = self.current, None
-        if turn is None:
+        if (turn := self.current) is not None:
+            self._next(state, reason)
+            self._conclude(turn, state, reason)
+
+    def _next(self, state: TaskState, reason: str) -> None:
+        """The turn is over: one that steered it ends too, one that waited for its end begins."""
+        self.current, self._behind = self._behind, None
+        if self.current is None:
             return
+        if self.current.steers:
+            self.end(state, reason)
+        else:
+            self._promote(self.current)
+
+    def end_all(self, state: TaskState, reason: str) -> None:
+        """The process has ended, and what waits in its queue with it."""
+        while self.current is not None:
+            self.end(state, reason)
+
+    def withdraw(self, text: str) -> str:
+        """A message that waited in the agent's queue was found unsent: nobody works on it.
+
+        Args:
+            text: What was found.
+
+        Returns:
+            Its task; empty when the agent had begun to work on it, or it is another one.
+        """
+        for turn in self._turns:
+            if text.endswith(turn.text) and (turn.waits or not turn.worked):
+                if turn is self.current:
+                    self.current = None
+                self._behind = None
+                return turn.task_id
+        return ""
+
+    def _conclude(self, turn: Turn, state: TaskState, reason: str) -> None:
         delivery = {TaskState.COMPLETED: DeliveryState.DONE, TaskState.CANCELED: DeliveryState.CANCELED}
 
         def conclude(artifact: Artifact) -> None:
@@ -267,11 +336,11 @@ class TurnTracker:
         if state is TaskState.COMPLETED:
             self._read(turn, conclude)
         else:
-            conclude(turn.answer.finish(turn.prompts))
+            conclude(turn.answer.finish(turn.prompts, turn.steered_by))
 
     def _read(self, turn: Turn, conclude: Callable[[Artifact], None]) -> None:
         """Find the best text of a turn's answer; it may come a moment later."""
-        seen = turn.answer.finish(turn.prompts)
+        seen = turn.answer.finish(turn.prompts, turn.steered_by)
         if self._reader is None:
             conclude(seen)
         else:
@@ -296,7 +365,7 @@ class TurnTracker:
         if turn is None or not (kept := self._keeper.keeps(turn.task_id)):
             self.end(state, reason)
             return
-        self.current = None
+        self._next(state, reason)
         words = f"{reason}; {kept}" if reason else kept
 
         def conclude(artifact: Artifact) -> None:

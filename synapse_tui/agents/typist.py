@@ -106,15 +106,18 @@ class Typist:
         self._keyboard = keyboard
         self._profile = profile
         self._enter = Enter(view, profile)
+        self._in_turn = False
         self._proof: Proof | None = None
 
-    async def type(self, text: str, commit: Commit) -> TypingResult:
+    async def type(self, text: str, commit: Commit, *, works: bool = False) -> TypingResult:
         """Put a text into the empty composer and submit it.
 
         Args:
             text: The text, free of control characters.
             commit: Makes durable that Enter is about to be pressed; a HistoryError keeps it from being.
+            works: Whether the agent is in the midst of a turn and takes the text there.
         """
+        self._in_turn = works
         self._keyboard.hold()
         try:
             await self._put(text)
@@ -124,6 +127,7 @@ class Typist:
 
     async def submit(self, text: str, commit: Commit) -> TypingResult:
         """Submit a text that stands in the composer already."""
+        self._in_turn = False
         self._keyboard.hold()
         return await self._submit(text, commit)
 
@@ -256,13 +260,15 @@ class Typist:
 
         def look() -> _Mark:
             self._check_dialog()
+            if self._in_turn:
+                self._check_patience()
             if not self.stands(text):
                 raise _Gone
             tail = self._view.tail() if self._profile.composer is None else ""
             return _Mark(self._view.report.since, tail)
 
         try:
-            seen = await self._enter.press(look)
+            seen = await self._enter.press(look, works=self._in_turn)
         except _Gone:
             if before is None:
                 raise

@@ -61,12 +61,13 @@ class AgentView(Protocol):
             What was seen; None when the agent did something else and certainly does not get the key.
         """
 
-    async def settled(self, rest: float, limit: float) -> bool:
+    async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
         """Wait until the agent's programs have done nothing for a while and their output is taken in.
 
         Args:
             rest: For how many seconds; 0 for only at this moment.
             limit: Seconds after which no longer is waited.
+            allowed: Seconds of processor time within that rest that count as nothing.
 
         Returns:
             Whether they have; False when the time was over first.

@@ -141,7 +141,8 @@ class Keyboard:
         self._app.journal.write("interrupt", key=key, text=text)
         self._app.runner.interrupt()
         if self._app.options.requeue and self._app.composer.empty:
-            self._app.composer.set(text)
+            self._app.composer.set("\n".join([text, *self._app.queued]))
+            self._app.queued.clear()
         else:
             self._app.next_turn()
 

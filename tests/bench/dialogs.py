@@ -7,6 +7,7 @@ task in the background would, in one of these ways:
     before   by a signal that comes 0 to 300 microseconds before Enter is written, after the last look
     after    by a signal that comes 0 to 100 microseconds after Enter was written
     lag      by a timer due up to 40 ms before Enter, and it shows everything 30 ms late
+    working  as before, and in the midst of a turn: the message is one of priority 4
 
 The dummy's own log tells what its dialogs were given. The status is 1 when an Enter was among that, or when a
 message was not submitted exactly once. SYNAPSE_BENCH_AGENTS agents (2) are worked at the same time.
@@ -32,8 +33,9 @@ from typing import Any
 from synapse_tui.model import AgentState, TaskState
 from tests.integration.session_rig import Rig, open_rig, until
 
-KINDS = ("timer", "before", "after", "lag")
+KINDS = ("timer", "before", "after", "lag", "working")
 QUICK = ("--word-delay", "0", "--reply", "ok")
+TURN = "%%hang:1.5%%"
 LAG = 30
 SAME = 0.001
 """Seconds between a dialog and an Enter that count as the same moment."""
@@ -137,7 +139,7 @@ class Tries:
         self._check()
 
     def _before(self) -> None:
-        if self._kind == "before" and self._armed:
+        if self._kind in ("before", "working") and self._armed:
             self._surprise()
             _spin(self._chance.uniform(0, 300e-6))
 
@@ -161,11 +163,14 @@ class Tries:
 
     async def _try(self, number: int) -> None:
         rig = self._rig
+        if self._kind == "working":
+            rig.send(TURN)
+            await rig.state(AgentState.PROCESSING)
         self._number, self._armed = number, True
         text = self._text(number)
         self._texts.append(text)
         seen = len(rig.records())
-        task = rig.send(text)
+        task = rig.send(text, 4)
         denied = 0.0
 
         def ended() -> bool:
@@ -199,8 +204,9 @@ class Tries:
 
     def _check(self) -> None:
         """Everything was submitted once, in order."""
-        if self._rig.submitted != self._texts:
-            self._tally.wrong.append(f"submitted {len(self._rig.submitted)} of {len(self._texts)}, or others")
+        submitted = [text for text in self._rig.submitted if text != TURN]
+        if submitted != self._texts:
+            self._tally.wrong.append(f"submitted {len(submitted)} of {len(self._texts)}, or others")
 
 
 def _spin(seconds: float) -> None:

@@ -7,7 +7,8 @@ from tests.bench import dialogs
 
 @pytest.mark.parametrize("kind", dialogs.KINDS)
 async def test_no_enter_falls_into_a_dialog_that_opens_in_that_moment(kind):
-    tally = await dialogs.run(kind, 8, agents=2)
+    tries = 4 if kind == "working" else 8
+    tally = await dialogs.run(kind, tries, agents=2)
     assert tally.wrong == []
     assert tally.answers.keys() == {"escape"}
-    assert len(tally.opened) == tally.tries == 8
+    assert len(tally.opened) == tally.tries == tries

@@ -41,6 +41,7 @@ class FakeAgent:
         submitted: What was in the composer when Enter was taken.
         swallow: So many Enters are ignored.
         busy_until: When its program comes to rest.
+        never_rests: Whether it works all the time.
         restless: So many Enters are not given to it, since it did something else.
         approved: Whether an Enter fell into a dialog.
     """
@@ -58,6 +59,7 @@ class FakeAgent:
         self.denied = 0
         self.swallow = 0
         self.restless = 0
+        self.never_rests = False
         self.echo_delay = 0.01
         self.works_after_enter = True
         self.received: list[bytes] = []
@@ -120,10 +122,10 @@ class FakeAgent:
         self.write(key)
         return seen
 
-    async def settled(self, rest: float, limit: float) -> bool:
+    async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
         await asyncio.sleep(0)
         if self.time >= self.busy_until:
-            return True
+            return not self.never_rests
         await self.changed(limit)
         return False
 

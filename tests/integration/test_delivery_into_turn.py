@@ -1,0 +1,175 @@
+"""Messages of priority 4 to an agent that works: it queues them, or is steered by them."""
+
+import dataclasses
+
+import pytest
+
+from synapse_tui.agents.profile import Profile
+from synapse_tui.model import AgentState, DeliveryState, TaskState
+from tests.integration.session_rig import Rig, open_rig, until, with_profile
+
+QUICK = ("--word-delay", "0")
+
+
+def steered() -> Profile:
+    return with_profile(working_input="steer")
+
+
+async def into_turn(rig: Rig, text: str = "and this") -> str:
+    """Send a message into the turn that runs; gives its id when the agent has it."""
+    task = rig.send(text, 4)
+    await rig.delivery(task, DeliveryState.SUBMITTED)
+    return task.id
+
+
+def modes(rig: Rig) -> list[str]:
+    return [record["mode"] for record in rig.records("submit")]
+
+
+async def test_a_message_is_queued_by_the_agent_and_has_the_next_turn(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        first = rig.send("%%slow:2%% first")
+        await rig.state(AgentState.PROCESSING)
+        second = await into_turn(rig)
+        assert rig.session.report.state is AgentState.PROCESSING
+        assert rig.session.task(first.id).state is TaskState.WORKING
+        assert rig.session.task(second).state is TaskState.SUBMITTED
+        answers = [(await rig.done(rig.session.task(task))).artifacts[0].text for task in (first.id, second)]
+        assert modes(rig) == ["now", "queue"]
+        assert answers[0].endswith("END-OF-SLOW")
+        assert "and this" not in answers[0]
+        assert answers[1].startswith("synapse-claude-8100 says: and this")
+        assert "slow line" not in answers[1]
+
+
+async def test_the_first_turn_ends_when_the_queued_one_begins(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        first = rig.send("%%slow:1%% first")
+        await rig.state(AgentState.PROCESSING)
+        second = await into_turn(rig, "%%hang:60%% second")
+        assert (await rig.done(first)).state is TaskState.COMPLETED
+        assert rig.session.task(second).state is TaskState.WORKING
+        assert rig.session.run.turns.running == second
+        await rig.session.cancel(second)
+        assert rig.session.task(second).state is TaskState.CANCELED
+
+
+async def test_a_message_into_a_turn_of_the_users_has_its_own_answer(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        await rig.ready()
+        rig.type("%%slow:2%% mine\r")
+        await rig.state(AgentState.PROCESSING)
+        task = await into_turn(rig)
+        assert rig.session.run.turns.running == ""
+        answer = (await rig.done(rig.session.task(task))).artifacts[0].text
+        assert answer.startswith("synapse-claude-8100 says: and this")
+        assert modes(rig) == ["now", "queue"]
+
+
+async def test_a_message_that_steers_ends_with_the_turn(tmp_path):
+    async with open_rig(tmp_path, *QUICK, "--while-working", "steer", profile=steered()) as rig:
+        first = rig.send("%%slow:60%% first")
+        await rig.state(AgentState.PROCESSING)
+        second = await into_turn(rig)
+        for task in (first.id, second):
+            assert (await rig.done(rig.session.task(task))).state is TaskState.COMPLETED
+        answers = [rig.session.task(task).artifacts[0].text for task in (first.id, second)]
+        assert all("says: and this" in answer for answer in answers)
+        assert not any("[A2A:" in answer for answer in answers)
+        assert modes(rig) == ["now", "steer"]
+
+
+@pytest.mark.parametrize(("priority", "profile"), [(3, None), (4, with_profile(working_input="hold"))])
+async def test_other_messages_and_other_agents_wait(tmp_path, priority, profile):
+    async with open_rig(tmp_path, *QUICK, profile=profile) as rig:
+        first = rig.send("%%slow:1%% first")
+        await rig.state(AgentState.PROCESSING)
+        task = rig.send("later", priority)
+        await rig.delivery(task, DeliveryState.HELD, "working")
+        await rig.until_ended(first, task)
+        assert modes(rig) == ["now", "now"]
+
+
+async def test_a_second_message_waits_until_the_first_has_its_turn(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        running = rig.send("%%slow:2%% first")
+        await rig.state(AgentState.PROCESSING)
+        await into_turn(rig)
+        third = await rig.delivery(rig.send("third", 4), DeliveryState.HELD, "working")
+        await rig.until_ended(running, third)
+        assert rig.submitted[1:] == ["and this", "third"]
+
+
+async def test_a_draft_and_a_dialog_hold_it_all_the_same(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        rig.send("%%hang:1%% %%perm:make all%%")
+        await rig.state(AgentState.PROCESSING)
+        rig.type("mine")
+        await rig.draft("mine")
+        task = await rig.delivery(rig.send("and this", 4), DeliveryState.HELD, "you have a draft")
+        await rig.delivery(task, DeliveryState.HELD, "permission dialog open")
+        assert [record for record in rig.records("key") if record.get("dialog")] == []
+        rig.type("\x1b")
+        await until(lambda: rig.records("dialog-answer"), "the answer")
+        rig.type("\x15")
+        await rig.done(task)
+
+
+async def test_an_agent_without_a_rest_is_not_pressed(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        first = rig.send("%%flood:2%%")
+        await rig.state(AgentState.PROCESSING)
+        task = rig.send("and this", 4)
+        await rig.until_ended(first, task)
+        assert rig.submitted == ["%%flood:2%%", "and this"]
+        assert {rig.session.task(sent.id).state for sent in (first, task)} == {TaskState.COMPLETED}
+
+
+async def test_what_an_interrupt_gives_back_unread_is_sent_again_once(tmp_path):
+    profile = with_profile()
+    interrupt = dataclasses.replace(profile.interrupt, restores_draft=True)
+    profile = dataclasses.replace(profile, interrupt=interrupt)
+    async with open_rig(tmp_path, *QUICK, "--requeue-on-interrupt", profile=profile) as rig:
+        first = rig.send("%%hang:60%% first")
+        await rig.state(AgentState.PROCESSING)
+        queued = await into_turn(rig)
+        urgent = rig.send("stop that", 5)
+        await rig.done(urgent)
+        await rig.done(rig.session.task(queued))
+        assert rig.session.task(first.id).state is TaskState.CANCELED
+        assert rig.session.task(queued).state is TaskState.COMPLETED
+        turns = [record["text"].partition("] ")[2] for record in rig.records("turn")]
+        assert turns == ["%%hang:60%% first", "stop that", "and this"]
+
+
+async def test_an_interrupt_that_leaves_the_agents_queue_alone(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        first = rig.send("%%hang:60%% first")
+        await rig.state(AgentState.PROCESSING)
+        queued = await into_turn(rig)
+        assert (await rig.session.interrupt()).stopped
+        assert rig.session.task(first.id).state is TaskState.CANCELED
+        assert "and this" in (await rig.done(rig.session.task(queued))).artifacts[0].text
+
+
+async def test_a_message_in_the_agents_queue_cannot_be_canceled(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        rig.send("%%slow:2%% first")
+        await rig.state(AgentState.PROCESSING)
+        queued = await into_turn(rig)
+        refused = await rig.session.cancel(queued)
+        assert (refused.state, refused.reason) == (
+            TaskState.SUBMITTED,
+            "not canceled: it waits in the agent's own queue",
+        )
+        assert (await rig.done(refused)).state is TaskState.COMPLETED
+
+
+async def test_an_agent_that_ends_fails_both(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        first = rig.send("%%hang:1%% %%exit:3%%")
+        await rig.state(AgentState.PROCESSING)
+        second = await into_turn(rig)
+        await until(lambda: rig.session.exit, "the end")
+        await rig.until_ended(first, rig.session.task(second))
+        assert {rig.session.task(task).state for task in (first.id, second)} == {TaskState.FAILED}
