@@ -8,6 +8,7 @@ import os
 import shutil
 import time
 import unicodedata
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -25,37 +26,76 @@ from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.pty import ReadScheduler
 
 LOG = os.environ.get("SYNAPSE_LAB_LOG", "")
+DUMP = os.environ.get("FAKE_DUMP", "")
 AGENTS = ["claude", "codex", "gemini", "opencode", "copilot"]
 PEER = Sender("synapse-tester-8200", "tester", verified=True)
 SLOW = 60.0
 
 
+class JsonLines:
+    """What was added to a file of JSON lines since this object was made; it may hold earlier runs."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._place = path.stat().st_size if path.exists() else 0
+
+    def more(self) -> list[dict[str, Any]]:
+        """What was added since the last call."""
+        if not self._path.exists():
+            return []
+        with self._path.open("rb") as file:
+            file.seek(self._place)
+            whole, found, _ = file.read().rpartition(b"\n")
+        if not found:
+            return []
+        self._place += len(whole) + 1
+        return [json.loads(line) for line in whole.split(b"\n")]
+
+
 class ModelLog:
-    """What the model was asked since this object was made; the file may hold earlier runs."""
+    """What the model was asked since this object was made.
+
+    Of every request the log names the last text of the user. Where the model also dumps whole requests
+    (FAKE_DUMP), those of several prompts that an agent sends in one are known too.
+    """
 
     def __init__(self) -> None:
-        self._path = Path(LOG)
-        self._place = self._path.stat().st_size if self._path.exists() else 0
+        self._log = JsonLines(Path(LOG))
+        self._dump = JsonLines(Path(DUMP)) if DUMP else None
         self._entries: list[dict[str, Any]] = []
+        self._texts: list[str] = []
+        self._counts: Counter[str] = Counter()
 
     def entries(self) -> list[dict[str, Any]]:
         """Everything that was logged."""
-        if self._path.exists():
-            with self._path.open("rb") as file:
-                file.seek(self._place)
-                whole, found, _ = file.read().rpartition(b"\n")
-            if found:
-                self._place += len(whole) + 1
-                self._entries += map(json.loads, whole.split(b"\n"))
+        self._entries += self._log.more()
         return self._entries
 
-    def prompts(self) -> list[str]:
-        """What was submitted, without the agents' side requests and tool results."""
+    def last_prompts(self) -> list[str]:
+        """The last prompt of each request, without the agents' side requests and tool results."""
         return [
             str(entry["last_user"])
             for entry in self.entries()
             if entry.get("last_user") and entry.get("tools") and not entry.get("tool_result")
         ]
+
+    def prompts(self) -> list[str]:
+        """Everything that was submitted, as often as it was, and what agents put in as the user's."""
+        if self._dump is None:
+            return self.last_prompts()
+        for request in self._dump.more():
+            if request.get("tools"):
+                self._note(user_texts(request))
+        return self._texts
+
+    def _note(self, texts: list[str]) -> None:
+        """Take in a request: it repeats the conversation, so what is new is what it holds more often."""
+        counts: Counter[str] = Counter()
+        for text in texts:
+            counts[text] += 1
+            if counts[text] > self._counts[text]:
+                self._counts[text] += 1
+                self._texts.append(text)
 
     def requests(self, token: str) -> list[str]:
         """What was submitted with a token in it."""
@@ -64,6 +104,18 @@ class ModelLog:
     def closed_streams(self) -> int:
         """How many answers were cut off by an interrupt."""
         return sum("closed stream early" in str(entry.get("note", "")) for entry in self.entries())
+
+
+def user_texts(request: dict[str, Any]) -> list[str]:
+    """The user's texts of a request, in the words of any of the APIs that the agents use."""
+    texts: list[str] = []
+    for message in request.get("messages") or request.get("input") or request.get("contents") or ():
+        if message.get("role") != "user":
+            continue
+        content = message.get("content", message.get("parts"))
+        parts = [{"text": content}] if isinstance(content, str) else content or ()
+        texts += [part["text"] for part in parts if isinstance(part.get("text"), str)]
+    return texts
 
 
 class Lab:

@@ -18,6 +18,8 @@ from tests.lab.storm_person import Person
 
 _REPLIES = re.compile(rb"(?:\x1b\[[?>]?[\d;]*(?:\$y|[cRnytu])|\x1b[\]P_][^\x1b\x07]*(?:\x07|\x1b\\))+")
 """What a terminal answers to an agent's questions."""
+_WRAPPING = re.compile(r"\A<current_datetime>[^<]*</current_datetime>\n\n")
+"""What Copilot puts before every prompt."""
 DRAIN = 240.0
 """Seconds in which all messages must have been answered once the person is gone."""
 
@@ -209,7 +211,9 @@ class Storm:
         known = {self._expected(sent) for sent in self.sent.values()}
         known |= {normal(text) for text in self._person.prompts}
         return [
-            f"nobody sent {prompt!r}" for prompt in self._lab.model.prompts() if normal(prompt) not in known
+            f"nobody sent {prompt[:200]!r}"
+            for prompt in self._lab.model.prompts()
+            if normal(prompt) not in known
         ]
 
     def _wrong_order(self) -> list[str]:
@@ -223,7 +227,8 @@ class Storm:
             for second in order[place + 1 :]
             if second.accepted < first.typed and second.rank < first.rank
         ]
-        logged = [prompt[5:13] for prompt in self._lab.model.prompts() if prompt.startswith("[A2A:")]
+        prompts = map(normal, self._lab.model.prompts())
+        logged = [prompt[5:13] for prompt in prompts if prompt.startswith("[A2A:")]
         submitted = [each.task_id[:8] for each in order]
         if logged != submitted:
             faults.append(f"the log has them as {logged}, submitted were {submitted}")
@@ -245,8 +250,8 @@ def mark(task: Task) -> str:
 
 
 def normal(text: str) -> str:
-    """A prompt without what composers change of it: blanks at its end; Claude Code composes to NFC."""
-    return unicodedata.normalize("NFC", text).rstrip()
+    """A prompt without what agents change of it: blanks at its end; Claude Code composes to NFC."""
+    return unicodedata.normalize("NFC", _WRAPPING.sub("", text)).rstrip()
 
 
 def difference(got: str, wanted: str) -> str:

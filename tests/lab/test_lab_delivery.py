@@ -16,7 +16,7 @@ from uuid import uuid4
 import pytest
 
 from synapse_tui.model import AgentState, DeliveryState, TaskState
-from tests.lab.lab_kit import AGENTS, LOG, open_lab, squeezed
+from tests.lab.lab_kit import AGENTS, DUMP, LOG, open_lab, squeezed
 
 pytestmark = [
     pytest.mark.lab,
@@ -177,3 +177,26 @@ async def test_priority_5_stops_within_two_seconds_and_the_agent_lives(agent, tm
         assert outcome.stopped
         assert outcome.alive
         await lab.done(lab.send(f"{token()} still there?"))
+
+
+@pytest.mark.skipif(
+    not DUMP, reason="agents send several prompts in one request: needs whole ones (FAKE_DUMP)"
+)
+@pytest.mark.parametrize("agent", AGENTS)
+async def test_prompts_typed_without_a_look_while_a_message_is_typed_follow_it_one_by_one(agent, tmp_path):
+    async with open_lab(agent, tmp_path) as lab:
+        for size in (40, 19_000):
+            mark, first, second = token(), token(), token()
+            task = lab.send(" ".join([mark, *(f"日本語{number}" for number in range(size // 14))]))
+            await lab.until(
+                lambda id_=task.id: lab.session.task(id_).delivery is DeliveryState.TYPING,  # type: ignore[misc]
+                "typing",
+            )
+            for char in f"{first} a\r{second} b\r":
+                lab.type(char)
+                await asyncio.sleep(0.2 if char in "ab\r" else 0.04)
+            await lab.done(task)
+            assert (await lab.once(first)).rstrip().endswith(f"{first} a"), lab.model.prompts()
+            assert (await lab.once(second)).rstrip().endswith(f"{second} b"), lab.model.prompts()
+            await lab.once(mark)
+            lab.note(f"{size}: {[prompt[-40:] for prompt in lab.model.prompts()[-3:]]}")
