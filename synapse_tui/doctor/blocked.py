@@ -154,7 +154,7 @@ def _judge_unasked(dialog: Dialog) -> Verdict:
     if not dialog.rested and not (dialog.last and suggest_dialog(dialog.last)):
         return not_shown(
             f"it neither asked nor ran the command: {brief(dialog.answer)}",
-            Advice("", "use other words: --prompt run='... {command}'"),
+            Advice("", "ask in other words: --prompt run='... {command}'"),
         )
     state = dialog.last.state if dialog.last is not None else AgentState.UNKNOWN
     return failed(

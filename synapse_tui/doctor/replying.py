@@ -112,7 +112,7 @@ def judge_reply(seen: Replying, profile: Profile) -> Verdict:
         )
     return not_shown(
         f"it did not run the command: {brief(seen.text)}",
-        Advice("", "use other words: --prompt run='... {command}'"),
+        Advice("", "ask in other words: --prompt run='... {command}'"),
     )
 
 

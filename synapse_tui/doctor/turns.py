@@ -64,7 +64,7 @@ def judge_turn(seen: Seen, profile: Profile) -> Verdict:
         )
     return not_shown(
         f"a turn ran, but its answer proves nothing: {brief(seen.answer)}",
-        Advice("", f"give other words with --prompt and --expect (now: {seen.question.expect})"),
+        Advice("", "try it in other words, with --prompt and --expect", "the model did not answer as asked"),
     )
 
 
