@@ -1,0 +1,176 @@
+"""Claude and Codex hold a conversation by `synapse send` and `synapse reply`, offline, against a fake model.
+
+Run inside a lab that has put both on PATH and exported the log, once with CODEX_MODE=danger-full-access and
+once with CODEX_MODE=workspace-write, from whose sandbox Codex reaches others through its spool only:
+    SYNAPSE_LAB_LOG=<log> pytest tests/lab/test_lab_conversation.py -m lab
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import uuid
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from synapse_tui.agents.profiles import load_profiles
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.events import AgentStateChanged, Event
+from synapse_tui.host import Host
+from synapse_tui.model import AgentSpec, AgentState, Task, TaskState
+from synapse_tui.paths import UserPaths, shipped_profiles
+from synapse_tui.settings import load_settings
+from synapse_tui.terminal.keys import KeyEvent, encode_key
+from tests.lab.lab_kit import LOG, ModelLog
+
+SLOW = 120.0
+MARK = "p=$(printf '\\45\\45')"
+"""Makes `%%` in a shell: a command that the model calls cannot hold another marker for the model as it is."""
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not LOG, reason="needs the offline lab of real agents (SYNAPSE_LAB_LOG)"),
+]
+
+
+class Couple:
+    """Claude and Codex in one host, and a person who lets Claude run what it asks to run."""
+
+    def __init__(self, host: Host, claude: AgentSession, codex: AgentSession) -> None:
+        self.host = host
+        self.claude = claude
+        self.codex = codex
+        self.model = ModelLog()
+        self.sandboxed = False
+        self.allowed = 0
+        """How many of Claude's dialogs the person has answered."""
+        host.events.subscribe(self._heard)
+
+    def _heard(self, event: Event) -> None:
+        """The person presses Enter at each of Claude's permission dialogs."""
+        if not isinstance(event, AgentStateChanged) or event.agent_id != self.claude.agent_id:
+            return
+        if event.report.state is AgentState.WAITING and event.previous.state is not AgentState.WAITING:
+            asyncio.get_running_loop().call_later(0.5, self._allow)
+
+    def _allow(self) -> None:
+        if self.claude.reading().dialog and self.claude.reading().dialog_kind == "permission":
+            self.allowed += 1
+            self.press("enter")
+
+    def press(self, key: str) -> None:
+        """Press a key over Claude."""
+        self.claude.user_input(encode_key(KeyEvent(key), self.claude.terminal.modes))
+
+    async def until(self, condition: Callable[[], object], what: str) -> None:
+        try:
+            async with asyncio.timeout(SLOW):
+                while not condition():  # noqa: ASYNC110 - a log has no event
+                    await asyncio.sleep(0.1)
+        except TimeoutError:
+            screens = "\n".join(
+                "\n".join([str(each.report), *each.terminal.display]) for each in (self.claude, self.codex)
+            )
+            raise AssertionError(f"waited {SLOW:g} s for {what}\n{screens}") from None
+
+    async def rest(self) -> None:
+        """Wait until both have answered all that they were given."""
+        await self.until(
+            lambda: all(
+                each.report.state is AgentState.READY and all(task.state.final for task in each.list_tasks())
+                for each in (self.claude, self.codex)
+            ),
+            "both at rest",
+        )
+
+    async def prompt_claude(self, text: str) -> None:
+        """The person types a prompt to Claude."""
+        for character in text:
+            self.claude.user_input(character.encode())
+            await asyncio.sleep(0.005)
+        wanted = "".join(text.split())
+        await self.until(lambda: "".join(self.claude.reading().draft.split()) == wanted, f"the draft {text}")
+        await asyncio.sleep(0.5)
+        self.press("enter")
+
+    def tool_results(self, mark: str) -> list[str]:
+        """What commands printed, as the model was told in the request after them."""
+        return [
+            str(entry["tool_result"])
+            for entry in self.model.entries()
+            if mark in str(entry.get("tool_result") or "")
+        ]
+
+    def tasks(self, agent: AgentSession, mark: str) -> list[Task]:
+        """What an agent was given by the other one with a word in it."""
+        others = {self.claude.agent_id, self.codex.agent_id} - {agent.agent_id}
+        return [task for task in agent.list_tasks() if mark in task.text and task.sender.sender_id in others]
+
+
+@pytest_asyncio.fixture
+async def couple() -> AsyncIterator[Couple]:
+    for agent in ("claude", "codex"):
+        if shutil.which(agent) is None:
+            pytest.skip(f"{agent} is not installed in the lab")
+    paths = UserPaths.of_environment()
+    config = (paths.home / ".codex/config.toml").read_text()
+    if 'sandbox_mode = "read-only"' in config:
+        pytest.skip("this Codex may write nothing, not even a message: CODEX_MODE=workspace-write")
+    host = Host(
+        Path.cwd(),
+        profiles=load_profiles(shipped_profiles()),
+        settings=load_settings(Path.cwd(), paths=paths, environ={}, trusted=lambda *_: False),
+        paths=paths,
+        environ=os.environ,
+    )
+    await host.start()
+    host.load_servers()
+    try:
+        agents = [await host.open(AgentSpec(kind), columns=120, lines=40) for kind in ("claude", "codex")]
+        couple = Couple(host, *agents)
+        couple.sandboxed = 'sandbox_mode = "workspace-write"' in config and "network_access" not in config
+        await couple.rest()
+        yield couple
+    finally:
+        await host.stop()
+
+
+async def test_claude_asks_codex_by_its_shell_tool_and_codex_replies(couple: Couple) -> None:
+    question, answer = uuid.uuid4().hex[:8], uuid.uuid4().hex[:8]
+    reply = f"${{p}}run:\\$SYNAPSE_BIN reply '{answer} is the answer'${{p}}"
+    command = f'{MARK}; $SYNAPSE_BIN send codex "{question} please {reply}" --response'
+    await couple.prompt_claude(f"%%run:{command}%%")
+    await couple.until(lambda: couple.tool_results(answer), "the answer in Claude's next request")
+    await couple.rest()
+    (result,) = couple.tool_results(answer)
+    assert result.strip().endswith(f"{answer} is the answer")
+    assert couple.allowed == 1
+    (task,) = couple.tasks(couple.codex, question)
+    assert (task.sender.sender_id, task.sender.verified) == (couple.claude.agent_id, True)
+    assert (task.state, task.artifacts[0].text) == (TaskState.COMPLETED, f"{answer} is the answer")
+    assert len(couple.model.requests(question)) == 2, "Codex was asked once, and once stands what Claude ran"
+    assert not couple.tasks(couple.claude, answer), "the answer came by the command, not as a message too"
+
+
+async def test_codex_asks_claude_by_its_shell_tool_and_claude_replies(couple: Couple) -> None:
+    question, answer = uuid.uuid4().hex[:8], uuid.uuid4().hex[:8]
+    reply = f"${{p}}run:\\$SYNAPSE_BIN reply '{answer} is the answer'${{p}}"
+    command = f'{MARK}; $SYNAPSE_BIN send claude "{question} please {reply}" --response --wait-timeout 90'
+    connects = "python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", 9))' 2>&1 | tail -1"
+    (receipt,) = await couple.host.send("codex", f"%%run:{connects}; {command}%%")
+    await couple.until(lambda: couple.tool_results(answer), "the answer in Codex's next request")
+    await couple.rest()
+    (result,) = couple.tool_results(answer)
+    assert f"{answer} is the answer" in result
+    assert ("Operation not permitted" in result) == couple.sandboxed
+    assert couple.codex.task(receipt.task_id).state is TaskState.COMPLETED
+    assert couple.allowed == 1
+    (task,) = couple.tasks(couple.claude, question)
+    assert (task.sender.sender_id, task.sender.verified) == (couple.codex.agent_id, True)
+    assert (task.state, task.artifacts[0].text) == (TaskState.COMPLETED, f"{answer} is the answer")
+    assert not couple.tasks(couple.codex, answer), "the answer came by the command, not as a message too"
