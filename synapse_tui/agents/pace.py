@@ -12,8 +12,8 @@ from .view import AgentView
 
 FETCHES = 2.0
 """Seconds in which an agent empties its composer after Enter: some do something else before."""
-TAKES = 1.0
-"""Seconds in which an agent has read what it was sent."""
+TAKES = 3.0
+"""Seconds in which an agent has read and shown what it was sent, also when it has much else to draw."""
 
 
 class Pace:
@@ -27,13 +27,12 @@ class Pace:
 
     def __init__(self, view: AgentView) -> None:
         self._view = view
-        self._entered = ""
+        self._entered = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     def sent(self, data: bytes) -> None:
         """Bytes of the user's are sent to the agent now."""
-        enter = presses_enter(data) and not dialog_open(self._view)
-        self._entered = self._view.reading().draft if enter else ""
+        self._entered = presses_enter(data) and not dialog_open(self._view)
 
     def taken(self, follow: Callable[[], None]) -> None:
         """Call back once the agent has taken what it was sent, or the time for that is over."""
@@ -43,10 +42,12 @@ class Pace:
 
     async def _wait(self, follow: Callable[[], None]) -> None:
         deadline = self._view.now() + FETCHES
+        # Text that the agent has not shown yet may come into the composer even now.
+        await self._view.settled(FRAME, TAKES)
         while self._stands() and (left := deadline - self._view.now()) > 0:
             await self._view.changed(left)
-        await self._view.settled(FRAME, TAKES)
         follow()
 
     def _stands(self) -> bool:
-        return bool(self._entered) and self._view.alive and self._view.reading().draft == self._entered
+        reading = self._view.reading()
+        return self._entered and self._view.alive and reading.visible and bool(reading.draft)

@@ -74,6 +74,8 @@ class Storm:
         match event.task.delivery:
             case DeliveryState.TYPING:
                 found.typed = self._events
+            case DeliveryState.QUEUED:
+                found.submitted = 0  # the agent gave it back unread
             case DeliveryState.SUBMITTED if not found.submitted:
                 found.submitted = self._events
         note = f"{event.task.delivery} {event.task.reason}".strip()
@@ -138,7 +140,9 @@ class Storm:
         tasks = [self._lab.session.task(task_id) for task_id in self.sent]
         if any(task.delivery in (DeliveryState.TYPING, DeliveryState.SUBMITTING) for task in tasks):
             return False
-        marks = [mark(task) for task in tasks if self.sent[task.id].submitted]
+        # One that waits in the agent's own queue comes back when the turn is stopped.
+        queued = self._lab.session.run.turns.queues
+        marks = [mark(task) for task in tasks if self.sent[task.id].submitted and not queued(task.id)]
         marks += [text.split()[0] for text in self._person.prompts]
         return all(any(each in prompt for prompt in prompts) for each in marks)
 

@@ -110,8 +110,7 @@ class Person:
         await self._pause()
 
     def _sends(self, data: bytes) -> None:
-        keyboard = self._lab.session.run.keyboard
-        self.held += keyboard is not None and keyboard.holding
+        self.held += self._held()
         self._lab.session.user_input(data)
 
     def _encoded(self, piece: str) -> bytes:
@@ -162,10 +161,12 @@ class Person:
         return await self._sent()
 
     async def submits_blindly(self) -> str:
-        """Press Enter without having seen the draft, a moment after its last key."""
+        """Press Enter without having seen the draft, a moment after its last key; look only then."""
         await asyncio.sleep(self._random.uniform(0.05, 0.3))
         self._sends(encode_key(KeyEvent("enter"), self._lab.session.terminal.modes))
-        return await self._sent()
+        text = await self._sent()
+        await asyncio.sleep(self._random.uniform(0.5, 1.5))
+        return text
 
     async def _sent(self) -> str:
         text = self._text
@@ -180,8 +181,7 @@ class Person:
         return text
 
     def _held(self) -> bool:
-        keyboard = self._lab.session.run.keyboard
-        return keyboard is not None and keyboard.waiting_since is not None
+        return self._lab.session.run.keyboard.holding
 
     @property
     def _word(self) -> str:

@@ -45,6 +45,13 @@ async def test_an_enter_without_effect_is_not_waited_for_long(agent):
     assert await taken(agent, b"\r") == pytest.approx(FETCHES)
 
 
+async def test_text_that_is_shown_only_after_enter_is_waited_for_too(agent):
+    agent.busy_until = agent.now() + 0.3
+    agent.after(0.2, lambda: setattr(agent, "draft", "a prompt"))
+    agent.after(0.9, lambda: setattr(agent, "draft", ""))
+    assert await taken(agent, b"\r") == pytest.approx(0.9)
+
+
 async def test_enter_in_a_dialog_empties_no_composer(agent):
     agent.draft = "a prompt"
     agent.open_dialog()
