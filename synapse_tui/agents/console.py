@@ -225,6 +225,11 @@ class AgentConsole:
         """Send a key that the agent reads before it does anything else, or does not get."""
         return await self._at_rest.press(key, look, limit)
 
+    @property
+    def unread(self) -> bool:
+        """Whether the agent has not read yet all that it was sent, as far as the system tells."""
+        return self.process.unread
+
     async def drained(self, seconds: float) -> bool:
         """Wait until the kernel has taken all bytes; False when the time is over first."""
         try:

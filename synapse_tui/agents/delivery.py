@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from base64 import b64decode, b64encode
-from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,17 +20,15 @@ from .keyboard import Keyboard
 from .leftovers import Leftovers
 from .outbox import Outbox
 from .profile import Profile
-from .proof import Proof
 from .sanitize import simple_emoji
+from .settlement import Settlement
 from .tasks import TaskBook
 from .turns import TurnTracker
-from .typist import Typed, TypingResult, Typist
+from .typist import Typist
 from .view import AgentView
 
 log = logging.getLogger(__name__)
 
-ATTEMPTS = 3
-"""How often a message is typed that the agent did not take, before a person must look."""
 SETTLE = 0.1
 """Seconds that the agent has at the most to finish what it is doing before a message is typed."""
 NOT_STARTED = "the agent has not started yet"
@@ -80,14 +77,21 @@ class Delivery:
         self._admission = Admission(
             view, keyboard, profile, book=book, outbox=outbox, turns=turns, left=self._left
         )
-        self._failures: Counter[str] = Counter()
+        self._settlement = Settlement(
+            view,
+            keyboard,
+            book=book,
+            outbox=outbox,
+            turns=turns,
+            left=self._left,
+            admission=self._admission,
+            typist=self._typist,
+        )
         self._started = False
-        self._entered_at = 0.0
         self._stopped_at = float("-inf")
         self._typing = ""
         """The task whose message is being typed."""
         self._interrupted: set[str] = set()
-        self._submitted: deque[Proof] = deque(maxlen=8)
 
     def start(self) -> None:
         """Begin to deliver."""
@@ -131,16 +135,18 @@ class Delivery:
         self._turns.end(TaskState.FAILED, EXITED)
 
     def explain(self) -> None:
-        """Give the waiting messages the reason why they wait, if they do."""
+        """Give the waiting messages the reason why they wait, and make way for one that interrupts."""
+        urgent = self._urgent()
+        if self._typing and urgent is not None and urgent.id != self._typing:
+            self._typist.give_up("something urgent goes first")
         if self._typing:
             self._outbox.hold("another message goes first", but=self._typing)
         elif (hold := self._admission.why_not(self._outbox.head)) is not None:
             self._outbox.hold(hold.reason)
 
     def note_submitted(self, text: str) -> None:
-        """A text was submitted, by a message or by the user: an interrupt may put it back."""
-        pastes = self._profile.composer.pastes if self._profile.composer is not None else ()
-        self._submitted.append(Proof(text, pastes))
+        """The user has submitted a text: an interrupt may put it back."""
+        self._settlement.note_submitted(text)
 
     def already_interrupted(self, task_id: str) -> None:
         """The turn was interrupted for that message already."""
@@ -190,10 +196,10 @@ class Delivery:
         # Some agents put the stopped message back only a moment after they have stopped.
         if hold.reason != DRAFT or self._keyboard.last_key > self._stopped_at:
             return False
-        if not self._interrupter.restored(self._submitted):
+        if not self._interrupter.restored(self._settlement.submitted):
             return False
         async with self._busy:
-            self._given_back(await self._interrupter.clear_restored(self._submitted))
+            self._given_back(await self._interrupter.clear_restored(self._settlement.submitted))
         return True
 
     def _urgent(self) -> Task | None:
@@ -219,7 +225,7 @@ class Delivery:
 
     async def _type(self, task: Task) -> None:
         text = self._compose(task)
-        if self._failures[task.id]:
+        if self._settlement.failed_before(task.id):
             # The agent may draw it in another width than the terminal, and unreadably so.
             text = simple_emoji(text)
         self._turns.prepare(self._collector(text))
@@ -229,7 +235,7 @@ class Delivery:
             self._book.change(task.id, delivery=DeliveryState.TYPING, reason="")
             works = self._admission.into_turn(task)
             result = await self._typist.type(text, lambda: self._commit(task.id), works=works)
-            self._settle(Standing(task.id, text, result.entered), result)
+            self._settlement.settle(Standing(task.id, text, result.entered), result)
         finally:
             self._typing = ""
 
@@ -237,7 +243,7 @@ class Delivery:
         self._left.standing = None
         async with self._busy:
             result = await self._typist.submit(message.text, lambda: self._commit(message.task_id))
-        self._settle(Standing(message.task_id, message.text, result.entered), result)
+        self._settlement.settle(Standing(message.task_id, message.text, result.entered), result)
 
     async def _commit(self, task_id: str) -> None:
         """Write down that Enter is about to be pressed: found after a crash, it is never pressed again.
@@ -248,55 +254,10 @@ class Delivery:
         self._outbox.note_entered(task_id, entered=True)
         self._book.change(task_id, delivery=DeliveryState.SUBMITTING)
         self._turns.entering()
-        self._entered_at = self._view.now()
+        self._settlement.entered_at = self._view.now()
         await self._book.flush()
 
     # -- what became of it ---
-
-    def _settle(self, message: Standing, result: TypingResult) -> None:
-        if message.task_id not in self._outbox:
-            self._went(message)  # the agent has answered it already, which proves more than the screen
-            return
-        if not result.entered:
-            self._outbox.note_entered(message.task_id, entered=False)
-        match result.outcome:
-            case Typed.SUBMITTED:
-                self._went(message)
-            case Typed.BLOCKED:
-                self._left.covered = message
-                self._book.change(message.task_id, delivery=DeliveryState.HELD, reason=result.reason)
-            case Typed.REMOVED if not result.entered:
-                self._failed(message.task_id, result.reason)
-            case Typed.EXITED if not result.entered:
-                self._book.change(message.task_id, delivery=DeliveryState.HELD, reason=EXITED)
-            case Typed.LEFT:
-                self._left.standing = message if self._typist.stands(message.text) else None
-                self._outbox.park(message.task_id, f"{result.reason}; the text is left in the composer")
-            case _:
-                self._outbox.park(message.task_id, f"{UNCERTAIN}: {result.reason}")
-
-    def _went(self, message: Standing) -> None:
-        self._outbox.take(message.task_id)
-        self._failures.pop(message.task_id, None)
-        self._interrupted.discard(message.task_id)
-        self.note_submitted(message.text)
-        if (turn := self._turns.current) is not None:
-            self.note_submitted(f"{turn.text}\n{message.text}")  # both may be put back together
-        task = self._book.get(message.task_id)
-        self._turns.begin(task, message.text, self._view.report, self._entered_at)
-
-    def _failed(self, task_id: str, reason: str) -> None:
-        self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
-        if self._keyboard.quiet_in(self._view.now()) or self._book.journal.problem:
-            return  # it gave way to the user, or could not be noted; that is no failure
-        if self._view.report.state is AgentState.PROCESSING:
-            self._admission.try_later_in_turn()
-            return
-        self._failures[task_id] += 1
-        self._admission.try_later()
-        if self._failures[task_id] >= ATTEMPTS:
-            del self._failures[task_id]
-            self._outbox.park(task_id, reason)
 
     async def _look_again(self, message: Standing) -> float | None:
         """A dialog opened over a message: when it is gone, see what became of it."""
@@ -311,7 +272,7 @@ class Delivery:
                 result = await self._dialogs.look(message, lambda: self._commit(message.task_id))
         self._left.covered = None
         if message.task_id in self._outbox:
-            self._settle(Standing(message.task_id, message.text, result.entered), result)
+            self._settlement.settle(Standing(message.task_id, message.text, result.entered), result)
         return 0.0
 
     def _watch(self, message: Standing) -> bool:
@@ -326,9 +287,9 @@ class Delivery:
         if self._typist.stands(message.text):
             return False
         report = self._view.report
-        if report.state is AgentState.PROCESSING and report.since > self._entered_at:
+        if report.state is AgentState.PROCESSING and report.since > self._settlement.entered_at:
             self._left.standing = None
-            self._went(message)
+            self._settlement.went(message)
         elif self._view.empty_for() >= STEADY:
             self._left.standing = None
             if self._outbox.is_parked(message.task_id):
@@ -342,9 +303,10 @@ class Delivery:
         if not self._started and self._view.report.state is not AgentState.READY:
             # What asks now asks about the start itself: Escape would end many agents.
             return InterruptOutcome(stopped=False, alive=self._view.alive, seconds=0.0, reason=NOT_STARTED)
+        self._typist.give_up("an interrupt goes first")
         async with self._busy:
             self._turns.stopping(reason)
-            outcome = await self._interrupter.run(self._submitted, lambda: self._turns.has_stopped)
+            outcome = await self._interrupter.run(self._settlement.submitted, lambda: self._turns.has_stopped)
             self._stopped_at = self._view.now()
             self._given_back(outcome.restored)
             if outcome.stopped:
@@ -362,7 +324,7 @@ class Delivery:
             self._outbox.put(task)
 
     async def _interrupt_for(self, task: Task) -> float:
-        self._interrupted.add(task.id)
+        self._interrupted = {task_id for task_id in self._interrupted if task_id in self._outbox} | {task.id}
         if self._started:
             outcome = await self.interrupt(f"interrupted by {task.sender.sender_id}")
             if not outcome.stopped and task.id in self._outbox:
@@ -374,10 +336,11 @@ class Delivery:
         task = self._book.get(task_id)
         if task.state.final:
             return task
+        if task.id == self._typing:
+            self._typist.give_up("canceled")
         async with self._busy:
             if task.id in self._outbox:
                 await self._withdraw(task.id)
-                self._interrupted.discard(task.id)
                 return self._outbox.cancel(task.id)
         if self._turns.queues(task.id):
             return self._book.change(task.id, reason="not canceled: it waits in the agent's own queue")

@@ -12,8 +12,9 @@ from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentState
 from synapse_tui.terminal.paste import encode_paste
 
+from .composing import IDLE, Composing
 from .enter import Enter
-from .gate import EXITED, STEADY, dialog_open, dialog_words
+from .gate import EXITED, dialog_open, dialog_words
 from .keyboard import Keyboard
 from .profile import Profile
 from .proof import Proof
@@ -23,15 +24,6 @@ APPEAR = 3.0
 """Seconds in which a short text must appear in the composer; a long one gets more."""
 BYTES_A_SECOND = 20_000
 """How fast an agent takes in a long paste at the least."""
-PATIENCE = 1.5
-"""Seconds that a user who types while a message is being typed waits before the message gives way."""
-CLEAR_PAUSE = 0.3
-MAX_CLEARS = 20
-"""How often the clear key is pressed, so many seconds apart, on a composer that cannot be read."""
-CLEARED = 1.0
-"""Seconds in which the composer must be empty after a clear key."""
-IDLE = 0.3
-"""Seconds for which an agent must have done nothing before Enter counts as without effect."""
 SLOW = 4
 """So many times as long as Enter should take an agent may take that does something meanwhile."""
 
@@ -107,7 +99,8 @@ class Typist:
         self._profile = profile
         self._enter = Enter(view, profile)
         self._in_turn = False
-        self._proof: Proof | None = None
+        self._given_up = ""
+        self._composing = Composing(view, keyboard, profile)
 
     async def type(self, text: str, commit: Commit, *, works: bool = False) -> TypingResult:
         """Put a text into the empty composer and submit it.
@@ -117,7 +110,7 @@ class Typist:
             commit: Makes durable that Enter is about to be pressed; a HistoryError keeps it from being.
             works: Whether the agent is in the midst of a turn and takes the text there.
         """
-        self._in_turn = works
+        self._in_turn, self._given_up = works, ""
         self._keyboard.hold()
         try:
             await self._put(text)
@@ -127,7 +120,7 @@ class Typist:
 
     async def submit(self, text: str, commit: Commit) -> TypingResult:
         """Submit a text that stands in the composer already."""
-        self._in_turn = False
+        self._in_turn, self._given_up = False, ""
         self._keyboard.hold()
         return await self._submit(text, commit)
 
@@ -137,40 +130,25 @@ class Typist:
         Returns:
             Whether it is gone: the composer is empty, or holds something else.
         """
-        if not self.stands(text):
-            return True
-        for key in self._profile.clear:
-            self._view.write(key)
-        deadline = self._view.now() + CLEARED
-        # One press clears one line in some agents: as long as it does something, it is pressed again.
-        return await self._lasts(lambda: not self.stands(text), deadline) and await self._clear_rest()
+        return await self._composing.clear(text)
 
     def stands(self, text: str) -> bool:
         """Whether a text stands in the composer, by the output parsed up to now."""
-        proof = self._proof_of(text)
-        if self._profile.composer is None:
-            return proof.on(self._view.tail())
-        reading = self._view.reading()
-        return reading.visible and not reading.dialog and proof.stands(reading.draft)
+        return self._composing.stands(text)
 
-    def _proof_of(self, text: str) -> Proof:
-        if self._proof is None or self._proof.text != text:
-            pastes = self._profile.composer.pastes if self._profile.composer is not None else ()
-            self._proof = Proof(text, pastes)
-        return self._proof
+    def proof(self, text: str) -> Proof:
+        """What tells whether a text stands in this agent's composer."""
+        return self._composing.proof(text)
 
-    async def _clear_rest(self) -> bool:
-        for _ in range(200):
-            before = self._view.reading()
-            if self._profile.composer is None or not before.visible or not before.draft:
-                return True
-            for key in self._profile.clear:
-                self._view.write(key)
-            deadline = self._view.now() + CLEARED
-            while self._view.reading().draft == before.draft:
-                if not await self._change(deadline):
-                    return False
-        return False
+    @property
+    def gave_up(self) -> bool:
+        """Whether the last text was taken out again because it was asked for."""
+        return bool(self._given_up)
+
+    def give_up(self, reason: str) -> None:
+        """Take the text that is being typed out again, for that reason, unless Enter was pressed on it."""
+        self._given_up = reason
+        self._view.wake()
 
     # -- before Enter ---
 
@@ -208,8 +186,9 @@ class Typist:
     async def _until_it_stands(self, text: str, deadline: float) -> None:
         while not self.stands(text):
             self._check_dialog()
-            self._check_patience()
-            if not await self._change(deadline):
+            if self._composing.user_waits_too_long:
+                raise _Stop(Typed.REMOVED, "typing")
+            if not await self._composing.change(deadline):
                 raise _Stop(Typed.LEFT, "the composer does not show the message")
 
     def _check_dialog(self) -> None:
@@ -217,14 +196,8 @@ class Typist:
             raise _Stop(Typed.EXITED, EXITED)
         if dialog_open(self._view):
             raise _Stop(Typed.BLOCKED, dialog_words(self._view))
-
-    def _check_patience(self) -> None:
-        if self._user_waits_too_long():
-            raise _Stop(Typed.REMOVED, "typing")
-
-    def _user_waits_too_long(self) -> bool:
-        since = self._keyboard.waiting_since
-        return since is not None and self._view.now() - since >= PATIENCE
+        if self._given_up:
+            raise _Stop(Typed.REMOVED, self._given_up)
 
     # -- Enter and after ---
 
@@ -235,6 +208,7 @@ class Typist:
                 await self._apart_from_user()
                 await _committed(commit, entered=before is not None)
                 before = await self._press(text, before)
+                self._given_up = ""  # too late
                 if await self._went(text, before):
                     self._release()
                     return TypingResult(Typed.SUBMITTED, entered=True)
@@ -260,8 +234,8 @@ class Typist:
 
         def look() -> _Mark:
             self._check_dialog()
-            if self._in_turn:
-                self._check_patience()
+            if self._in_turn and self._composing.user_waits_too_long:
+                raise _Stop(Typed.REMOVED, "typing")
             if not self.stands(text):
                 raise _Gone
             tail = self._view.tail() if self._profile.composer is None else ""
@@ -287,7 +261,9 @@ class Typist:
         limit = self._view.now() + SLOW * verify
         while True:
             deadline = self._view.now() + verify
-            if await self._lasts(lambda: self._taken(text, before), deadline, lambda: self._works(before)):
+            if await self._composing.lasts(
+                lambda: self._taken(text, before), deadline, lambda: self._works(before)
+            ):
                 return True
             if not self._view.alive:
                 raise _Stop(Typed.EXITED, EXITED)
@@ -318,7 +294,7 @@ class Typist:
         outcome, reason = stop.outcome, stop.reason
         if outcome is Typed.BLOCKED:
             return TypingResult(outcome, reason, entered)
-        if outcome is Typed.LEFT and self._empty() and not entered:
+        if outcome is Typed.LEFT and self._composing.empty and not entered:
             outcome, reason = Typed.REMOVED, "agent did not take the text"
         elif outcome in (Typed.LEFT, Typed.REMOVED):
             outcome = await (self._take_out(text, outcome) if entered else self._wipe(text, outcome))
@@ -333,60 +309,15 @@ class Typist:
         return Typed.UNCERTAIN
 
     async def _wipe(self, text: str, outcome: Typed) -> Typed:
-        """Leave the composer as empty as it was, when it holds our text and nothing before it."""
-        proof = self._proof_of(text)
-        if not proof.begins(self._view.reading().draft, self._view.tail()):
+        empty = await self._composing.wipe(text)
+        if empty is None:
             return outcome
-        for _ in range(MAX_CLEARS):
-            for key in self._profile.clear:
-                self._view.write(key)
-            if await self._lasts(lambda: self._view.reading().empty, self._view.now() + CLEAR_PAUSE):
-                return Typed.REMOVED
-        return Typed.LEFT
+        return Typed.REMOVED if empty else Typed.LEFT
 
     def _release(self) -> None:
         """Let the user's keys through, unless they would answer a dialog that has opened since."""
         if not dialog_open(self._view):
             self._keyboard.release()
-
-    def _empty(self) -> bool:
-        return self._view.empty_for() >= STEADY
-
-    async def _lasts(
-        self,
-        condition: Callable[[], bool],
-        deadline: float,
-        now: Callable[[], bool] = lambda: False,
-    ) -> bool:
-        """Wait until something holds for a moment: a composer that is being redrawn shows anything.
-
-        Args:
-            condition: What must hold.
-            deadline: When it must have begun to hold.
-            now: When this holds too, there is no need to wait on.
-        """
-        since: float | None = None
-        while self._view.alive:
-            if not condition():
-                since = None
-                if not await self._change(deadline):
-                    return False
-                continue
-            since = self._view.now() if since is None else since
-            if now() or self._view.now() - since >= STEADY:
-                return True
-            await self._view.changed(since + STEADY - self._view.now())
-        return False
-
-    async def _change(self, deadline: float) -> bool:
-        left = deadline - self._view.now()
-        if left <= 0:
-            return False
-        since = self._keyboard.waiting_since
-        if since is not None:
-            left = min(left, max(0.05, since + PATIENCE - self._view.now()))
-        await self._view.changed(left)
-        return True
 
 
 async def _committed(commit: Commit, *, entered: bool) -> None:

@@ -73,8 +73,15 @@ class AgentView(Protocol):
             Whether they have; False when the time was over first.
         """
 
+    @property
+    def unread(self) -> bool:
+        """Whether the agent has not read yet all that it was sent, as far as the system tells."""
+
     async def drained(self, seconds: float) -> bool:
         """Wait until the kernel has taken all bytes; False when the time is over first."""
 
     async def changed(self, seconds: float | None) -> bool:
         """Wait for the next output, state or key of the user; False when the time is over first."""
+
+    def wake(self) -> None:
+        """Let everyone who waits for a change look again."""

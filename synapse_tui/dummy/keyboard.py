@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from .app import DummyApp
     from .loop import Timer
 
+SLOW_READ = 0.02
+"""Seconds between two reads of one who reads slowly."""
 NEWLINE_KEYS = ("shift+enter", "alt+enter", "ctrl+enter", "ctrl+j")
 EXIT_NOTICE = "Press Ctrl+{} again to exit"
 
@@ -35,7 +37,7 @@ class Keyboard:
 
     def read(self) -> None:
         """Take what the terminal has."""
-        data = self._app.tty.read()
+        data = self._read()
         if not data:
             self._app.loop.unread(self._app.tty.descriptor)
             self._app.ended_by(signal.SIGHUP)
@@ -44,6 +46,15 @@ class Keyboard:
         if self._escape is not None:
             self._escape.canceled = True
         self._escape = self._app.loop.later(ESCAPE_WAIT, self._flush) if self._decoder.waiting else None
+
+    def _read(self) -> bytes:
+        """All that is there; at a rate, a piece of it, and the next one later."""
+        loop, tty, rate = self._app.loop, self._app.tty, self._app.options.read_rate
+        if not rate:
+            return tty.read()
+        loop.unread(tty.descriptor)
+        loop.later(SLOW_READ, lambda: loop.read(tty.descriptor, self.read))
+        return tty.read(max(1, int(rate * SLOW_READ)))
 
     def _flush(self) -> None:
         self._escape = None

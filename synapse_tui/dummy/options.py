@@ -41,6 +41,7 @@ class Options:
         swallow_enter: So many carriage returns after each paste are ignored.
         stubborn: Whether SIGHUP and SIGTERM are ignored.
         burst: An Enter so soon after typed text is taken for a line of a paste.
+        read_rate: Bytes that it reads a second; 0 for as fast as it can.
         lag: How much later than it happens everything is shown, as in agents that draw in frames.
         resume: Whether it says that it goes on with its last conversation.
     """
@@ -65,6 +66,7 @@ class Options:
     swallow_enter: int = 0
     stubborn: bool = False
     burst: float = 0.0
+    read_rate: int = 0
     lag: float = 0.0
     resume: bool = False
 
@@ -133,6 +135,9 @@ def make_parser() -> argparse.ArgumentParser:
         help="take Enter so soon after typed text for a line of a paste",
     )
     keys.add_argument(
+        "--read-rate", type=float, default=0, metavar="KB", help="read no more than so many kB a second"
+    )
+    keys.add_argument(
         "--lag", type=float, default=0, metavar="MS", help="show everything so much later than it happens"
     )
     keys.add_argument("--stubborn", action="store_true", help="ignore SIGHUP and SIGTERM")
@@ -169,6 +174,7 @@ def parse_options(arguments: Sequence[str], environ: Mapping[str, str] = os.envi
         swallow_enter=given.swallow_enter,
         stubborn=given.stubborn,
         burst=given.burst / 1000,
+        read_rate=int(given.read_rate * 1000),
         lag=given.lag / 1000,
         resume=given.resume,
     )

@@ -53,10 +53,10 @@ class Tty:
             while data:
                 data = data[os.write(self._output, data) :]
 
-    def read(self) -> bytes:
+    def read(self, most: int = 65536) -> bytes:
         """What is there; empty when the terminal is gone."""
         try:
-            return os.read(self.descriptor, 65536)
+            return os.read(self.descriptor, most)
         except OSError:
             return b""
 

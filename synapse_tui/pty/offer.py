@@ -83,6 +83,17 @@ def stopped_terminal(master: int) -> Iterator[StoppedTerminal | None]:
         os.close(slave)
 
 
+def unread(master: int) -> bool:
+    """Whether a program has not read yet all that it was sent; False where that is not told."""
+    slave = _open(master)
+    if slave is None:
+        return False
+    try:
+        return StoppedTerminal(master, slave).unread
+    finally:
+        os.close(slave)
+
+
 def _open(master: int) -> int | None:
     if sys.platform != "linux":
         return None

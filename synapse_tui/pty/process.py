@@ -17,7 +17,7 @@ from .adoption import Handle, check_handle
 from .ending import LAST_PATIENCE, end_session
 from .guardian import Guardian
 from .guardian_process import ProcessKey, start_time
-from .offer import StoppedTerminal, stopped_terminal
+from .offer import StoppedTerminal, stopped_terminal, unread
 from .reaper import ExitWatch
 from .scheduler import ReadScheduler, read_available
 from .spawn import spawn
@@ -187,6 +187,11 @@ class PtyProcess:
             MessageError: It does not read, and too much waits already; nothing of `data` was taken.
         """
         self._queue.write(data)
+
+    @property
+    def unread(self) -> bool:
+        """Whether it has not read yet all that it was sent, as far as that can be told."""
+        return self.pending > 0 or (self.fd >= 0 and unread(self.fd))
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[StoppedTerminal | None]:

@@ -129,6 +129,13 @@ class FakeAgent:
         await self.changed(limit)
         return False
 
+    def wake(self) -> None:
+        self.after(0, lambda: None)
+
+    @property
+    def unread(self) -> bool:
+        return False
+
     async def drained(self, seconds: float) -> bool:
         await asyncio.sleep(0)
         return True

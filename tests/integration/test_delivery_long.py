@@ -1,0 +1,93 @@
+"""Long messages: whole, also to agents that read slowly, and what comes in the middle of one."""
+
+import os
+import signal
+
+from synapse_tui.model import DeliveryState, TaskState
+from tests.integration.session_rig import Rig, open_rig, until
+from tests.integration.typing_user import MINE
+
+QUICK = ("--word-delay", "0", "--reply", "ok")
+LONG = "\n".join(
+    f"{number} 長いメッセージの行、絵文字 👍🏽 👩‍💻 🇯🇵 ⚠️, e\u0301 and ASCII {number * 7919}"
+    for number in range(1100)
+)
+assert len(LONG.encode()) > 100_000
+SLOWLY = ("--read-rate", "150")
+"""So many kB a second: the message takes most of a second."""
+
+
+async def in_the_middle(rig: Rig) -> None:
+    """Wait until a part of a message has been written, and not all of it."""
+    await rig.ready()
+    process = rig.session.console.process
+    await until(lambda: process.pending or process.unread, "the middle of the message")
+
+
+async def test_a_slow_reader_gets_all_of_it_once(tmp_path):
+    async with open_rig(tmp_path, *QUICK, *SLOWLY) as rig:
+        done = await rig.done(rig.send(LONG), 40)
+        assert done.state is TaskState.COMPLETED
+        assert rig.submitted == [LONG]
+
+
+async def test_one_that_is_canceled_in_the_middle_is_never_submitted(tmp_path):
+    async with open_rig(tmp_path, *QUICK, *SLOWLY) as rig:
+        task = rig.send(LONG)
+        await in_the_middle(rig)
+        canceled = await rig.session.cancel(task.id)
+        assert (canceled.state, canceled.reason) == (TaskState.CANCELED, "canceled")
+        assert rig.session.reading().empty
+        await rig.done(rig.send("after it"))
+        assert rig.submitted == ["after it"]
+
+
+async def test_one_makes_way_for_one_that_interrupts_and_follows_it_whole(tmp_path):
+    async with open_rig(tmp_path, *QUICK, *SLOWLY) as rig:
+        task = rig.send(LONG)
+        await in_the_middle(rig)
+        urgent = rig.send("urgent", 5)
+        await rig.done(urgent)
+        await rig.done(task, 40)
+        assert rig.submitted == ["urgent", LONG]
+
+
+async def test_the_users_interrupt_in_the_middle(tmp_path):
+    async with open_rig(tmp_path, *QUICK, *SLOWLY) as rig:
+        task = rig.send(LONG)
+        await in_the_middle(rig)
+        assert (await rig.session.interrupt()).stopped
+        await rig.done(task, 40)
+        assert rig.submitted == [LONG]
+
+
+async def test_a_user_who_types_in_the_middle(tmp_path):
+    async with open_rig(tmp_path, *QUICK, *SLOWLY) as rig:
+        task = rig.send(LONG)
+        await in_the_middle(rig)
+        for key in "mine\r":
+            rig.type(key)
+        await until(lambda: len(rig.submitted) == 2, "both", 40)
+        await rig.done(task, 40)
+        assert sorted(rig.submitted) == sorted(["mine", LONG])
+
+
+async def test_an_agent_that_is_killed_in_the_middle_gets_it_when_it_was_restarted(tmp_path):
+    async with open_rig(tmp_path, *QUICK, *SLOWLY) as rig:
+        task = rig.send(LONG)
+        await in_the_middle(rig)
+        os.kill(rig.session.pid, signal.SIGKILL)
+        await rig.delivery(task, DeliveryState.HELD, "agent exited")
+        await rig.session.restart()
+        await rig.done(task, 40)
+        assert rig.submitted == [LONG]
+
+
+async def test_a_restart_in_the_middle(tmp_path):
+    async with open_rig(tmp_path, *QUICK, *SLOWLY) as rig:
+        task = rig.send(LONG)
+        await in_the_middle(rig)
+        await rig.session.restart()
+        await rig.done(task, 40)
+        assert rig.submitted == [LONG]
+        assert [record["text"] for record in rig.records("draft") if MINE in record["text"]] == []
