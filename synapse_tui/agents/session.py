@@ -47,7 +47,6 @@ from .told import bus_event
 from .watcher import Watcher
 
 RECENT_CHARACTERS = 4000
-_SEEN = (AgentState.READY, AgentState.WAITING)
 
 
 class AgentSession:
@@ -383,10 +382,11 @@ class AgentSession:
             self.damage_listener()
 
     def _on_state(self, report: StateReport, previous: StateReport) -> None:
-        news = report.state in _SEEN and report.state is not previous.state
-        briefed = report.state is AgentState.READY and self.briefing.carries(self.run.turns.running)
-        if news and not self._focused and not briefed:
-            self.unseen = self.unseen or previous.state is not AgentState.STARTING
+        news = report.state in (AgentState.READY, AgentState.WAITING) and report.state is not previous.state
+        turn = self._run.turns.running if self._run is not None else ""  # an adopted one tells it as it comes
+        briefed = report.state is AgentState.READY and self.briefing.carries(turn)
+        if news and not self._focused and not briefed and previous.state is not AgentState.STARTING:
+            self.unseen = True
         self._events.publish(AgentStateChanged(self.agent_id, report, previous))
 
     def _on_exited(self, status: ExitStatus) -> None:
