@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import logging
 import os
 import re
 import stat
@@ -18,12 +17,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from .files import private_folder, write_private
 from .process_times import pid_namespace, process_start
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    import logging
 
 MAX_RECORD_BYTES = 64 * 1024
 LOCK_TIMEOUT = 5.0
@@ -205,7 +205,8 @@ class Registry:
         with contextlib.suppress(OSError), self._locked():
             if self.get(record.agent_id) == record:
                 self._path(record.agent_id).unlink(missing_ok=True)
-                log.info("removed stale record", extra={"agent_id": record.agent_id, "agent_pid": record.pid})
+                about = {"agent_id": record.agent_id, "agent_pid": record.pid}
+                _log().info("removed stale record", extra=about)
 
     def _path(self, agent_id: str) -> Path:
         return self._folder / f"{agent_id}.json"
@@ -228,7 +229,7 @@ class Registry:
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
-            log.warning("registry cannot be read: %s", error)
+            _log().warning("registry cannot be read: %s", error)
             return
         for path in paths:
             if path.suffix == ".json" and not path.name.startswith("."):
@@ -297,7 +298,7 @@ def _read(path: Path) -> Record | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
-        log.warning("skipped registry file %s: %s", path.name, error)
+        _log().warning("skipped registry file %s: %s", path.name, error)
         return None
     return record
 
@@ -363,3 +364,9 @@ def _type_of(agent_id: str) -> str:
     """The type in `synapse-{type}-{port}`."""
     match = re.fullmatch(r"synapse-(.+)-\d+", agent_id)
     return match[1] if match else agent_id
+
+
+def _log() -> logging.Logger:
+    import logging  # noqa: PLC0415 - the command line starts without it, and seldom has something to tell
+
+    return logging.getLogger(__name__)

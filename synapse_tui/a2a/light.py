@@ -1,18 +1,18 @@
-"""The client of the command line: blocking, on `http.client`, quick to import."""
+"""The client of the command line: blocking, quick to import."""
 
 from __future__ import annotations
 
-import http.client
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, Protocol
+from urllib.parse import SplitResult, urlsplit
 
 from synapse_tui.errors import PeerRefused, PeerUnreachable
 from synapse_tui.model import Reply, Sender
 
 from . import dialect
 from .dialect import Call, PeerTask
+from .plain_http import HttpError, PlainConnection
 from .signing import TokenVerifier, nobody
 
 
@@ -259,8 +259,7 @@ class LightClient:
 
     def _call(self, endpoint: str, call: Call, sender_id: str = "") -> object:
         url = urlsplit(endpoint)
-        make = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-        connection = make(url.hostname or "", url.port, timeout=dialect.CONNECT_TIMEOUT)
+        connection = _connection(url)
         try:
             status, body = self._exchange(connection, url.path.rstrip("/"), endpoint, call, sender_id)
         finally:
@@ -268,7 +267,7 @@ class LightClient:
         return dialect.read_answer(endpoint, status, body)
 
     def _exchange(
-        self, connection: http.client.HTTPConnection, prefix: str, endpoint: str, call: Call, sender_id: str
+        self, connection: Connection, prefix: str, endpoint: str, call: Call, sender_id: str
     ) -> tuple[int, bytes]:
         patience = self._timeout + call.wait
         try:
@@ -277,19 +276,43 @@ class LightClient:
             from .light_spool import without_connection  # noqa: PLC0415 - seldom needed
 
             return without_connection(endpoint, call, error, timeout=patience, environ=self._environ)
+        headers = call.headers(endpoint, sender_id, self._token_of)
         try:
-            connection.sock.settimeout(patience)
-            headers = call.headers(endpoint, sender_id, self._token_of)
-            connection.request(call.method, prefix + call.target, call.body or None, headers)
-            response = connection.getresponse()
-            body = response.read(dialect.MAX_ANSWER + 1)
-            if response.length and len(body) <= dialect.MAX_ANSWER:
-                raise http.client.IncompleteRead(body, response.length)
-            return response.status, body
-        except (OSError, http.client.HTTPException) as error:
+            return connection.exchange(
+                call.method,
+                prefix + call.target,
+                headers,
+                call.body,
+                timeout=patience,
+                most=dialect.MAX_ANSWER + 1,
+            )
+        except (OSError, HttpError) as error:
             raise PeerUnreachable(
                 f"{endpoint} did not answer: {dialect.tidy(str(error)) or type(error).__name__}",
                 "it is not known whether the message arrived; look at the agent before sending it again"
                 if call.method == "POST"
                 else "try again",
             ) from error
+
+
+class Connection(Protocol):
+    """What makes one request."""
+
+    def connect(self) -> None:
+        """Connect."""
+
+    def exchange(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, timeout: float, most: int
+    ) -> tuple[int, bytes]:
+        """Make the request; status and body of the answer."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+def _connection(url: SplitResult) -> Connection:
+    if url.scheme != "https":
+        return PlainConnection(url.hostname or "", url.port or 80, dialect.CONNECT_TIMEOUT)
+    from .secure_http import SecureConnection  # noqa: PLC0415 - seldom needed, and slow to import
+
+    return SecureConnection(url.hostname or "", url.port or 443, dialect.CONNECT_TIMEOUT)

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import re
-import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -69,7 +69,7 @@ def signature_headers(
     agent_id: str,
     token: str,
     clock: Callable[[], float] = time.time,
-    make_nonce: Callable[[], str] = lambda: secrets.token_urlsafe(16),
+    make_nonce: Callable[[], str] = lambda: os.urandom(16).hex(),
 ) -> dict[str, str]:
     """The two headers that prove a sender.
 

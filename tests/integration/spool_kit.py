@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import errno
-import http.client
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,6 +15,7 @@ import pytest
 from synapse_tui.a2a.client import A2AClient
 from synapse_tui.a2a.dialect import send_call
 from synapse_tui.a2a.light import LightClient
+from synapse_tui.a2a.plain_http import PlainConnection
 from synapse_tui.agents.profiles import load_profiles
 from synapse_tui.host.identity import Tokens
 from synapse_tui.host.spool import SpoolKeeper
@@ -42,10 +42,10 @@ SYNAPSE_OFFLINE = (sys.executable, "-c", OFFLINE)
 def forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the command line's client, and nobody else in this process, be forbidden to connect."""
 
-    def connect(self: http.client.HTTPConnection) -> None:
+    def connect(self: PlainConnection) -> None:
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(http.client.HTTPConnection, "connect", connect)
+    monkeypatch.setattr(PlainConnection, "connect", connect)
 
 
 class SpoolRig:
