@@ -126,10 +126,7 @@ def judge_hazards(found: Sequence[tuple[str, Seen]], profile: Profile) -> Verdic
         found: The hazard and what became of the message with it.
         profile: The profile as it is.
     """
-    # A command may be recorded too: only an answer proves that it was none.
-    verdicts = [
-        (hazard, judge_turn(dataclasses.replace(seen, recorded=""), profile)) for hazard, seen in found
-    ]
+    verdicts = [(hazard, judge_turn(_believed(hazard, seen), profile)) for hazard, seen in found]
     wrong = {hazard: verdict for hazard, verdict in verdicts if verdict.outcome is Outcome.FAILED}
     if wrong:
         told = "; ".join(f"{hazard} - {verdict.evidence}" for hazard, verdict in wrong.items())
@@ -140,6 +137,11 @@ def judge_hazards(found: Sequence[tuple[str, Seen]], profile: Profile) -> Verdic
     if unproved:
         return not_shown("; ".join(unproved), *verdicts[-1][1].advice)
     return ok(f"a leading {' '.join(LEADING)} and a trailing {MENTION} were taken as text")
+
+
+def _believed(hazard: str, seen: Seen) -> Seen:
+    """A command may be recorded too: only an answer proves that it was none."""
+    return seen if hazard == MENTION else dataclasses.replace(seen, recorded="")
 
 
 def _fixes(wrong: Mapping[str, Verdict], profile: Profile) -> Iterator[Advice]:

@@ -176,6 +176,7 @@ def test_hazards_name_the_sign_that_the_profile_lacks() -> None:
     assert judge_hazards([("!", seen()), ("@READ", seen())], profile).outcome is OK
     unproved = seen(answer="?", proof="", recorded="whole")
     assert judge_hazards([("!", unproved)], profile).outcome is NOT_SHOWN
+    assert judge_hazards([("@READ", unproved)], profile).outcome is OK
 
 
 def test_an_artifact_with_a_row_of_the_frame() -> None:
