@@ -214,11 +214,8 @@ class Storm:
     def _strangers(self) -> list[str]:
         known = {self._expected(sent) for sent in self.sent.values()}
         known |= {normal(text) for text in self._person.prompts}
-        return [
-            f"nobody sent {prompt[:200]!r}"
-            for prompt in self._lab.model.prompts()
-            if normal(prompt) not in known
-        ]
+        prompts = self._lab.model.last_prompts()
+        return [f"nobody sent {prompt[:200]!r}" for prompt in prompts if normal(prompt) not in known]
 
     def _wrong_order(self) -> list[str]:
         """Of messages that waited together the one of higher priority, or else the older one, goes first."""
