@@ -18,10 +18,15 @@ MESSAGES = ("a message", "ein längerer Text, " * 30, "two\nlines", "日本語�
 MOMENTS = (DeliveryState.TYPING, DeliveryState.SUBMITTING, DeliveryState.SUBMITTED)
 
 
-async def type_at_moments(rig: Rig, user: TypingUser, chance: random.Random, texts: list[str]) -> None:
-    """Send messages one after the other, and type at some moment of each."""
+async def type_at_moments(
+    rig: Rig, user: TypingUser, chance: random.Random, texts: list[str], turn: str = ""
+) -> None:
+    """Send messages one after the other, each into a turn if there is to be one; type at a moment of each."""
     for text in texts:
-        task = rig.send(text)
+        if turn:
+            rig.send(turn)
+            await rig.state(AgentState.PROCESSING)
+        task = rig.send(text, 4)
         moment = chance.choice(MOMENTS)
         reached = [moment, DeliveryState.DONE, DeliveryState.CANCELED]
         await until(lambda task=task, reached=reached: rig.session.task(task.id).delivery in reached, moment)  # type: ignore[misc]
@@ -45,6 +50,23 @@ async def test_a_user_who_types_at_any_moment(tmp_path, seed):
         assert given(records) == typed.items
         assert submitted(records) == (typed.submitted, texts)
         assert merged(records) == []
+
+
+@pytest.mark.parametrize("seed", SEEDS[: len(SEEDS) // 2])
+async def test_a_user_who_types_while_messages_come_into_turns(tmp_path, seed):
+    chance, turn = random.Random(seed), "%%hang:1%%"
+    texts = [f"{chance.choice(MESSAGES)} {number}" for number in range(3)]
+    async with open_rig(tmp_path, *QUICK) as rig:
+        await rig.ready()
+        user = TypingUser(rig, chance)
+        await type_at_moments(rig, user, chance, texts, turn)
+        typed = user.typed()
+        await until(lambda: len(submitted(rig.records())[0]) >= len(typed.submitted), "the user's last line")
+        lines, messages = submitted(rig.records())
+        assert given(rig.records()) == typed.items
+        assert lines == typed.submitted
+        assert [message for message in messages if message != turn] == texts
+        assert merged(rig.records()) == []
 
 
 async def test_keys_that_were_held_back_come_as_typed_and_not_as_a_paste(tmp_path):
