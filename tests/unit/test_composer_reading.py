@@ -307,6 +307,14 @@ def test_codex_with_and_without_its_background(background: bool) -> None:
     assert reading("codex", *codex("one", "", "three", background=background)).draft == "one\n\nthree"
 
 
+def test_marks_beside_a_long_draft_of_codex_are_no_part_of_it() -> None:
+    width = Screen("codex").terminal.columns - 3
+    rows = [f"{text:{width}}{mark}" for text, mark in (("first seen", "↑"), ("second", " "), ("last", "↓"))]
+    assert reading("codex", *codex(*rows)).draft == "first seen\nsecond\nlast"
+    assert reading("codex", *codex("press ↑")).draft == "press ↑"
+    assert reading("codex", *codex("↑")).draft == "↑"
+
+
 def test_the_highlighted_choice_of_codex_looks_like_its_prompt() -> None:
     found = reading("codex", CODEX_DIALOG, (2, 6))
     assert (found.visible, found.dialog) == (False, True)
