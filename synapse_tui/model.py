@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 
+from .content import Artifact, Part, TaskMessage
 from .errors import InvalidValue
 
 DEFAULT_PRIORITY = 3
@@ -110,19 +111,6 @@ INSTRUCTIONS = "instructions"
 
 
 @dataclass(frozen=True, slots=True)
-class Artifact:
-    """One result of a task.
-
-    Attributes:
-        text: The text that the agent wrote.
-        truncated: Whether rows of it are known to be missing.
-    """
-
-    text: str
-    truncated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Task:
     """One message to an agent and all that became of it; a snapshot, replaced as a whole by each change.
 
@@ -146,6 +134,8 @@ class Task:
         outgoing: Whether it is the sender's own, and never typed.
         replied: Whether the agent itself has answered, in place of the text of its turn.
         reply: Whether the sender was told how it ended; of an outgoing task, whether its agent was.
+        caller: Whose key brought it (`Principal.name`); empty for the user of this machine.
+        messages: The conversation about it as the protocol tells it, oldest first; empty for a plain message.
     """
 
     id: str
@@ -165,6 +155,8 @@ class Task:
     outgoing: bool = False
     replied: bool = False
     reply: ReplyState = ReplyState.NONE
+    caller: str = ""
+    messages: tuple[TaskMessage, ...] = ()
 
     @property
     def short_id(self) -> str:
@@ -215,6 +207,10 @@ class MessageRequest:
         response_expected: Whether the sender waits for the answer.
         task_id: UUID to give the task; empty to have one made.
         metadata: Whatever else came with it.
+        caller: Whose key brought it; empty for the user of this machine.
+        message: The message as the protocol brought it; None for a plain text.
+        follows: Id of the open task that it goes on with; empty for a task of its own.
+        context_id: Conversation that the caller named; empty for the agent's session.
     """
 
     text: str
@@ -223,6 +219,46 @@ class MessageRequest:
     response_expected: bool = False
     task_id: str = ""
     metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    caller: str = ""
+    message: TaskMessage | None = None
+    follows: str = ""
+    context_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskQuery:
+    """Which tasks of an agent are wanted, the newest change first (A2A section 3.1.4).
+
+    Attributes:
+        context_id: Of this conversation; empty for all.
+        states: In one of these states; empty for all.
+        caller: Brought by this key; None for all.
+        changed_after: Changed at this time or later, aware; None for always.
+        limit: How many at most.
+        cursor: `TaskPage.cursor` of the page before; empty for the first.
+    """
+
+    context_id: str = ""
+    states: frozenset[TaskState] = frozenset()
+    caller: str | None = None
+    changed_after: datetime | None = None
+    limit: int = 50
+    cursor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPage:
+    """Some of the tasks that a query means.
+
+    Attributes:
+        tasks: The newest change first.
+        cursor: Where the next page begins; empty for none.
+        total: How many tasks the query means in all.
+    """
+
+    tasks: tuple[Task, ...]
+    cursor: str
+    total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +272,8 @@ class Reply:
         explicit: Whether the agent replied by itself, or this is the text of its turn.
         in_reply_to: Id of the receiver's task that it answers; empty in an answer to that very task.
         reason: What a person should know of it, in a few words; empty for nothing.
+        parts: Its content where that is more than the text.
+        as_message: Whether an A2A caller is answered by a message alone, in place of a task with an artifact.
     """
 
     text: str
@@ -244,6 +282,8 @@ class Reply:
     explicit: bool = True
     in_reply_to: str = ""
     reason: str = ""
+    parts: tuple[Part, ...] = ()
+    as_message: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ from synapse_tui.agents.task_desk import TaskDesk
 from synapse_tui.agents.tasks import TaskBook
 from synapse_tui.agents.timeline import Timeline
 from synapse_tui.agents.watcher import Watcher
+from synapse_tui.content import Artifact
 from synapse_tui.errors import AgentExited
 from synapse_tui.events import EventBus
 from synapse_tui.model import (
     USER,
     AgentState,
-    Artifact,
     DeliveryState,
     MessageRequest,
     Sender,

@@ -2,8 +2,8 @@
 
 The checks, in order: method, Host, Origin, owner of the peer socket, content type, body size, signature. A
 request that passes reaches the application with its body buffered, and in `scope["state"]` the `agent`, the
-verified sender's id (or "") as `sender_id`, `is_ours` (whether an id is an agent of this host) and `stopping`
-(set when the server ends: nothing may be waited for any longer).
+verified sender's id (or "") as `sender_id`, `is_ours` (whether an id is an agent of this host),
+`services` and `stopping` (set when the server ends: nothing may be waited for any longer).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from .agent import HostedAgent
 from .peers import Owner, OwnerOf, owner_of
 from .problems import HttpProblem, answer_for
+from .services import NO_SERVICES, Services
 from .signing import SENDER_HEADER, SIGNATURE_HEADER, SignatureChecker, SignedRequest, Verdict
 
 log = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ class Gate:
         app: What is guarded.
         agent: Whose server this is.
         checker: Checks signatures.
+        services: What the servers of the host share.
         owner: Tells who owns a connection.
         max_body: Longest body in bytes.
         body_timeout: Seconds in which it must have come.
@@ -56,6 +58,7 @@ class Gate:
         agent: HostedAgent,
         *,
         checker: SignatureChecker,
+        services: Services = NO_SERVICES,
         owner: OwnerOf = owner_of,
         max_body: int = MAX_BODY,
         body_timeout: float = BODY_TIMEOUT,
@@ -63,6 +66,7 @@ class Gate:
         self._app = app
         self._agent = agent
         self._checker = checker
+        self._services = services
         self._owner = owner
         self._max_body = max_body
         self._body_timeout = body_timeout
@@ -105,6 +109,7 @@ class Gate:
         state["agent"] = self._agent
         state["sender_id"] = self._verified_sender(scope, headers, body)
         state["is_ours"] = self._checker.is_ours
+        state["services"] = self._services
         state["stopping"] = self.stopping
         return body
 

@@ -19,6 +19,7 @@ from .agent import HostedAgent
 from .gate import App, Gate
 from .peers import OwnerOf, owner_of
 from .routes import build_app
+from .services import NO_SERVICES, Services
 from .signing import SignatureChecker, TokenVerifier, nobody
 from .sockets import LoopbackSockets, bind_loopback, free_port
 
@@ -40,6 +41,7 @@ class AgentServer:
         agent: Whose server it is.
         sockets: What it listens on; closed when it stops.
         token_of: Gives the tokens of the agents of this host, for the proof of senders.
+        services: What the servers of the host share.
         app: The routes; `build_app()` once for all servers, or None for ones of its own.
         owner: Tells who owns a connection.
     """
@@ -50,12 +52,15 @@ class AgentServer:
         sockets: LoopbackSockets,
         *,
         token_of: TokenVerifier = nobody,
+        services: Services = NO_SERVICES,
         app: App | None = None,
         owner: OwnerOf = owner_of,
     ) -> None:
         self.agent = agent
         self.sockets = sockets
-        self._gate = Gate(app or build_app(), agent, checker=SignatureChecker(token_of), owner=owner)
+        self._gate = Gate(
+            app or build_app(), agent, checker=SignatureChecker(token_of), services=services, owner=owner
+        )
         self._server = _Server(
             uvicorn.Config(
                 self._gate,

@@ -9,10 +9,10 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from synapse_tui.content import Artifact
 from synapse_tui.errors import HandoverError
 from synapse_tui.model import (
     AgentSpec,
-    Artifact,
     DeliveryState,
     ExitStatus,
     OutboxEntry,

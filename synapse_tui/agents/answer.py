@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from synapse_tui.model import Artifact
+from synapse_tui.content import Artifact
 
 from .answer_text import after_echo, cut_prompts, tidy, without_frame, without_prompts
 from .stitching import StitchedRows, common

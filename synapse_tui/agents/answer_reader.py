@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from synapse_tui.model import Artifact
+from synapse_tui.content import Artifact
 
 from .profile import Transcript
 from .transcript import agrees, read_answer

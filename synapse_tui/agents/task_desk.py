@@ -6,17 +6,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
+from synapse_tui.content import Artifact
 from synapse_tui.errors import MessageError, NotAwaited, TaskNotFound
-from synapse_tui.model import (
-    Artifact,
-    DeliveryState,
-    MessageRequest,
-    Reply,
-    ReplyState,
-    Sender,
-    Task,
-    TaskState,
-)
+from synapse_tui.model import DeliveryState, MessageRequest, Reply, ReplyState, Sender, Task, TaskState
 
 from .outbox import Outbox
 from .sanitize import check_size

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from synapse_tui.model import AgentState, Artifact, DeliveryState, StateReport, Task, TaskState
+from synapse_tui.content import Artifact
+from synapse_tui.model import AgentState, DeliveryState, StateReport, Task, TaskState
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent
 
 from .answer import AnswerCollector

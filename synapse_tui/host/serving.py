@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from synapse_tui.a2a.services import NO_SERVICES, Services
 from synapse_tui.a2a.sockets import LoopbackSockets
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.events import EventBus, Notice
@@ -28,11 +29,15 @@ class Servers:
     Args:
         token_of: The token of a sender of this host, or None.
         events: Told when a server fails.
+        services: What the servers share.
     """
 
-    def __init__(self, token_of: Callable[[str], str | None], events: EventBus) -> None:
+    def __init__(
+        self, token_of: Callable[[str], str | None], events: EventBus, services: Services = NO_SERVICES
+    ) -> None:
         self._token_of = token_of
         self._events = events
+        self._services = services
         self._servers: dict[str, AgentServer] = {}
         self._waiting: dict[str, tuple[AgentSession, LoopbackSockets]] = {}
         self._sockets: dict[str, LoopbackSockets] = {}
@@ -67,7 +72,7 @@ class Servers:
         from synapse_tui.a2a.server import AgentServer  # noqa: PLC0415
 
         session, sockets = self._waiting.pop(agent_id)
-        server = AgentServer(session, sockets, token_of=self._token_of)
+        server = AgentServer(session, sockets, token_of=self._token_of, services=self._services)
         self._servers[agent_id] = server
         try:
             await server.start()

@@ -9,15 +9,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from synapse_tui.model import (
-    Artifact,
-    DeliveryState,
-    OutboxEntry,
-    ReplyState,
-    Sender,
-    Task,
-    TaskState,
-)
+from synapse_tui.content import Artifact
+from synapse_tui.model import DeliveryState, OutboxEntry, ReplyState, Sender, Task, TaskState
 
 from .aftermath import Standing
 from .batch import Change, Place, Snapshot

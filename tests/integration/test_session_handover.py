@@ -10,17 +10,9 @@ from typing import Any
 import pytest
 
 from synapse_tui.agents.adoption import read_handover, task_from_json, task_to_json
+from synapse_tui.content import Artifact
 from synapse_tui.errors import HandoverError
-from synapse_tui.model import (
-    AgentState,
-    Artifact,
-    DeliveryState,
-    ExitStatus,
-    ReplyState,
-    Sender,
-    Task,
-    TaskState,
-)
+from synapse_tui.model import AgentState, DeliveryState, ExitStatus, ReplyState, Sender, Task, TaskState
 from synapse_tui.workspace import AgentHandover, Handover
 from tests.integration.session_rig import Rig, open_rig, until
 

@@ -17,6 +17,7 @@ from synapse_tui.agents.profiles import ProfileSet
 from synapse_tui.agents.timeline import Timeline
 from synapse_tui.agents.watch import Watch, WatchReport, WatchState
 from synapse_tui.agents.watch_order import WatchOrder, check_order
+from synapse_tui.content import Artifact
 from synapse_tui.errors import AgentNotFound, CommandNotFound, ConfigError
 from synapse_tui.events import (
     AgentAdded,
@@ -35,7 +36,6 @@ from synapse_tui.model import (
     USER,
     AgentSpec,
     AgentState,
-    Artifact,
     DeliveryState,
     ExitStatus,
     OutboxEntry,

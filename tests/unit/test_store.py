@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from synapse_tui.agents.outbox import Outbox
 from synapse_tui.agents.tasks import TaskBook
+from synapse_tui.content import Artifact
 from synapse_tui.model import (
     USER,
-    Artifact,
     DeliveryState,
     MessageRequest,
     OutboxEntry,

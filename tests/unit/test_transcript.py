@@ -12,7 +12,7 @@ from synapse_tui.agents.answer_reader import AnswerReader
 from synapse_tui.agents.profile import Transcript
 from synapse_tui.agents.profiles import load_profiles
 from synapse_tui.agents.transcript import TAIL, agrees, read_answer
-from synapse_tui.model import Artifact
+from synapse_tui.content import Artifact
 from synapse_tui.paths import shipped_profiles
 
 PROFILES = load_profiles(shipped_profiles())
