@@ -89,12 +89,16 @@ class ModelLog:
         return self._texts
 
     def _note(self, texts: list[str]) -> None:
-        """Take in a request: it repeats the conversation, so what is new is what it holds more often."""
+        """Take in a request: it repeats the conversation, so what is new is what it holds more often.
+
+        Claude Code adds a line end to a prompt that was stopped, once another one follows it.
+        """
         counts: Counter[str] = Counter()
         for text in texts:
-            counts[text] += 1
-            if counts[text] > self._counts[text]:
-                self._counts[text] += 1
+            key = text.rstrip()
+            counts[key] += 1
+            if counts[key] > self._counts[key]:
+                self._counts[key] += 1
                 self._texts.append(text)
 
     def requests(self, token: str) -> list[str]:
