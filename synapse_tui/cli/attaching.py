@@ -17,9 +17,9 @@ from synapse_tui import __version__
 from synapse_tui.errors import SessionError
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths
-from synapse_tui.sessions.client import Ended, ask, attach, request
+from synapse_tui.sessions.client import Ended, ask, attach, host_info, reach_or_start, request
 from synapse_tui.sessions.places import SessionPlace
-from synapse_tui.sessions.start import connect, connect_or_start, host_failed, is_there
+from synapse_tui.sessions.start import connect, host_failed
 from synapse_tui.sessions.wire import VERSION, spec_to_json
 
 from .output import note
@@ -80,26 +80,28 @@ def _connected(
 ) -> socket.socket:
     """A connection to a host of this version, or of one that understands this one."""
     if folder is None:
-        connection, started = _existing(place), False
-    else:
-        connection, started = connect_or_start(place, folder=folder, logs=logs, environ=environ)
-    if started:
+        info = host_info(place, timeout=ASK_SECONDS)
+        if info is None:
+            raise _not_there(place)
+        _agree(place, info)
+        return _existing(place)
+    connection, info = reach_or_start(place, folder=folder, logs=logs, environ=environ, timeout=ASK_SECONDS)
+    if info is None:
         return connection
-    try:
-        info = ask(connection, request("info"), timeout=ASK_SECONDS)
-    except SessionError:
-        if folder is None or is_there(place):
-            raise
-        return connect_or_start(place, folder=folder, logs=logs, environ=environ)[0]  # it was about to end
-    _agree(place, info)
-    return _existing(place)
+    with connection:  # it keeps a host that has nothing to do from ending meanwhile
+        _agree(place, info)
+        return _existing(place)
 
 
 def _existing(place: SessionPlace) -> socket.socket:
     connection = connect(place)
     if connection is None:
-        raise SessionError(f"session '{place.name}' does not run", "'synapse-tui ls' shows those that do")
+        raise _not_there(place)
     return connection
+
+
+def _not_there(place: SessionPlace) -> SessionError:
+    return SessionError(f"session '{place.name}' does not run", "'synapse-tui ls' shows those that do")
 
 
 def _agree(place: SessionPlace, info: dict[str, Any]) -> None:

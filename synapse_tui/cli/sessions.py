@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,16 +12,14 @@ import click
 
 from synapse_tui.errors import ConfigError, SessionError, SessionNotFound
 from synapse_tui.paths import UserPaths, find_project
-from synapse_tui.sessions.client import ask, request
+from synapse_tui.sessions.client import ask, host_info, request
 from synapse_tui.sessions.places import SessionPlace, place_of, sockets_folder
-from synapse_tui.sessions.start import connect, is_there, locked
+from synapse_tui.sessions.start import await_end, connect, is_there, locked
 
 from .output import note, show, show_json, show_table, want_json
 
 ASK_SECONDS = 2.0
 """How long a host may take to tell of itself."""
-KILL_SECONDS = 15.0
-"""How long a host may take to end its agents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +36,20 @@ class RunningSession:
 
 
 def running_sessions() -> list[RunningSession]:
-    """Every session of this user that runs; sockets that nobody listens at are removed."""
+    """Every session of this user that runs and is not ending; sockets that nobody listens at are removed."""
     return sorted(_running(), key=lambda session: (session.place.name, str(session.place.project)))
 
 
 def _running() -> Iterator[RunningSession]:
     for path in sockets_folder(os.environ).glob("*.sock"):
         place = SessionPlace(Path(), path.stem, path)
-        connection = connect(place)
-        if connection is None:
-            _remove_stale(place)
-            continue
         try:
-            info = ask(connection, request("info"), timeout=ASK_SECONDS)
+            info = host_info(place, timeout=ASK_SECONDS)
         except SessionError:
             info = {}
+        if info is None:
+            _remove_stale(place)
+            continue
         project = Path(str(info.get("project", "?")))
         yield RunningSession(SessionPlace(project, str(info.get("session", path.stem)), path), info)
 
@@ -63,17 +58,6 @@ def _remove_stale(place: SessionPlace) -> None:
     with locked(place):
         if not is_there(place):
             place.socket.unlink(missing_ok=True)
-
-
-def check_answers(place: SessionPlace) -> None:
-    """See that a host is not stuck, before it is asked for what takes as long as it takes.
-
-    Raises:
-        SessionError: It does not answer.
-    """
-    connection = connect(place)
-    if connection is not None:
-        ask(connection, request("info"), timeout=ASK_SECONDS)
 
 
 def find_session(name: str) -> RunningSession:
@@ -206,7 +190,7 @@ def kill(name: str, every: bool) -> None:
             connection.close()
             raise SessionError(f"session '{session.place.name}' does not answer", _how_to_end(session.place))
         ask(connection, request("kill"), timeout=ASK_SECONDS)
-        _await_end(session.place)
+        await_end(session.place)
         show(f"stopped {session.place.name}")
 
 
@@ -217,15 +201,3 @@ def _how_to_end(place: SessionPlace) -> str:
     saved = WorkspaceStore(UserPaths.of_environment().workspaces, place.key).load()
     process = f"'kill -9 {saved.pid}'" if saved is not None else "kill -9 of its process"
     return f"it may be busy or stopped: try again, or end it by {process}; its agents end with it"
-
-
-def _await_end(place: SessionPlace) -> None:
-    deadline = time.monotonic() + KILL_SECONDS
-    while time.monotonic() < deadline:
-        there = False
-        with contextlib.suppress(SessionError):
-            there = is_there(place)
-        if not there:
-            return
-        time.sleep(0.05)
-    raise SessionError(f"session '{place.name}' does not end", "look at its log in ~/.synapse/logs")

@@ -9,13 +9,12 @@ from typing import Any
 import click
 
 from synapse_tui.paths import UserPaths, find_project
-from synapse_tui.sessions.client import ask, request
+from synapse_tui.sessions.client import ask, reach_or_start, request
 from synapse_tui.sessions.places import place_of
-from synapse_tui.sessions.start import connect_or_start
 from synapse_tui.sessions.wire import spec_to_json
 
 from .output import note, show, show_json, want_json
-from .sessions import check_answers
+from .sessions import ASK_SECONDS
 from .tui import build_specs, settled
 
 
@@ -49,9 +48,7 @@ def command(
     environ = dict(os.environ)
     place = place_of(find_project(base), session, environ=environ)
     logs = UserPaths.of_environment().logs
-    connection, started_now = connect_or_start(place, folder=base, logs=logs, environ=environ)
-    if not started_now:
-        check_answers(place)
+    connection, _info = reach_or_start(place, folder=base, logs=logs, environ=environ, timeout=ASK_SECONDS)
     opened = [spec_to_json(settled(spec, base)) for spec in specs]
     answer = ask(connection, request("open", env=environ, cwd=str(base), specs=opened))
     for started in answer["agents"]:

@@ -90,7 +90,11 @@ class Display:
         self._size = DETACHED_SIZE
         self._failures: deque[float] = deque(maxlen=MAX_FAILURES)
         self._leaving: set[asyncio.Task[None]] = set()
+        self._farewells: list[tuple[Connection, Mapping[str, object]]] = []
+        """Clients that have their terminals back and are told the end once it has come."""
         self._stopped = False
+        self.ending = False
+        """Whether the application has ended for good and the agents are being stopped."""
         self.wanted = True
         """Whether a person wants the agents to end; else they are offered again at the next start."""
         self.successor = ""
@@ -123,11 +127,18 @@ class Display:
                     return
                 self._fail(failed)
         finally:
+            self.ending = not self.successor
             if self.successor:
                 self._end_all("handover", f"session '{self._name}' goes on in another version")
             else:
                 self._end_all("stopped", "all agents are stopped")
             await self.settle()
+
+    def farewell(self) -> None:
+        """Tell the clients whose terminals were given back that all agents are stopped."""
+        farewells, self._farewells = self._farewells, []
+        for connection, answer in farewells:
+            connection.answer(answer)
 
     async def _run_once(self) -> BaseException | None:
         """Run one application to its end.
@@ -315,6 +326,9 @@ class Display:
         Args:
             connection: Whose; None for the one that has the keys.
         """
+        for waiting, answer in self._farewells:
+            if waiting is connection:  # who does not want to wait for the end
+                waiting.answer({**answer, "text": "the agents are being stopped"})
         for mirror in tuple(self._mirrors):
             if mirror.connection is connection:
                 self._end_mirror(mirror)
@@ -341,7 +355,7 @@ class Display:
         if viewer.record is not None:
             self._taps.remove(viewer.record)
             self._later(viewer.record.close())
-        self._later(_give_back(viewer.connection, viewer.link, why, text, abandoned=abandoned))
+        self._later(self._give_back(viewer.connection, viewer.link, why, text, abandoned=abandoned))
 
     def _end_mirror(
         self, mirror: MirrorViewer, abandoned: bool = False, *, why: str = "detached", text: str = ""
@@ -352,7 +366,20 @@ class Display:
         self._taps.remove(mirror)
         mirror.close()
         text = text or f"no longer watching session '{self._name}'"
-        self._later(_give_back(mirror.connection, mirror.link, why, text, abandoned=abandoned))
+        self._later(self._give_back(mirror.connection, mirror.link, why, text, abandoned=abandoned))
+
+    async def _give_back(
+        self, connection: Connection, link: TerminalLink, why: str, text: str, *, abandoned: bool
+    ) -> None:
+        """Leave a terminal clean, then tell its client; that agents are stopped is told once they are."""
+        try:
+            await link.close_soon(abandoned=abandoned)
+        finally:
+            answer = {"is": "end", "why": why, "text": text}
+            if why == "stopped":
+                self._farewells.append((connection, answer))
+            else:
+                connection.answer(answer)
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -375,13 +402,3 @@ def _link(connection: Connection, environ: Mapping[str, str]) -> TerminalLink:
         return TerminalLink(options, asyncio.get_running_loop())
     finally:
         close_all(descriptors)
-
-
-async def _give_back(
-    connection: Connection, link: TerminalLink, why: str, text: str, *, abandoned: bool
-) -> None:
-    """Leave a terminal clean, then tell its client."""
-    try:
-        await link.close_soon(abandoned=abandoned)
-    finally:
-        connection.answer({"is": "end", "why": why, "text": text})

@@ -112,16 +112,20 @@ async def run_session(order: SessionOrder, handover: Handover | None = None) -> 
                 await server.asked.wait()
         with Collector():
             await display.run()
-        server.refuse()
+        if display.successor:
+            server.refuse()
         undecided = server.idle and bool(pending())  # nobody answered the offer: it is made again
         await keeper.stop(clean=display.wanted and not undecided)
         if display.successor:
             succession = await _hand_over(host, display)
     finally:
         if succession is None:
-            remove_socket()
-            await host.stop()
+            try:
+                await host.stop()
+            finally:  # last, for the host that comes next uses the same ports and files
+                remove_socket()
         await server.close()
+        display.farewell()
     return succession
 
 

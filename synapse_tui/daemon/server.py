@@ -159,6 +159,8 @@ class SessionServer:
     ) -> None:
         await self.ready.wait()
         try:
+            if self._display.ending and line.get("do") != "info":
+                raise SessionError(f"session '{self._name}' is ending", "run it again in a moment")
             await work(connection, line)
         except SynapseError as error:
             connection.send_error(error)
@@ -218,6 +220,7 @@ class SessionServer:
                 "project": str(self._host.project),
                 "pid": os.getpid(),
                 "attached": self._display.attached,
+                "ending": self._display.ending,
                 "agents": agents,
             }
         )
@@ -245,6 +248,8 @@ class SessionServer:
             looked: Whether a client only looked, as each does before it attaches: what agents showed when
                 they exited has still to be seen then.
         """
+        if self._display.ending:
+            return
         busy = self._waiting or self._working or self._display.attached
         left = [session for session in self._host.agents.values() if looked or session.exit is None]
         if not busy and not left:

@@ -1,4 +1,4 @@
-"""The client's side of a session: ask the host something, or lend it the terminal and wait."""
+"""The client's side of a session: reach its host, ask it something, or lend it the terminal and wait."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from synapse_tui import __version__
 from synapse_tui.errors import SessionError
 
+from .places import SessionPlace
+from .start import await_end, connect, connect_or_start
 from .wire import VERSION, Line, LineBuffer, encode, send_request
 
 LEAVE_SECONDS = 2.0
@@ -47,7 +50,8 @@ def ask(connection: socket.socket, message: Mapping[str, object], *, timeout: fl
         timeout: Seconds to wait; None for as long as it takes.
 
     Raises:
-        SessionError: The host refuses, or ended without an answer.
+        HostSilent: The host did not answer in time.
+        SessionError: The host ended without an answer.
         RemoteError: The host says what is wrong with the request.
     """
     with connection:
@@ -59,10 +63,76 @@ def ask(connection: socket.socket, message: Mapping[str, object], *, timeout: fl
                 for line in buffer.feed(data):
                     return checked(line)
         except TimeoutError as error:
-            raise SessionError("the host does not answer", "it may be busy; try again") from error
+            raise HostSilent("the host does not answer", "it may be busy; try again") from error
         except OSError as error:
             raise SessionError(f"the host is gone: {error.strerror}", "start it again") from error
     raise SessionError("the host ended without an answer", "its log is in ~/.synapse/logs")
+
+
+def host_info(place: SessionPlace, *, timeout: float) -> Line | None:
+    """What a session's host tells of itself.
+
+    Args:
+        place: The session.
+        timeout: Seconds to wait.
+
+    Returns:
+        Its answer; None when no host listens, or one that is ending.
+
+    Raises:
+        SessionError: A host listens but cannot be used, or does not answer.
+    """
+    for last in (False, True):
+        connection = connect(place)
+        if connection is None:
+            return None
+        try:
+            info = ask(connection, request("info"), timeout=timeout)
+        except (HostSilent, RemoteError):
+            raise
+        except SessionError:
+            if last:
+                raise
+        else:
+            return None if info.get("ending") else info
+    return None
+
+
+def reach_or_start(
+    place: SessionPlace, *, folder: Path, logs: Path, environ: Mapping[str, str], timeout: float
+) -> tuple[socket.socket, Line | None]:
+    """Connect to a session's host that answers; one is started when there is none, or when it has ended.
+
+    Args:
+        place: The session.
+        folder: Working folder of agents without one of their own.
+        logs: Folder of the host's log.
+        environ: Environment of a host that is started.
+        timeout: Seconds that a running host may take to answer.
+
+    Returns:
+        The connection, and what the host told of itself; None for one that was started.
+
+    Raises:
+        SessionError: The host does not answer, does not end, or cannot be started.
+    """
+    connection, started = connect_or_start(place, folder=folder, logs=logs, environ=environ)
+    if started:
+        return connection, None
+    try:
+        info = host_info(place, timeout=timeout)
+    except BaseException:
+        connection.close()
+        raise
+    if info is not None:
+        return connection, info
+    connection.close()
+    await_end(place)
+    return connect_or_start(place, folder=folder, logs=logs, environ=environ)[0], None
+
+
+class HostSilent(SessionError):
+    """A host listens, but did not answer in time."""
 
 
 class RemoteError(SessionError):

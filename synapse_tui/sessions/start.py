@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -15,6 +16,11 @@ from synapse_tui.errors import SessionError
 from synapse_tui.files import private_folder
 
 from .places import SessionPlace
+
+END_SECONDS = 15.0
+"""How long a host may take to end its agents."""
+END_PAUSE = 0.05
+"""Seconds between two looks whether it has."""
 
 
 def connect(place: SessionPlace) -> socket.socket | None:
@@ -50,6 +56,25 @@ def is_there(place: SessionPlace) -> bool:
     if connection is not None:
         connection.close()
     return connection is not None
+
+
+def await_end(place: SessionPlace) -> None:
+    """Wait until no host listens.
+
+    Raises:
+        SessionError: It does not end.
+    """
+    deadline = time.monotonic() + END_SECONDS
+    while _may_be_there(place):
+        if time.monotonic() > deadline:
+            raise SessionError(f"session '{place.name}' does not end", "look at its log in ~/.synapse/logs")
+        time.sleep(END_PAUSE)
+
+
+def _may_be_there(place: SessionPlace) -> bool:
+    with contextlib.suppress(SessionError):
+        return is_there(place)
+    return True
 
 
 def connect_or_start(

@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from tests.e2e.conftest import Launch, Run
-from tests.e2e.test_sessions import host_of, sessions
+from tests.e2e.conftest import Launch, Ready, Run
+from tests.e2e.test_sessions import alive, host_of, programs_of, sessions
 
 
 def test_what_an_agent_showed_when_it_exited_is_still_to_be_seen(launch: Launch, run: Run) -> None:
@@ -40,6 +40,26 @@ def test_a_host_that_is_stuck_is_told(run: Run, home: Path) -> None:
         host.send_signal(signal.SIGCONT)
     assert len(sessions(run)) == 1
     assert run("synapse-tui", "kill").returncode == 0
+
+
+def test_a_host_that_is_ending_is_not_listed_and_the_next_waits_for_it(
+    launch: Launch, agents: Ready, run: Run, runtime: Path
+) -> None:
+    terminal = launch("dummy", "--", "--stubborn")
+    agents(terminal, 1)
+    host = host_of(run)
+    programs = programs_of(run)
+    terminal.keys("C-]", "q")
+    terminal.wait_for("Leave synapse-tui?")
+    terminal.keys("y")
+    terminal.wait(lambda: sessions(run) == [], "the session to be listed no more")
+    assert alive(programs), "its agents have not ended yet"
+    assert list(runtime.glob("synapse-tui/*.sock")), "nobody else may begin"
+    assert "all agents are stopped" not in terminal.screen
+    assert run("synapse", "start", "dummy").returncode == 0
+    assert not alive(programs)
+    assert host_of(run).pid != host.pid
+    terminal.wait_for("all agents are stopped")
 
 
 def test_nonsense_is_refused(run: Run, runtime: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -23,6 +24,22 @@ def sessions(run: Run) -> list[dict[str, object]]:
     assert done.returncode == 0, done.stderr
     listed: list[dict[str, object]] = json.loads(done.stdout)
     return listed
+
+
+def programs_of(run: Run) -> list[psutil.Process]:
+    """The agents' own processes."""
+    programs = host_of(run).children(recursive=True)
+    return [program for program in programs if "synapse_tui.dummy" in program.cmdline()]
+
+
+def alive(programs: list[psutil.Process]) -> list[psutil.Process]:
+    """Those that have not ended; one that nobody has waited for has."""
+    found = []
+    for program in programs:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if program.status() != psutil.STATUS_ZOMBIE:
+                found.append(program)
+    return found
 
 
 def leader(terminal: TmuxTerminal, key: str) -> None:
@@ -80,7 +97,7 @@ def test_the_newest_client_takes_over_and_the_other_is_told(launch: Launch, agen
 
 
 def test_a_second_command_opens_its_agent_in_the_session_with_its_own_environment(
-    launch: Launch, agents: Ready, project: Path, environ: dict[str, str]
+    launch: Launch, agents: Ready, run: Run, project: Path
 ) -> None:
     terminal = launch("dummy:one")
     agents(terminal, 1)
@@ -92,14 +109,9 @@ def test_a_second_command_opens_its_agent_in_the_session_with_its_own_environmen
     second.wait_for("2 two")
     terminal.wait_for("taken over")
     agents(second, 2)
-    processes = [
-        process
-        for process in psutil.process_iter()
-        if process.name().startswith("python") and "synapse_tui.dummy" in " ".join(process.cmdline())
-    ]
-    ours = [process for process in processes if process.environ().get("HOME") == environ["HOME"]]
-    marked = [process for process in ours if process.environ().get("MARKER_FOR_TEST") == "second"]
-    assert len(ours) == 2
+    programs = programs_of(run)
+    marked = [process for process in programs if process.environ().get("MARKER_FOR_TEST") == "second"]
+    assert len(programs) == 2
     assert [process.cwd() for process in marked] == [str(folder)]
 
 
@@ -120,10 +132,12 @@ def test_quit_stops_everything(launch: Launch, agents: Ready, run: Run, home: Pa
     terminal = launch()
     agents(terminal, 2)
     (session,) = sessions(run)
+    programs = programs_of(run)
     leader(terminal, "q")
     terminal.wait_for("Leave synapse-tui?")
     terminal.keys("y")
     terminal.wait_for("all agents are stopped")
+    assert not alive(programs), "it is true when it is told"
     assert_clean(terminal)
     assert sessions(run) == []
     terminal.wait(lambda: not psutil.pid_exists(int(str(session["pid"]))), "the host to end")
@@ -134,8 +148,10 @@ def test_kill_names_and_ends_a_session(launch: Launch, agents: Ready, run: Run) 
     terminal = launch()
     agents(terminal, 2)
     assert run("synapse-tui", "kill", "no-such").returncode == 10
+    programs = programs_of(run)
     done = run("synapse-tui", "kill")
     assert done.returncode == 0, done.stderr
+    assert not alive(programs), "it returns when they have ended"
     terminal.wait_for("all agents are stopped")
     assert_clean(terminal)
     again = run("synapse-tui", "kill")
