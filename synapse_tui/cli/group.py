@@ -15,6 +15,7 @@ from synapse_tui import __version__
 SUMMARIES: Mapping[str, str] = MappingProxyType(
     {
         "broadcast": "Send a message to every other agent of this project.",
+        "config": "Show, change and check the settings.",
         "delegate": "Send a task to the agent that the rules name for it.",
         "doctor": "Run an installed agent and prove what its profile says of it.",
         "inbox": "Print the unread messages and mark them read.",

@@ -89,6 +89,22 @@ def load_settings(
     return Settings(values, origins, tuple(problems), tuple(untrusted))
 
 
+def check_file(path: Path, *, own: bool, types: Collection[str] = ()) -> list[ConfigError]:
+    """What is wrong with one file of settings.
+
+    Args:
+        path: The file.
+        own: Whether it is the user's own, which may set what a project may not.
+        types: Names of the profiles, for `instructions.<type>`; empty for any.
+    """
+    problems: list[ConfigError] = []
+    data = _read(path, problems)
+    if data is None and not problems:
+        return [ConfigError(f"{path} does not exist", "check its name")]
+    list(_entries(path, data or b"{}", own=own, types=types, problems=problems))
+    return problems
+
+
 def _read(path: Path, problems: list[ConfigError]) -> bytes | None:
     try:
         return path.read_bytes()

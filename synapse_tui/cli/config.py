@@ -1,0 +1,205 @@
+"""`synapse config`: the settings, where each comes from, and how to change them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from synapse_tui.errors import ConfigError
+
+from .output import ExitCode, note, show, show_json, show_table, want_json
+from .settings_layers import LAYERS, Layers, shown
+
+_KEY = click.argument("key")
+
+
+def _layer_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that name one of the files."""
+    for name, about in reversed(list(LAYERS.items())):
+        option = click.option(f"--{name}", "layer", flag_value=name, help=f"{about.capitalize()}.")
+        function = option(function)
+    return function
+
+
+@click.group(name="config")
+def command() -> None:
+    """Show, change and check the settings.
+
+    A value comes from the last of these that gives one: default, ~/.synapse/settings.json,
+    .synapse/settings.json of the project, .synapse/settings.local.json, environment variables
+    (keys below env).
+    """
+
+
+@command.command(name="show")
+@click.argument("keys", nargs=-1, metavar="[KEY]...")
+@click.option("--origin", is_flag=True, help="Also where each value comes from.")
+@click.option("--set", "only_set", is_flag=True, help="Only what differs from the default.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def show_command(
+    context: click.Context, *, keys: tuple[str, ...], origin: bool, only_set: bool, as_json: bool
+) -> None:
+    """Print the settings that hold in this folder, or those of KEY or below it (`tui`)."""
+    if as_json:
+        want_json(context)
+    layers = Layers.here()
+    settings = layers.load()
+    layers.tell(settings)
+    wanted = layers.matching(settings, keys)
+    if only_set:
+        wanted = [key for key in wanted if settings.origins[key] != "default"]
+    if as_json:
+        data: dict[str, object] = {key: shown(key, settings.values[key]) for key in wanted}
+        if origin:
+            data = {key: {"value": data[key], "origin": settings.origins[key]} for key in wanted}
+        show_json(data)
+        return
+    rows = [(key, _text(shown(key, settings.values[key])), settings.origins[key]) for key in wanted]
+    for row in [] if origin else rows:
+        show(f"{row[0]} = {row[1]}")
+    if origin and rows:
+        show_table(("KEY", "VALUE", "ORIGIN"), rows)
+
+
+@command.command(name="get")
+@_KEY
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def get_command(context: click.Context, *, key: str, as_json: bool) -> None:
+    """Print the value of one setting."""
+    if as_json:
+        want_json(context)
+    layers = Layers.here()
+    settings = layers.load()
+    setting = layers.setting(key)
+    value = shown(setting.key, settings.values.get(setting.key, setting.default))
+    if as_json:
+        show_json(
+            {"key": setting.key, "value": value, "origin": settings.origins.get(setting.key, "default")}
+        )
+    else:
+        show(value if isinstance(value, str) else _text(value))
+
+
+@command.command(name="keys")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def keys_command(context: click.Context, *, as_json: bool) -> None:
+    """List all settings with their kinds, defaults and meanings."""
+    from synapse_tui.settings import SCHEMA
+
+    if as_json:
+        want_json(context)
+        about = [
+            {
+                "key": setting.key,
+                "kind": setting.kind,
+                "default": setting.default,
+                "choices": list(setting.choices),
+                "project": setting.project,
+                "help": setting.help,
+            }
+            for setting in SCHEMA.values()
+        ]
+        show_json(about)
+        return
+    rows = [
+        (setting.key, "|".join(setting.choices) or setting.kind, _text(setting.default), setting.help)
+        for setting in SCHEMA.values()
+    ]
+    show_table(("KEY", "KIND", "DEFAULT", "MEANING"), rows)
+
+
+@command.command(name="set", context_settings={"ignore_unknown_options": True})
+@_KEY
+@click.argument("value", nargs=-1, required=True)
+@_layer_options
+def set_command(*, key: str, value: tuple[str, ...], layer: str | None) -> None:
+    r"""Set KEY to VALUE in one of the files, by default your own.
+
+    A list takes several VALUEs, or one that is JSON; a table one that is JSON.
+
+    \b
+    Examples:
+      synapse config set tui.layout grid
+      synapse config set tui.agents claude codex:tester@backend
+      synapse config set --project delegation.enabled true
+    """
+    from synapse_tui.settings.editing import value_of
+
+    layers = Layers.here()
+    setting = layers.setting(key)
+    name = layer or "user"
+    if name != "user" and not setting.project:
+        raise ConfigError(f"'{setting.key}' cannot be set by a project", "set it in your own file: --user")
+    converted = value_of(setting, value)
+    path = layers.change(name, lambda file: file.put(setting.key, converted))
+    _narrate(layers, setting.key, path, converted)
+
+
+@command.command(name="unset")
+@_KEY
+@_layer_options
+def unset_command(*, key: str, layer: str | None) -> None:
+    """Take KEY out of one of the files, by default your own; also one that is no setting (any more)."""
+    layers = Layers.here()
+    name = layer or "user"
+    removed: list[bool] = []
+    path = layers.change(name, lambda file: removed.append(file.remove(key)))
+    if not removed[0]:
+        raise ConfigError(f"{path} does not set '{key}'", "synapse config show --origin tells what does")
+    note(f"synapse: '{key}' was taken out of {path}")
+
+
+@command.command(name="edit")
+@_layer_options
+def edit_command(*, layer: str | None) -> None:
+    """Open one of the files, by default your own, in $VISUAL or $EDITOR; it is checked before it counts."""
+    from .settings_editor import edit
+
+    edit(Layers.here(), layer or "user")
+
+
+@command.command(name="validate")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path, dir_okay=False), metavar="[FILE]...")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def validate_command(context: click.Context, *, files: tuple[Path, ...], as_json: bool) -> None:
+    """Check the files that count here, trusted or not, or each FILE.
+
+    The exit code is 2 when something is wrong.
+    """
+    if as_json:
+        want_json(context)
+    layers = Layers.here()
+    problems = layers.problems(files)
+    if as_json:
+        show_json([{"message": problem.message, "hint": problem.hint} for problem in problems])
+    else:
+        for problem in problems:
+            show(f"{problem.message}" + (f"; {problem.hint}" if problem.hint else ""))
+        note("synapse: " + ("nothing is wrong" if not problems else f"{len(problems)} to correct"))
+    if problems:
+        context.exit(ExitCode.USAGE.value)
+
+
+def _narrate(layers: Layers, key: str, path: Path, value: object) -> None:
+    """Say what was set, and when it does not count, why."""
+    note(f"synapse: {key} = {_text(shown(key, value))} in {path}")
+    settings = layers.load()
+    if path in settings.untrusted:
+        note(f"synapse: it counts once {path} has been trusted; synapse-tui asks about it")
+    elif settings.origins.get(key) != str(path):
+        note(f"synapse: it does not count here: {settings.origins[key]} sets it to something else")
+
+
+def _text(value: object) -> str:
+    """A value in one line; texts as they are."""
+    if isinstance(value, str):
+        return value if value and value == value.strip() and value.isprintable() else json.dumps(value)
+    return json.dumps(value, ensure_ascii=False)
