@@ -12,6 +12,7 @@ from synapse_tui.model import Task
 
 from .agent import HostedAgent
 from .problems import HttpProblem
+from .services import Services
 
 SHORTEST_PREFIX = 8
 """What people are shown of a task's id."""
@@ -32,12 +33,19 @@ def _is_ours(request: Request) -> Callable[[str], bool]:
     return is_ours
 
 
+def _services(request: Request) -> Services:
+    services: Services = request.state.services
+    return services
+
+
 Agent = Annotated[HostedAgent, Depends(_agent)]
 """Whose request it is."""
 VerifiedId = Annotated[str, Depends(_verified_id)]
 """The sender that the signature proves; empty for none."""
 IsOurs = Annotated[Callable[[str], bool], Depends(_is_ours)]
 """Tells whether an id is that of an agent of this host."""
+Shared = Annotated[Services, Depends(_services)]
+"""What the servers of the host share."""
 
 
 def find_task(agent: HostedAgent, task_id: str) -> Task:

@@ -17,7 +17,6 @@ from starlette.exceptions import HTTPException
 from synapse_tui.errors import InvalidValue, MessageError, MessageTooLarge, SynapseError
 from synapse_tui.model import (
     DEFAULT_PRIORITY,
-    INTERRUPT_PRIORITY,
     MAX_MESSAGE_BYTES,
     MessageRequest,
     Sender,
@@ -32,8 +31,10 @@ from .instructions_routes import instructions_router
 from .outbox_routes import outbox_router
 from .problems import HttpProblem, answer_for
 from .reply_routes import ReplyTo, reply_router, take_answer
-from .request_state import Agent, IsOurs, VerifiedId, find_task
+from .request_state import Agent, IsOurs, Shared, VerifiedId, find_task
+from .rings import check_ring
 from .senders import sender_of
+from .services import Services
 from .status_routes import status_router
 from .waiting import Seen, Wait, waited
 from .watch_routes import watch_router
@@ -68,13 +69,19 @@ async def read_card(agent: Agent) -> dict[str, Any]:
 
 @router.post("/tasks/send")
 async def send_message(
-    body: SendBody, agent: Agent, verified_id: VerifiedId, is_ours: IsOurs, reply_to: ReplyTo = ""
+    body: SendBody,
+    agent: Agent,
+    verified_id: VerifiedId,
+    is_ours: IsOurs,
+    services: Shared,
+    reply_to: ReplyTo = "",
 ) -> SentTask:
     """Send a message at the usual priority, or the answer to an outgoing task of this agent."""
     if reply_to:
         return SentTask(task=task_json(await take_answer(agent, reply_to, body, verified_id, is_ours)))
     sender = sender_of(body.metadata, verified_id, is_ours=is_ours)
-    return await _send(agent, text_of(body.message.parts), body.metadata, sender, DEFAULT_PRIORITY)
+    request = _request(text_of(body.message.parts), body.metadata, sender, DEFAULT_PRIORITY)
+    return await _send(agent, request, services)
 
 
 @router.post("/tasks/send-priority")
@@ -83,22 +90,24 @@ async def send_with_priority(
     agent: Agent,
     verified_id: VerifiedId,
     is_ours: IsOurs,
+    services: Shared,
     priority: Priority = DEFAULT_PRIORITY,
 ) -> SentTask:
     """Send a message at a priority; 5 interrupts the agent."""
     sender = sender_of(body.metadata, verified_id, is_ours=is_ours)
-    return await _send(agent, text_of(body.message.parts), body.metadata, sender, priority)
+    request = _request(text_of(body.message.parts), body.metadata, sender, priority)
+    return await _send(agent, request, services)
 
 
 @router.post("/message")
 async def send_plain(
-    body: PlainBody, agent: Agent, verified_id: VerifiedId, is_ours: IsOurs
+    body: PlainBody, agent: Agent, verified_id: VerifiedId, is_ours: IsOurs, services: Shared
 ) -> dict[str, Any]:
     """Send a message in the early form."""
     priority = check_priority(body.priority)
     text = text_of([{"type": "text", "text": body.content}])
     sender = sender_of(body.metadata, verified_id, is_ours=is_ours)
-    sent = await _send(agent, text, body.metadata, sender, priority)
+    sent = await _send(agent, _request(text, body.metadata, sender, priority), services)
     return {"status": "sent", "priority": priority, "task_id": sent.task["id"], "task": sent.task}
 
 
@@ -127,9 +136,7 @@ async def cancel_task(task_id: str, agent: Agent) -> dict[str, Any]:
     return task_json(await agent.control.saved(canceled))
 
 
-async def _send(
-    agent: HostedAgent, text: str, metadata: Mapping[str, Any], sender: Sender, priority: int
-) -> SentTask:
+def _request(text: str, metadata: Mapping[str, Any], sender: Sender, priority: int) -> MessageRequest:
     size = len(text.encode("utf-8", "replace"))
     if size > MAX_MESSAGE_BYTES:
         raise MessageTooLarge(
@@ -139,33 +146,22 @@ async def _send(
     expected = metadata.get("response_expected", False)
     if not isinstance(expected, bool):
         raise MessageError("metadata.response_expected is neither true nor false", "send a boolean")
-    request = MessageRequest(
+    return MessageRequest(
         text=text,
         sender=sender,
         priority=priority,
         response_expected=expected,
         metadata=own_metadata(check_metadata(metadata)),
     )
+
+
+async def _send(agent: HostedAgent, request: MessageRequest, services: Services) -> SentTask:
     task = _told_before(agent, request)
     if task is None:
-        _check_waits(agent, request)
+        check_ring(agent, request, services)
         task = agent.accept(request)
     # Whoever is told that a message was taken need not send it again, whatever happens to this process.
     return SentTask(task=task_json(await agent.control.saved(task)))
-
-
-def _check_waits(agent: HostedAgent, request: MessageRequest) -> None:
-    """Two agents that wait for each other would do so for ever; what interrupts ends one of the waits."""
-    sender = request.sender
-    if not (sender.verified and request.response_expected) or request.priority == INTERRUPT_PRIORITY:
-        return
-    if agent.desk.awaited_from(sender.sender_id) is not None:
-        raise HttpProblem(
-            409,
-            "mutual_wait",
-            f"{agent.agent_id} waits for an answer of {sender.sender_id} at this moment",
-            "answer it first by 'synapse reply TEXT', or do not wait: --no-response",
-        )
 
 
 def _told_before(agent: HostedAgent, request: MessageRequest) -> Task | None:

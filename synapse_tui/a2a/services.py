@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from synapse_tui.agents.task_desk import TaskDesk
+
+
+def no_desk(_agent_id: str) -> TaskDesk | None:
+    """Knows no agent."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the servers of a host share."""
+    """What the servers of a host share.
+
+    Attributes:
+        desk_of: Gives the tasks of an agent of this host; None for any other.
+    """
+
+    desk_of: Callable[[str], TaskDesk | None] = no_desk
 
 
 NO_SERVICES = Services()

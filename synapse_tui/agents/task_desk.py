@@ -40,7 +40,7 @@ class TaskDesk:
         self._agent_id = agent_id
         self._running = running
         self._waiters: dict[str, set[asyncio.Future[Task]]] = {}
-        book.listener = self._changed
+        book.listeners.append(self._changed)
 
     # -- waiting ---
 
@@ -80,16 +80,9 @@ class TaskDesk:
             if not waiters and self._waiters.get(task.id) is waiters:
                 del self._waiters[task.id]
 
-    def awaited_from(self, agent_id: str) -> Task | None:
-        """A task that another agent is to answer, and that somebody waits for at this moment."""
-        return next(
-            (
-                task
-                for task in self._book
-                if task.outgoing and task.target == agent_id and self._waiters.get(task.id)
-            ),
-            None,
-        )
+    def awaited(self) -> set[str]:
+        """The agents for whose answers somebody waits at this moment."""
+        return {task.target for task in self._book if task.outgoing and self._waiters.get(task.id)}
 
     def _changed(self, task: Task) -> None:
         for future in self._waiters.pop(task.id, ()):

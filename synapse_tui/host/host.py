@@ -12,6 +12,7 @@ from types import MappingProxyType
 from uuid import uuid4
 
 from synapse_tui import __version__
+from synapse_tui.a2a.services import Services
 from synapse_tui.a2a.sockets import LoopbackSockets, adopted_sockets
 from synapse_tui.addresses import Address, agent_id_for
 from synapse_tui.agents.adoption import read_handover, spec_of
@@ -19,6 +20,7 @@ from synapse_tui.agents.profile import Profile
 from synapse_tui.agents.profiles import ProfileSet
 from synapse_tui.agents.seeding import Past
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.agents.task_desk import TaskDesk
 from synapse_tui.errors import AgentNotFound, SynapseError
 from synapse_tui.events import (
     AgentAdded,
@@ -93,7 +95,7 @@ class Host:
         self._records = RecordKeeper(self._registry, self.events)
         self._peers = PeerWatch(self._registry, self.events)
         self._watchdog = Watchdog(self._agents, self.events)
-        self._servers = Servers(self._tokens, self.events)
+        self._servers = Servers(self._tokens, self.events, Services(self._desk))
         self._history = HistoryKeeper(paths.history, project, self.events, self._agents)
         self._spools = SpoolKeeper(
             project,
@@ -338,6 +340,10 @@ class Host:
             raise AgentNotFound(
                 f"there is no agent '{agent_id}' here", "see the sidebar or 'synapse list'"
             ) from None
+
+    def _desk(self, agent_id: str) -> TaskDesk | None:
+        session = self._agents.get(agent_id)
+        return session.desk if session is not None else None
 
     # -- messages --------------------------------------------------------------
 

@@ -241,11 +241,31 @@ async def test_two_agents_do_not_wait_for_one_another(host):
     own, given = await Person(alice).ask(bob, WORKS)
     await works_on(bob, given)
     waiting = asyncio.ensure_future(Person(alice).fetch(own))
-    await until(lambda: alice.desk.awaited_from(bob.agent_id) is not None)
+    await until(lambda: bob.agent_id in alice.desk.awaited())
     with pytest.raises(PeerRefused, match="waits for an answer") as refused:
         await Person(bob).send(alice, "what do you mean?", expected=True)
     assert (refused.value.status, "synapse reply" in refused.value.hint) == (409, True)
     assert (await Person(bob).send(alice, "by the way")).target == alice.agent_id
     await Person(bob).reply("here you are", given.id)
     assert (await waiting).text == "here you are"
-    assert alice.desk.awaited_from(bob.agent_id) is None
+    assert not alice.desk.awaited()
+
+
+async def test_three_agents_do_not_wait_in_a_ring(host):
+    alice, bob, carol = await open_ready(host, "alice", "bob", "carol")
+    first, asked_bob = await Person(alice).ask(bob, WORKS)
+    second, asked_carol = await Person(bob).ask(carol, WORKS)
+    await works_on(carol, asked_carol)
+    waiting = [
+        asyncio.ensure_future(Person(alice).fetch(first)),
+        asyncio.ensure_future(Person(bob).fetch(second)),
+    ]
+    await until(lambda: alice.desk.awaited() and bob.desk.awaited())
+    ring = f"{alice.agent_id} waits for an answer of {bob.agent_id}, which waits for {carol.agent_id}"
+    with pytest.raises(PeerRefused, match=ring):
+        await Person(carol).send(alice, "what do you mean?", expected=True)
+    await Person(carol).reply("here you are", asked_carol.id)
+    assert (await waiting[1]).text == "here you are"
+    assert (await Person(carol).send(alice, "and now?", expected=True)).target == alice.agent_id
+    await Person(bob).reply("done", asked_bob.id)
+    assert (await waiting[0]).text == "done"
