@@ -2,8 +2,8 @@
 
 The checks, in order: method, Host, Origin, owner of the peer socket, content type, body size, signature. A
 request that passes reaches the application with its body buffered, and in `scope["state"]` the `agent`, the
-verified sender's id (or "") as `sender_id`, `is_ours` (whether an id is an agent of this host),
-`services` and `stopping` (set when the server ends: nothing may be waited for any longer).
+verified sender's id (or "") as `sender_id`, the caller as `principal`, `is_ours` (whether an id is an agent of
+this host), `services` and `stopping` (set when the server ends: nothing may be waited for any longer).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 from .agent import HostedAgent
 from .peers import Owner, OwnerOf, owner_of
+from .principal import PERSON, signed_by
 from .problems import HttpProblem, answer_for
 from .services import NO_SERVICES, Services
 from .signing import SENDER_HEADER, SIGNATURE_HEADER, SignatureChecker, SignedRequest, Verdict
@@ -107,7 +108,8 @@ class Gate:
             _check_content_type(headers)
         state = scope["state"]
         state["agent"] = self._agent
-        state["sender_id"] = self._verified_sender(scope, headers, body)
+        sender_id = state["sender_id"] = self._verified_sender(scope, headers, body)
+        state["principal"] = signed_by(sender_id) if sender_id else PERSON
         state["is_ours"] = self._checker.is_ours
         state["services"] = self._services
         state["stopping"] = self.stopping

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from synapse_tui.agents.task_desk import TaskDesk
 
+from .access import Access
+
 
 def no_desk(_agent_id: str) -> TaskDesk | None:
     """Knows no agent."""
@@ -19,9 +21,11 @@ class Services:
 
     Attributes:
         desk_of: Gives the tasks of an agent of this host; None for any other.
+        access: The rules about callers; None for those of a program without settings.
     """
 
     desk_of: Callable[[str], TaskDesk | None] = no_desk
+    access: Access | None = None
 
 
 NO_SERVICES = Services()
