@@ -1,0 +1,27 @@
+"""Who may write which file: locks, names of files, the lines that a change touched; no database."""
+
+from .keys import FileKeys
+from .model import (
+    LEASE,
+    ChangeType,
+    Holder,
+    Lock,
+    Modification,
+    ModificationQuery,
+    Verdict,
+    denial,
+    local_task,
+)
+
+__all__ = [
+    "LEASE",
+    "ChangeType",
+    "FileKeys",
+    "Holder",
+    "Lock",
+    "Modification",
+    "ModificationQuery",
+    "Verdict",
+    "denial",
+    "local_task",
+]

@@ -1,0 +1,354 @@
+"""Names of files, touched lines, and locks and modifications in a database."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlmodel import SQLModel, create_engine, inspect
+
+from synapse_tui.file_safety import (
+    LEASE,
+    ChangeType,
+    FileKeys,
+    Holder,
+    Modification,
+    ModificationQuery,
+    denial,
+    lines,
+)
+from synapse_tui.store import lock_tables
+from synapse_tui.store.file_safety import FileSafety
+
+CLAUDE = Holder("synapse-claude-8100", "task-1", "10:1")
+CODEX = Holder("synapse-codex-8120", "", "20:1")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def goes(self, **span: float) -> None:
+        self.now += timedelta(**span)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def gone() -> set[str]:
+    return set()
+
+
+@pytest.fixture
+def safety(tmp_path: Path, clock: Clock, gone: set[str]) -> Iterator[FileSafety]:
+    store = FileSafety(tmp_path / ".synapse/file_safety.db", alive=lambda who: who not in gone, clock=clock)
+    yield store
+    store.close()
+
+
+# -- names of files ---
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    (folder / "src").mkdir(parents=True)
+    return folder
+
+
+def test_every_way_to_write_a_file_leads_to_one_key(project: Path) -> None:
+    keys = FileKeys(project, folds_case=False)
+    (project / "link").symlink_to(project / "src")
+    (project / "src/a.py").touch()
+    (project / "b.py").symlink_to("src/a.py")
+    (project.parent / "away").symlink_to(project)
+    ways = [
+        keys.key("src/a.py"),
+        keys.key("./src/../src/a.py"),
+        keys.key(project / "src/a.py"),
+        keys.key("link/a.py"),
+        keys.key("b.py"),
+        keys.key(project.parent / "away/src/a.py"),
+        keys.key("a.py", project / "src"),
+        keys.key("../src/a.py", project / "link"),
+    ]
+    assert set(ways) == {"src/a.py"}
+    assert keys.path("src/a.py") == project / "src/a.py"
+
+
+def test_files_that_do_not_exist_or_lie_elsewhere_have_keys(project: Path) -> None:
+    keys = FileKeys(project, folds_case=False)
+    assert keys.key("new/one.txt") == "new/one.txt"
+    assert keys.key("../other.txt") == str(project.parent / "other.txt")
+    assert keys.key("~/notes") == os.path.realpath(Path("~/notes").expanduser())
+
+
+def test_forms_and_cases_of_letters_are_one_where_the_file_system_says_so(project: Path) -> None:
+    keys = FileKeys(project, folds_case=True)
+    assert keys.key("SRC/Ａ.py") == keys.key("src/ａ.py")
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    assert FileKeys(project, folds_case=False).key(composed) == FileKeys(project, folds_case=False).key(
+        decomposed
+    )
+    assert FileKeys(project, folds_case=False).key("A") != FileKeys(project, folds_case=False).key("a")
+
+
+@pytest.mark.parametrize("name", ["", "a\0b"])
+def test_what_is_no_name_of_a_file_is_refused(project: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="name"):
+        FileKeys(project).key(name)
+
+
+def test_a_shared_database_tells_projects_apart(project: Path) -> None:
+    keys = FileKeys(project, prefix="work:", folds_case=False)
+    assert keys.key("src/a.py") == "work:src/a.py"
+    assert keys.shown("work:src/a.py") == "src/a.py"
+    assert keys.path("work:src/a.py") == project / "src/a.py"
+
+
+# -- lines ---
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "touched"),
+    [
+        ("a\nb\nc\n", "a\nB\nc\n", "2"),
+        ("", "a\nb\n", "1-2"),
+        ("a\nb\nc\nd\n", "a\nd\n", "2"),
+        ("a\nb\nc\nd\ne\nf\n", "A\nb\nc\nd\nE\nF\n", "1,5-6"),
+        ("same\n", "same\n", ""),
+        ("a\nb\n", "a\n", "2"),
+    ],
+)
+def test_touched_lines_of_texts(before: str, after: str, touched: str) -> None:
+    assert lines.of_texts(before, after) == touched
+
+
+def test_touched_lines_of_a_unified_diff() -> None:
+    diff = "--- a\n+++ b\n@@ -1,3 +1,4 @@\n one\n-two\n+2\n+2b\n three\n@@ -10,2 +11,1 @@\n ten\n-eleven\n"
+    assert lines.of_unified(diff) == "2-3,12"
+
+
+def test_touched_lines_of_hunks() -> None:
+    hunks: list[dict[str, object]] = [
+        {"newStart": 4, "lines": [" x", "-y", "+z", " w"]},
+        {"newStart": "?", "lines": None},
+    ]
+    assert lines.of_hunks(hunks) == "5"
+
+
+def test_very_long_changes_are_one_range() -> None:
+    before = "\n".join(f"a{n}" for n in range(9000))
+    after = "\n".join(f"b{n}" for n in range(9000))
+    assert lines.of_texts(before, after) == "1-9000"
+    scattered = [(n, n) for n in range(1, 500, 2)]
+    assert lines.written(scattered) == "1-499"
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abc"), max_size=12))
+def test_lines_that_are_not_named_are_those_of_before(old: list[str], new: list[str]) -> None:
+    named = lines.of_texts("\n".join(old), "\n".join(new))
+    assert (named == "") == (old == new or "\n".join(old) == "\n".join(new))
+    touched = {
+        n
+        for part in named.split(",")
+        if part
+        for n in range(int(part.split("-")[0]), int(part.split("-")[-1]) + 1)
+    }
+    kept = [line for at, line in enumerate(new, 1) if at not in touched]
+    rest = iter(old)
+    assert all(line in rest for line in kept)
+
+
+# -- locks ---
+
+
+def test_a_lock_is_of_one_agent(safety: FileSafety) -> None:
+    taken = safety.acquire_lock("a.py", CLAUDE, intent="refactor")
+    assert taken.allowed
+    refused = safety.acquire_lock("a.py", CODEX)
+    assert not refused.allowed
+    assert refused.reason == "locked by synapse-claude-8100"
+    assert safety.acquire_lock("a.py", CLAUDE).allowed
+    [lock] = safety.locks()
+    assert (lock.file, lock.agent_id, lock.task_id, lock.intent) == (
+        "a.py",
+        "synapse-claude-8100",
+        "task-1",
+        "refactor",
+    )
+    assert safety.validate_write("a.py", "synapse-claude-8100").allowed
+    assert safety.validate_write("a.py", "synapse-codex-8120").reason == "locked by synapse-claude-8100"
+    assert safety.validate_write("b.py", "synapse-codex-8120").allowed
+
+
+def test_only_its_holder_gives_a_lock_back(safety: FileSafety) -> None:
+    safety.acquire_lock("a.py", CLAUDE)
+    assert not safety.release_lock("a.py", CODEX.agent_id)
+    assert safety.release_lock("a.py", CLAUDE.agent_id)
+    assert not safety.release_lock("a.py", CLAUDE.agent_id)
+    assert safety.acquire_lock("a.py", CODEX).allowed
+
+
+def test_several_locks_are_taken_together_or_not_at_all(safety: FileSafety) -> None:
+    safety.acquire_lock("b", CODEX)
+    refused = safety.acquire_locks(["a", "b", "c"], CLAUDE)
+    assert not refused.allowed
+    assert [lock.file for lock in safety.locks()] == ["b"]
+    assert safety.acquire_locks(["a", "c", "a"], CLAUDE).allowed
+    assert [lock.file for lock in safety.locks(CLAUDE.agent_id)] == ["a", "c"]
+    assert safety.acquire_locks([], CLAUDE).allowed
+
+
+def test_a_lock_ends_with_its_lease_unless_it_is_renewed(safety: FileSafety, clock: Clock) -> None:
+    safety.acquire_lock("a", CLAUDE)
+    safety.acquire_lock("b", CLAUDE)
+    clock.goes(minutes=4)
+    assert safety.renew(CLAUDE.agent_id) == 2
+    clock.goes(minutes=4)
+    assert not safety.acquire_lock("a", CODEX).allowed
+    clock.goes(minutes=2)
+    assert safety.acquire_lock("a", CODEX).allowed
+    assert [lock.file for lock in safety.locks()] == ["a"]
+    assert safety.renew(CLAUDE.agent_id) == 0
+
+
+def test_the_locks_of_a_process_that_is_gone_are_free(safety: FileSafety, gone: set[str]) -> None:
+    safety.acquire_lock("a", CLAUDE)
+    gone.add(CLAUDE.process)
+    assert safety.validate_write("a", CODEX.agent_id).allowed
+    assert safety.locks() == []
+    assert safety.acquire_lock("a", CODEX).allowed
+
+
+def test_a_tool_call_ends_its_own_lock_only(safety: FileSafety) -> None:
+    first, second = Holder("a-1", call="1"), Holder("a-1", call="2")
+    safety.acquire_lock("f", first)
+    safety.acquire_lock("f", second)
+    assert not safety.release_lock("f", "a-1", call="1")
+    safety.acquire_lock("g", first)
+    assert safety.release_agent("a-1", but_call="2") == ["g"]
+    assert safety.release_agent("a-1") == ["f"]
+
+
+def test_a_person_breaks_a_lock(safety: FileSafety) -> None:
+    safety.acquire_lock("a", CLAUDE)
+    broken = safety.break_lock("a")
+    assert broken is not None
+    assert broken.agent_id == CLAUDE.agent_id
+    assert safety.break_lock("a") is None
+    assert safety.acquire_lock("a", CODEX).allowed
+
+
+def test_a_denial_names_the_holder_and_what_to_do(safety: FileSafety, clock: Clock) -> None:
+    safety.acquire_lock("a.py", CLAUDE, intent="rename")
+    clock.goes(seconds=65)
+    lock = safety.validate_write("a.py", CODEX.agent_id).lock
+    assert lock is not None
+    text = denial(lock, clock.now)
+    assert "a.py is locked by synapse-claude-8100 since 1m05s (rename)" in text
+    assert "ends in 3m55s" in text
+    assert "send synapse-claude-8100" in text
+
+
+# -- modifications ---
+
+
+def change(clock: Clock, file: str, agent: str = CLAUDE.agent_id, **fields: object) -> Modification:
+    values = {"change": ChangeType.MODIFY, "task_id": "t", "time": clock.now} | fields
+    return Modification(file=file, agent_id=agent, **values)  # type: ignore[arg-type]
+
+
+def test_modifications_are_told_the_newest_first(safety: FileSafety, clock: Clock) -> None:
+    safety.record_modification(change(clock, "a", lines="1-3", metadata={"tool": "Edit"}))
+    clock.goes(minutes=1)
+    safety.record_modification(change(clock, "a", CODEX.agent_id, change=ChangeType.DELETE))
+    safety.record_modification(change(clock, "b"))
+    every = safety.modifications()
+    assert [(each.file, each.change) for each in every] == [
+        ("b", ChangeType.MODIFY),
+        ("a", ChangeType.DELETE),
+        ("a", ChangeType.MODIFY),
+    ]
+    assert (every[2].lines, every[2].metadata) == ("1-3", {"tool": "Edit"})
+    assert every[2].time == clock.now - timedelta(minutes=1)
+    of = safety.modifications
+    assert len(of(ModificationQuery(file="a"))) == 2
+    assert [each.file for each in of(ModificationQuery(agent_id=CODEX.agent_id))] == ["a"]
+    assert [each.file for each in of(ModificationQuery(but=CODEX.agent_id, since=clock.now))] == ["b"]
+    assert [each.id for each in of(ModificationQuery(after=every[1].id))] == [every[0].id]
+    assert len(of(ModificationQuery(limit=1))) == 1
+
+
+def test_a_modification_without_a_task_is_a_local_one(safety: FileSafety, clock: Clock) -> None:
+    found = safety.record_modification(change(clock, "a", task_id=""))
+    assert found.task_id.startswith("local-")
+
+
+def test_old_modifications_and_dead_locks_are_removed(
+    safety: FileSafety, clock: Clock, gone: set[str]
+) -> None:
+    for number in range(1200):
+        if number % 400 == 0:
+            clock.goes(days=1)
+            safety.record_modification(change(clock, f"f{number}"))
+    safety.acquire_lock("x", CLAUDE)
+    safety.acquire_lock("y", CODEX)
+    gone.add(CLAUDE.process)
+    assert safety.cleanup(clock.now - timedelta(hours=30)) == (1, 1)
+    assert len(safety.modifications()) == 2
+
+
+# -- the file ---
+
+
+def test_the_file_is_private_and_has_the_tables(safety: FileSafety, tmp_path: Path) -> None:
+    path = tmp_path / ".synapse/file_safety.db"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with closing(sqlite3.connect(path)) as connection:
+        made = {
+            (table, *column[1:4])
+            for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
+            for column in connection.execute(f"PRAGMA table_info({table})")
+        }
+    engine = create_engine("sqlite://")
+    rows = (lock_tables.LockRow, lock_tables.ModificationRow)
+    names = [str(row.__tablename__) for row in rows]
+    SQLModel.metadata.create_all(engine, [SQLModel.metadata.tables[name] for name in names])
+    with engine.connect() as connection:
+        wanted = {
+            (table, column[1], column[2], column[3])
+            for table in names
+            for column in connection.exec_driver_sql(f"PRAGMA table_info({table})")
+        }
+    assert wanted <= made
+    assert set(inspect(engine).get_table_names()) == set(names)
+    engine.dispose()
+
+
+def test_a_broken_file_is_moved_aside(tmp_path: Path) -> None:
+    path = tmp_path / "file_safety.db"
+    path.write_bytes(b"no database at all" * 100)
+    store = FileSafety(path, alive=lambda _: True)
+    assert store.moved
+    assert Path(store.moved).read_bytes().startswith(b"no database")
+    assert store.acquire_lock("a", CLAUDE).allowed
+    store.close()
+
+
+def test_the_lease_is_five_minutes() -> None:
+    assert timedelta(minutes=5) == LEASE
