@@ -22,11 +22,18 @@ its hint says what to do. Exit codes are given in `cli/output.py`, HTTP status c
     ├── MessageError            a message cannot be taken
     │   ├── MessageTooLarge     its text is over the limit
     │   ├── TaskNotFound        no task of that id
+    │   ├── TaskEnded           the task to go on with has ended
     │   ├── NotAwaited          nobody waits for a reply to that task
-    │   └── NotWatched          no watch is over that agent
+    │   ├── NotWatched          no watch is over that agent
+    │   └── SlowReader          who reads a task's events is too far behind
     ├── PeerError               another process did not do as asked
     │   ├── PeerUnreachable     nobody listens at its endpoint
-    │   └── PeerRefused         it answered with an error
+    │   ├── PeerRefused         it answered with an error
+    │   └── CardRefused         the card of an external agent is broken, or not to be trusted
+    ├── PushError               nobody can be told of tasks as was asked
+    │   ├── TargetRefused       that URL may not be called
+    │   ├── PushNotFound        no configuration and no webhook of that id
+    │   └── PushLimit           there are too many of them
     ├── SessionError            a session's host cannot be started, reached or used
     │   └── SessionNotFound     no session of that name
     ├── HistoryError            what becomes of messages cannot be written down
@@ -168,6 +175,14 @@ class TaskNotFound(MessageError):
     """No task has that id."""
 
 
+class TaskEnded(MessageError):
+    """A task that has ended cannot be gone on with."""
+
+
+class SlowReader(MessageError):
+    """Who reads the events of a task is too far behind; what they missed is in the task itself."""
+
+
 class NotAwaited(MessageError):
     """Nobody waits for a reply to that task: it was answered, was canceled, or has not been given yet."""
 
@@ -196,6 +211,26 @@ class PeerRefused(PeerError):
     def __init__(self, message: str, status: int, hint: str = "") -> None:
         super().__init__(message, hint)
         self.status = status
+
+
+class PushError(SynapseError):
+    """Nobody can be told of tasks as was asked."""
+
+
+class TargetRefused(PushError):
+    """A URL may not be called: notifications would reach what is not for them."""
+
+
+class PushNotFound(PushError):
+    """There is no push configuration and no webhook of that id."""
+
+
+class PushLimit(PushError):
+    """There are too many push configurations or webhooks already."""
+
+
+class CardRefused(PeerError):
+    """The card of an external agent is broken, or leads where it must not."""
 
 
 class SessionError(SynapseError):

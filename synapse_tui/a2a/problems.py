@@ -25,6 +25,9 @@ _STATUS: tuple[tuple[type[errors.SynapseError], int], ...] = (
     (errors.AmbiguousAddress, 409),
     (errors.AddressError, 404),
     (errors.PeerError, 502),
+    (errors.PushNotFound, 404),
+    (errors.PushLimit, 429),
+    (errors.PushError, 422),
 )
 """The first class that fits decides; anything else is 500."""
 
