@@ -64,6 +64,7 @@ class Artifact:
         artifact_id: Its id within the task; empty for the position it has.
         name: What it is called; may be empty.
         parts: Its content where that is more than the text; the text parts of it are `text`.
+        as_message: Whether the agent gave it as a message: an A2A caller that waits gets that alone.
     """
 
     text: str
@@ -71,6 +72,17 @@ class Artifact:
     artifact_id: str = ""
     name: str = ""
     parts: tuple[Part, ...] = ()
+    as_message: bool = False
+
+
+def artifact_id(artifact: Artifact, position: int) -> str:
+    """The id of an artifact within its task.
+
+    Args:
+        artifact: The artifact.
+        position: Its position in the task, from 1.
+    """
+    return artifact.artifact_id or f"artifact-{position}"
 
 
 def text_of_parts(parts: Sequence[Part]) -> str:

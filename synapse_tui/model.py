@@ -136,6 +136,7 @@ class Task:
         reply: Whether the sender was told how it ended; of an outgoing task, whether its agent was.
         caller: Whose key brought it (`Principal.name`); empty for the user of this machine.
         messages: The conversation about it as the protocol tells it, oldest first; empty for a plain message.
+        follows: Id of the task that it goes on with; typed as any message, but no task of its own.
     """
 
     id: str
@@ -157,6 +158,7 @@ class Task:
     reply: ReplyState = ReplyState.NONE
     caller: str = ""
     messages: tuple[TaskMessage, ...] = ()
+    follows: str = ""
 
     @property
     def short_id(self) -> str:

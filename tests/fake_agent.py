@@ -6,13 +6,17 @@ import itertools
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from synapse_tui.agents.briefing import Briefing
 from synapse_tui.agents.explanation import Explanation, explain
+from synapse_tui.agents.feed import TaskFeed
+from synapse_tui.agents.intake import Intake
 from synapse_tui.agents.outbox import Outbox
 from synapse_tui.agents.outbox_control import OutboxControl
 from synapse_tui.agents.profile import Profile
 from synapse_tui.agents.task_desk import TaskDesk
+from synapse_tui.agents.task_finder import TaskFinder
 from synapse_tui.agents.tasks import TaskBook
 from synapse_tui.agents.timeline import Timeline
 from synapse_tui.agents.watcher import Watcher
@@ -27,6 +31,8 @@ from synapse_tui.model import (
     Sender,
     StateReport,
     Task,
+    TaskPage,
+    TaskQuery,
     TaskState,
 )
 
@@ -57,6 +63,10 @@ class FakeAgent:
         self.outbox = Outbox(self.book)
         self.running = ""
         self.desk = TaskDesk(self.book, self.outbox, self.agent_id, running=lambda: self.running)
+        self.feed = TaskFeed(self.book)
+        self.finder = TaskFinder(self.book)
+        self.cwd = Path("/nowhere")
+        self.intake = Intake(self.agent_id, Profile("fake", "Fake", "fake"), self.book, self.outbox)
         self.control = OutboxControl(self.book, self.outbox, cancel=self.withdraw, wake=lambda: None)
         self.briefing = Briefing(
             self.book, self.outbox, accept=self.accept, wake=lambda: None, wanted=agent_type != "dummy"
@@ -105,6 +115,9 @@ class FakeAgent:
         if self.state is AgentState.EXITED:
             raise AgentExited(f"{self.agent_id} has exited", "restart it")
         self.requests.append(request)
+        if request.follows:
+            followed = self.intake.take(request).follows
+            return self.book.get(followed)
         if self.to_inbox:
             return self.info(request.text, request.sender)
         task = self.book.create(request)
@@ -123,6 +136,12 @@ class FakeAgent:
 
     def task(self, task_id: str) -> Task:
         return self.book.get(task_id)
+
+    async def find_task(self, task_id: str) -> Task:
+        return await self.finder.find(task_id)
+
+    async def page(self, query: TaskQuery) -> TaskPage:
+        return await self.finder.page(query)
 
     def list_tasks(self) -> list[Task]:
         return list(self.book)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 from synapse_tui.agents.briefing import Briefing
 from synapse_tui.agents.explanation import Explanation
+from synapse_tui.agents.feed import TaskFeed
 from synapse_tui.agents.outbox_control import OutboxControl
 from synapse_tui.agents.task_desk import TaskDesk
 from synapse_tui.agents.watcher import Watcher
-from synapse_tui.model import MessageRequest, StateReport, Task
+from synapse_tui.model import MessageRequest, StateReport, Task, TaskPage, TaskQuery
 
 
 class HostedAgent(Protocol):
@@ -48,6 +50,14 @@ class HostedAgent(Protocol):
         """Its state and why it was decided."""
 
     @property
+    def cwd(self) -> Path:
+        """Its working folder; files of messages are written there."""
+
+    @property
+    def feed(self) -> TaskFeed:
+        """What happens to its tasks."""
+
+    @property
     def control(self) -> OutboxControl:
         """What waits to be typed into it."""
 
@@ -73,10 +83,12 @@ class HostedAgent(Protocol):
         """Take a message.
 
         Returns:
-            The task that stands for it from now on.
+            The task that stands for it from now on; of one that goes on with a task, that task.
 
         Raises:
             MessageError: The message cannot be taken.
+            TaskNotFound: It goes on with a task that is not known.
+            TaskEnded: It goes on with a task that has ended.
             AgentExited: The agent has ended.
         """
 
@@ -89,6 +101,20 @@ class HostedAgent(Protocol):
 
     def list_tasks(self) -> Sequence[Task]:
         """Snapshots of the tasks that are still known, oldest first."""
+
+    async def find_task(self, task_id: str) -> Task:
+        """The task of that id or unique prefix, also one that is in the history only.
+
+        Raises:
+            TaskNotFound: There is none.
+        """
+
+    async def page(self, query: TaskQuery) -> TaskPage:
+        """The tasks that a query means, also those that are in the history only; the newest change first.
+
+        Raises:
+            InvalidValue: Its cursor is none.
+        """
 
     async def cancel(self, task_id: str) -> Task:
         """Cancel a task: take it out of the outbox, or stop the turn that works on it.

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from uuid import uuid4
 
-from synapse_tui.errors import AgentExited, MessageError
+from synapse_tui.errors import AgentExited
 from synapse_tui.events import AgentProcessExited, AgentStateChanged, EventBus
 from synapse_tui.model import (
-    INFO_PRIORITY,
     INTERRUPT_PRIORITY,
     USER,
     AgentSpec,
@@ -19,7 +18,8 @@ from synapse_tui.model import (
     Sender,
     StateReport,
     Task,
-    check_priority,
+    TaskPage,
+    TaskQuery,
 )
 from synapse_tui.pty import Guardian, ReadScheduler
 from synapse_tui.terminal import Terminal, TerminalEvent
@@ -32,6 +32,8 @@ from .composer import ComposerReading
 from .console import AgentConsole, Launch
 from .delivery import Delivery
 from .explanation import Explanation, explain
+from .feed import TaskFeed
+from .intake import Intake
 from .interrupt import InterruptOutcome
 from .outbox import Outbox
 from .outbox_control import OutboxControl
@@ -41,6 +43,7 @@ from .run import AgentRun, RunListener, Work
 from .sanitize import check_size, typed_text
 from .seeding import Past
 from .task_desk import TaskDesk
+from .task_finder import TaskFinder
 from .tasks import Journal, TaskBook
 from .timeline import Timeline
 from .told import bus_event
@@ -105,6 +108,9 @@ class AgentSession:
         self.outbox = Outbox(self.tasks)
         self.control = OutboxControl(self.tasks, self.outbox, cancel=self.cancel, wake=self._wake)
         self.desk = TaskDesk(self.tasks, self.outbox, agent_id, running=self._running)
+        self.feed = TaskFeed(self.tasks)
+        self.finder = TaskFinder(self.tasks)
+        self._intake = Intake(agent_id, profile, self.tasks, self.outbox, info_to_inbox=info_to_inbox)
         self.briefing = Briefing(
             self.tasks,
             self.outbox,
@@ -119,7 +125,7 @@ class AgentSession:
             book=self.tasks,
             outbox=self.outbox,
             events=events,
-            accept=self.accept,
+            accept=self._take,
             cancel=self.cancel,
             wake=self._wake,
         )
@@ -138,7 +144,6 @@ class AgentSession:
         self._before = before
         self._adopted = adopted
         self._plain = plain_messages
-        self._info_to_inbox = info_to_inbox
         self._work = Work(
             self.tasks,
             self.outbox,
@@ -301,20 +306,22 @@ class AgentSession:
     def accept(self, request: MessageRequest) -> Task:
         """Take a message: it is typed as soon as that is safe.
 
+        Returns:
+            The task that stands for it; of one that goes on with a task, that task.
+
         Raises:
             MessageError: It cannot be taken.
+            TaskNotFound: It goes on with a task that is not known.
+            TaskEnded: It goes on with a task that has ended.
             InvalidValue: Its priority is none.
             AgentExited: The agent has ended.
         """
+        task = self._take(request)
+        return self.tasks.get(task.follows or task.id)
+
+    def _take(self, request: MessageRequest) -> Task:
         delivery = self._live()
-        if not self.profile.receives:
-            raise MessageError(f"{self.agent_id} takes no messages: it would run them", "send it to an agent")
-        check_priority(request.priority)
-        check_size(request.text)
-        inbox = self._info_to_inbox and request.priority == INFO_PRIORITY
-        self.outbox.check_room(request.text, inbox=inbox)
-        task = self.tasks.create(request)
-        self.outbox.put(task, inbox=inbox)
+        task = self._intake.take(request)
         delivery.explain()
         self.console.wake()
         return self.tasks.get(task.id)
@@ -330,6 +337,22 @@ class AgentSession:
     def list_tasks(self) -> list[Task]:
         """The tasks that are still known, oldest first."""
         return list(self.tasks)
+
+    async def find_task(self, task_id: str) -> Task:
+        """The task of that id or unique prefix, also one that is in the history only.
+
+        Raises:
+            TaskNotFound: There is none.
+        """
+        return await self.finder.find(task_id)
+
+    async def page(self, query: TaskQuery) -> TaskPage:
+        """The tasks that a query means, also those that are in the history only; the newest change first.
+
+        Raises:
+            InvalidValue: Its cursor is none.
+        """
+        return await self.finder.page(query)
 
     async def cancel(self, task_id: str) -> Task:
         """Take a message back; the turn that works on it is interrupted.

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Protocol
 
+from synapse_tui.content import Part, TaskMessage
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.events import EventBus, TaskChanged
 from synapse_tui.model import DeliveryState, MessageRequest, OutboxEntry, ReplyState, Task, TaskState
@@ -109,8 +110,8 @@ class TaskBook:
         self._new_id = new_id
         self._limit = limit
         self._tasks: dict[str, Task] = {}
-        self.listener: Callable[[Task], None] | None = None
-        """Told of every new snapshot of this agent's tasks."""
+        self.listeners: list[Callable[[Task], None]] = []
+        """Told of every new snapshot of this agent's tasks, before the bus is."""
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -156,7 +157,7 @@ class TaskBook:
         now = self._clock()
         task = Task(
             id=task_id,
-            context_id=self._context_id,
+            context_id=request.context_id or self._context_id,
             target=target,
             sender=request.sender,
             text=request.text,
@@ -165,6 +166,9 @@ class TaskBook:
             updated_at=now,
             response_expected=request.response_expected,
             metadata=MappingProxyType(dict(request.metadata)),
+            caller=request.caller,
+            messages=(request.message,) if request.message is not None else (),
+            follows=request.follows,
             **fields,  # type: ignore[arg-type]
         )
         self._store(task, _why(None, task))
@@ -173,7 +177,7 @@ class TaskBook:
     def adopt(self, task: Task) -> None:
         """Take in a task of an earlier session that still waits; the journal knows it already."""
         self._tasks[task.id] = task
-        self._events.publish(TaskChanged(task))
+        self._publish(task)
 
     def change(self, task_id: str, **fields: object) -> Task:
         """Replace a task's snapshot; nothing happens when the fields have these values already.
@@ -238,8 +242,11 @@ class TaskBook:
         self._tasks[task.id] = task
         if task.state.final:
             self._forget_old()
-        if self.listener is not None:
-            self.listener(task)
+        self._publish(task)
+
+    def _publish(self, task: Task) -> None:
+        for listener in tuple(self.listeners):
+            listener(task)
         self._events.publish(TaskChanged(task))
 
     def _forget_old(self) -> None:
@@ -255,6 +262,11 @@ def is_awaited(task: Task) -> bool:
     if task.outgoing:
         return True
     return bool(peer_task(task) and task.sender.sender_endpoint) and task.sender.sender_id != task.target
+
+
+def conversation(task: Task) -> tuple[TaskMessage, ...]:
+    """The messages about a task, oldest first; that of a plain one bears the id of the task."""
+    return task.messages or (TaskMessage(task.id, "user", (Part(text=task.text),)),)
 
 
 def peer_task(task: Task) -> str:

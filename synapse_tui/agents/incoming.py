@@ -1,0 +1,265 @@
+"""Files that come with messages: written into the agent's project, and named in the text that it is given.
+
+They lie in `.synapse/files/<first 8 characters of the task's id>/`, which version control leaves out. Nothing
+there is followed that is a link, nothing is overwritten, and names keep no character that a shell or an
+agent's composer would take for more than a name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import mimetypes
+import os
+import re
+import shutil
+import stat
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from synapse_tui.content import Part
+from synapse_tui.errors import MessageError, MessageTooLarge
+from synapse_tui.paths import find_project
+from synapse_tui.project_folder import FOLDER, make_project_folder
+
+FILES = "files"
+MAX_FILES = 64
+"""How many files may come with one message."""
+MAX_BYTES = 32 * 1024 * 1024
+"""How many bytes the files of one message may have together."""
+MAX_KEPT_BYTES = 1024 * 1024 * 1024
+"""How many bytes may lie in the folder of a project."""
+MAX_INLINE = 4000
+"""Characters of JSON that are given in the text; longer ones become a file."""
+_NAME_BYTES = 120
+_UNSAFE = re.compile(r"[^\w.+-]+")
+_IGNORE_ALL = b"# Files that came with messages.\n*\n"
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file as it came with a message.
+
+    Attributes:
+        content: Its bytes.
+        name: Its name as the sender gave it; may be empty, and is not to be trusted.
+        media_type: Its type; empty when it is not known.
+        metadata: Whatever else the sender gave.
+    """
+
+    content: bytes = field(repr=False)
+    name: str = ""
+    media_type: str = ""
+    metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+
+
+async def receive(parts: Sequence[Part | Upload], folder: Path, task_id: str) -> tuple[Part, ...]:
+    """Write the files of a message, and data that is too long for a text.
+
+    Args:
+        parts: The content of the message; what is no upload and no long data stays as it is.
+        folder: Working folder of the agent; they are written into its project.
+        task_id: Id of the message's task.
+
+    Returns:
+        The same parts; files have paths, long data is a file of JSON.
+
+    Raises:
+        MessageTooLarge: They are too many or too large.
+        MessageError: They cannot be written.
+    """
+    found = [_as_upload(part) for part in parts]
+    if not any(isinstance(part, Upload) for part in found):
+        return tuple(part for part in found if isinstance(part, Part))
+    _check(found)
+    return await asyncio.to_thread(_write_all, found, folder, task_id)
+
+
+def text_with_files(parts: Sequence[Part], folder: Path) -> str:
+    """The text that an agent is given for a message: its text, then data, files by relative path and URLs.
+
+    Args:
+        parts: The content, as `receive` gave it.
+        folder: Working folder of the agent.
+    """
+    return "\n".join(filter(None, (_words(part, folder) for part in parts)))
+
+
+def remove_old(project: Path, before: float) -> int:
+    """Remove the files of messages that nobody has touched for long.
+
+    Args:
+        project: Folder of the project.
+        before: Seconds since the epoch: what was changed since stays.
+
+    Returns:
+        How many folders were removed.
+    """
+    kept = project / FOLDER / FILES
+    removed = 0
+    with contextlib.suppress(OSError), os.scandir(kept) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mtime < before:
+                shutil.rmtree(entry.path, ignore_errors=True)
+                removed += 1
+    return removed
+
+
+def safe_name(name: str, media_type: str = "") -> str:
+    """A name that is only a name: of letters, digits and `._+-`, visible, of moderate length.
+
+    Args:
+        name: What the sender called it.
+        media_type: Gives the suffix where the name has none.
+    """
+    normal = unicodedata.normalize("NFC", name.encode("utf-8", "replace").decode())
+    last = re.split(r"[/\\]", normal)[-1]
+    word = _UNSAFE.sub("_", last).strip("._-+ ")
+    stem, dot, suffix = word.rpartition(".")
+    if not dot:
+        stem, suffix = word, (mimetypes.guess_extension(media_type) or "").lstrip(".")
+    suffix = _cut(suffix, 20)
+    return f"{_cut(stem, _NAME_BYTES) or 'file'}{'.' if suffix else ''}{suffix}"
+
+
+def _cut(text: str, size: int) -> str:
+    return text.encode()[:size].decode("utf-8", "ignore")
+
+
+def _as_upload(part: Part | Upload) -> Part | Upload:
+    """Long data as a file."""
+    if isinstance(part, Upload) or part.kind != "data":
+        return part
+    content = json.dumps(part.data, ensure_ascii=False, indent=1)
+    if len(content) <= MAX_INLINE:
+        return part
+    return Upload(
+        content.encode("utf-8", "replace"),
+        part.name or "data.json",
+        part.media_type or "application/json",
+        part.metadata,
+    )
+
+
+def _check(parts: Sequence[Part | Upload]) -> None:
+    sizes = [len(part.content) for part in parts if isinstance(part, Upload)]
+    if len(sizes) > MAX_FILES:
+        raise MessageTooLarge(
+            f"the message has {len(sizes)} files, more than {MAX_FILES}",
+            "pack them, or send several messages",
+        )
+    if sum(sizes) > MAX_BYTES:
+        raise MessageTooLarge(
+            f"the files of the message have {sum(sizes):,} bytes, more than {MAX_BYTES:,}",
+            "send a URL, or name files that the agent can read",
+        )
+
+
+def _write_all(parts: Sequence[Part | Upload], folder: Path, task_id: str) -> tuple[Part, ...]:
+    try:
+        kept = make_project_folder(find_project(folder)) / FILES
+        with contextlib.ExitStack() as stack:
+            root = _enter(stack, kept.parent, FILES)
+            _ignore(root)
+            _check_room(kept, parts)
+            name = re.sub(r"[^A-Za-z0-9-]", "_", task_id[:8]) or "task"
+            place = _enter(stack, kept / name, name, root)
+            return _write(parts, place, kept / name)
+    except OSError as error:
+        words = error.strerror or str(error)
+        raise MessageError(
+            f"the files of the message cannot be written: {words}", f"see .synapse in {folder}"
+        ) from error
+
+
+def _enter(stack: contextlib.ExitStack, path: Path, name: str, parent: int | None = None) -> int:
+    """Make a folder of ours that no link stands for, and open it."""
+    if parent is None:
+        parent = os.open(path, _FOLDER_FLAGS)
+        stack.callback(os.close, parent)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, 0o700, dir_fd=parent)
+    found = os.open(name, _FOLDER_FLAGS, dir_fd=parent)
+    stack.callback(os.close, found)
+    status = os.fstat(found)
+    if status.st_uid != os.geteuid():
+        raise NotADirectoryError(f"{path} is no folder of this user")
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        os.fchmod(found, 0o700)
+    return found
+
+
+def _ignore(root: int) -> None:
+    """Keep version control away, also where `.synapse/.gitignore` is of an earlier version or the user's."""
+    with contextlib.suppress(FileExistsError):
+        _create(root, ".gitignore", _IGNORE_ALL)
+
+
+def _check_room(kept: Path, parts: Sequence[Part | Upload]) -> None:
+    new = sum(len(part.content) for part in parts if isinstance(part, Upload))
+    there = sum(path.lstat().st_size for path in kept.glob("*/*"))
+    if there + new > MAX_KEPT_BYTES:
+        raise MessageTooLarge(
+            f"the files of messages in {kept} have more than {MAX_KEPT_BYTES:,} bytes", "remove some of them"
+        )
+
+
+def _write(parts: Sequence[Part | Upload], place: int, folder: Path) -> tuple[Part, ...]:
+    done: list[Part] = []
+    written: list[str] = []
+    try:
+        for part in parts:
+            if isinstance(part, Part):
+                done.append(part)
+                continue
+            name = _create_new(place, safe_name(part.name, part.media_type), part.content)
+            written.append(name)
+            path = str(folder / name)
+            done.append(Part("file", "", None, path, part.name, part.media_type, part.metadata))
+    except OSError:
+        for name in written:
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=place)
+        raise
+    return tuple(done)
+
+
+def _create_new(place: int, name: str, content: bytes) -> str:
+    """Write a file under a name that nothing has yet."""
+    stem, dot, suffix = name.rpartition(".")
+    stem, suffix = (stem, dot + suffix) if dot else (name, "")
+    number = 1
+    while True:
+        free = f"{stem}-{number}{suffix}" if number > 1 else name
+        try:
+            _create(place, free, content)
+        except FileExistsError:
+            number += 1
+        else:
+            return free
+
+
+def _create(place: int, name: str, content: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(name, flags, 0o600, dir_fd=place), "wb") as file:
+        file.write(content)
+
+
+def _words(part: Part, folder: Path) -> str:
+    match part.kind:
+        case "text":
+            return part.text
+        case "url":
+            named = f" ({part.name})" if part.name else ""
+            return f"Attached URL{named}: {part.text}"
+        case "data":
+            return f"Attached data: {json.dumps(part.data, ensure_ascii=False)}"
+        case "file":
+            path = os.path.relpath(part.path, os.path.realpath(folder))
+            kind = f" ({part.media_type})" if part.media_type else ""
+            return f"Attached file: {path}{kind}"
