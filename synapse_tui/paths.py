@@ -6,6 +6,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from synapse_tui.errors import ConfigError
+
+_HOME_HINT = "set HOME to a folder of yours; settings, tasks and logs are kept below it"
+
 
 @dataclass(frozen=True, slots=True)
 class UserPaths:
@@ -19,8 +23,18 @@ class UserPaths:
 
     @classmethod
     def of_environment(cls) -> UserPaths:
-        """Paths below the user's home folder."""
-        return cls(Path(os.path.expanduser("~")))  # noqa: PTH111 - Path.home() raises where there is no home
+        """Paths below the user's home folder.
+
+        Raises:
+            ConfigError: There is none; below `/` the user's files would be those of a project of everything.
+        """
+        home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is no home
+        if not home.is_absolute() or os.path.realpath(home) == os.path.sep:
+            given = f"HOME is '{os.environ['HOME']}'" if "HOME" in os.environ else "HOME is not set"
+            raise ConfigError(f"there is no home folder: {given}", _HOME_HINT)
+        if home.exists() and not home.is_dir():
+            raise ConfigError(f"the home folder {home} is no folder", _HOME_HINT)
+        return cls(home)
 
     @property
     def synapse(self) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import httpx
 
@@ -27,9 +27,17 @@ class A2AClient:
     Args:
         token_of: Gives the tokens of this host's agents; calls to this machine are signed with the sender's.
         timeout: Seconds that an answer may take.
+        name_of: Gives the words by which errors name the server of an endpoint.
     """
 
-    def __init__(self, *, token_of: TokenVerifier = nobody, timeout: float = dialect.ANSWER_TIMEOUT) -> None:
+    def __init__(
+        self,
+        *,
+        token_of: TokenVerifier = nobody,
+        timeout: float = dialect.ANSWER_TIMEOUT,
+        name_of: Callable[[str], str] = str,
+    ) -> None:
+        self._name_of = name_of
         self._token_of = token_of
         self._timeout = httpx.Timeout(timeout, connect=dialect.CONNECT_TIMEOUT)
         # Certificates take long to load: the client for https is made only when one is called.
@@ -176,7 +184,7 @@ class A2AClient:
     async def _call(self, endpoint: str, call: Call, sender: Sender | None = None) -> object:
         sender_id = sender.sender_id if sender else ""
         status, body = await self._exchange(endpoint, call, sender_id, self._timeout)
-        return dialect.read_answer(endpoint, status, body)
+        return dialect.read_answer(self._name_of(endpoint), status, body)
 
     async def _exchange(
         self, endpoint: str, call: Call, sender_id: str, limits: httpx.Timeout
@@ -190,10 +198,13 @@ class A2AClient:
             ) as response:
                 return response.status_code, await _read(response)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise PeerUnreachable(f"nobody answers at {endpoint}", "the agent may have just ended") from error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise PeerUnreachable(
-                f"{endpoint} did not answer: {dialect.tidy(str(error)) or type(error).__name__}",
+                f"nobody answers at {self._name_of(endpoint)}", "the agent may have just ended"
+            ) from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            why = dialect.tidy(str(error)) or type(error).__name__
+            raise PeerUnreachable(
+                f"{self._name_of(endpoint)} did not answer: {why}",
                 "it is not known whether the message arrived" if call.method == "POST" else "try again",
             ) from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import SplitResult, urlsplit
 
@@ -25,6 +25,7 @@ class LightClient:
         token_of: Gives the token of a sender, to sign with.
         timeout: Seconds that an answer may take.
         environ: Tells of the agent's spool, for sandboxes; None for the environment of this process.
+        name_of: Gives the words by which errors name the server of an endpoint.
     """
 
     def __init__(
@@ -33,7 +34,9 @@ class LightClient:
         token_of: TokenVerifier = nobody,
         timeout: float = dialect.ANSWER_TIMEOUT,
         environ: Mapping[str, str] | None = None,
+        name_of: Callable[[str], str] = str,
     ) -> None:
+        self._name_of = name_of
         self._token_of = token_of
         self._timeout = timeout
         self._environ = os.environ if environ is None else environ
@@ -264,7 +267,8 @@ class LightClient:
             status, body = self._exchange(connection, url.path.rstrip("/"), endpoint, call, sender_id)
         finally:
             connection.close()
-        return dialect.read_answer(endpoint, status, body)
+        name = endpoint if status < 300 else self._name_of(endpoint)  # looked up only for an error
+        return dialect.read_answer(name, status, body)
 
     def _exchange(
         self, connection: Connection, prefix: str, endpoint: str, call: Call, sender_id: str
@@ -275,7 +279,9 @@ class LightClient:
         except OSError as error:
             from .light_spool import without_connection  # noqa: PLC0415 - seldom needed
 
-            return without_connection(endpoint, call, error, timeout=patience, environ=self._environ)
+            return without_connection(
+                endpoint, call, error, timeout=patience, environ=self._environ, name_of=self._name_of
+            )
         headers = call.headers(endpoint, sender_id, self._token_of)
         try:
             return connection.exchange(
@@ -287,8 +293,9 @@ class LightClient:
                 most=dialect.MAX_ANSWER + 1,
             )
         except (OSError, HttpError) as error:
+            why = dialect.tidy(str(error)) or type(error).__name__
             raise PeerUnreachable(
-                f"{endpoint} did not answer: {dialect.tidy(str(error)) or type(error).__name__}",
+                f"{self._name_of(endpoint)} did not answer: {why}",
                 "it is not known whether the message arrived; look at the agent before sending it again"
                 if call.method == "POST"
                 else "try again",

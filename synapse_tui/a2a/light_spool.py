@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from synapse_tui.errors import PeerUnreachable
@@ -13,7 +13,13 @@ from .dialect import Call
 
 
 def without_connection(
-    endpoint: str, call: Call, error: OSError, *, timeout: float, environ: Mapping[str, str]
+    endpoint: str,
+    call: Call,
+    error: OSError,
+    *,
+    timeout: float,
+    environ: Mapping[str, str],
+    name_of: Callable[[str], str] = str,
 ) -> tuple[int, bytes]:
     """Make a call after connecting has failed; nothing of it has been sent yet.
 
@@ -26,6 +32,7 @@ def without_connection(
         error: What connecting failed with.
         timeout: Seconds that the answer may take.
         environ: Tells of the agent and its spool.
+        name_of: Gives the words by which errors name the peer.
 
     Returns:
         Status and body of the peer's answer.
@@ -36,11 +43,12 @@ def without_connection(
     account = SpoolAccount.of(environ)
     if not forbidden(error, account.folder if account else None):
         raise PeerUnreachable(
-            f"nobody answers at {endpoint}", "the agent may have just ended; see 'synapse list'"
+            f"nobody answers at {name_of(endpoint)}", "the agent may have just ended; see 'synapse list'"
         ) from error
     if account is None:
         raise PeerUnreachable(
-            f"connecting to {endpoint} is forbidden here: {error.strerror}; nothing was sent", _hint(environ)
+            f"connecting to {name_of(endpoint)} is forbidden here: {error.strerror}; nothing was sent",
+            _hint(environ),
         ) from error
     request = SpoolRequest(
         call.method,

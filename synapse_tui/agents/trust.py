@@ -13,6 +13,8 @@ from synapse_tui.files import private_folder, write_private
 
 log = logging.getLogger(__name__)
 
+_HINT = "correct it, or remove it to be asked again"
+
 
 @dataclass(frozen=True, slots=True)
 class UntrustedFile:
@@ -94,10 +96,11 @@ def _load(file: Path | None) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        log.warning("trust list unreadable", extra={"path": str(file), "error": str(error)})
+        reason = error.strerror if isinstance(error, OSError) else error
+        log.warning("%s cannot be read, no file of a project is trusted: %s; %s", file, reason, _HINT)
         return {}
     files = content.get("files") if isinstance(content, dict) else None
     if not isinstance(files, dict):
-        log.warning("trust list malformed", extra={"path": str(file)})
+        log.warning("%s holds no list, no file of a project is trusted; %s", file, _HINT)
         return {}
     return {path: digest for path, digest in files.items() if isinstance(digest, str)}

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from synapse_tui.addresses import Address, fold, parse_agent_id, resolve
 from synapse_tui.errors import AgentExited, AgentNotFound, InvalidValue
@@ -16,6 +17,9 @@ from synapse_tui.paths import UserPaths, find_project
 from synapse_tui.registry import Record, Registry
 
 from .ancestry import with_identity
+
+if TYPE_CHECKING:
+    from synapse_tui.a2a.light import LightClient
 
 SENDER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
 """What servers take for the id of a sender."""
@@ -63,6 +67,19 @@ class Caller:
     def registry(self) -> Registry:
         """The user's registry."""
         return Registry(self.paths.registry)
+
+    def client(self) -> LightClient:
+        """What calls agents in the caller's name; errors name agents by their ids."""
+        from synapse_tui.a2a.light import LightClient
+
+        return LightClient(token_of=self.token_of, environ=self.environ, name_of=self.name_of)
+
+    def name_of(self, endpoint: str) -> str:
+        """The id of the agent at an endpoint; the endpoint where nobody is known to be."""
+        if endpoint == self.endpoint and self.agent_id:
+            return self.agent_id
+        records = self.registry.list()
+        return next((record.agent_id for record in records if record.endpoint == endpoint), endpoint)
 
     def project_of(self, records: Sequence[Record]) -> str:
         """The project that addresses mean: that of the agent inside which this runs, else the folder's."""

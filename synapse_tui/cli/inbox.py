@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from synapse_tui.a2a.light import LightClient
 from synapse_tui.addresses import Address
 from synapse_tui.errors import SynapseError
 
@@ -73,7 +72,7 @@ class Reader:
     """
 
     def __init__(self, caller: Caller) -> None:
-        self._client = LightClient(token_of=caller.token_of, environ=caller.environ)
+        self._client = caller.client()
         self._who = caller.agent_id
         self.errors: list[SynapseError] = []
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from synapse_tui.a2a.light import LightClient
 from synapse_tui.addresses import Address
 from synapse_tui.errors import InvalidValue
 
@@ -43,7 +42,7 @@ def show_command(context: click.Context, *, agent: str, agent_type: str, now: bo
     else:
         target = _meant(caller, agent)
         who = target.agent_id
-        told = _client(caller).instructions(target.endpoint, now=now)
+        told = caller.client().instructions(target.endpoint, now=now)
     for line in _narration(who, told):
         note(f"synapse: {line}")
     if as_json:
@@ -62,7 +61,7 @@ def send_command(context: click.Context, *, agent: str, as_json: bool) -> None:
         want_json(context)
     caller = Caller.of()
     target = _one(caller, agent)
-    task, faults = _client(caller).send_instructions(target.endpoint, sender_id=caller.agent_id)
+    task, faults = caller.client().send_instructions(target.endpoint, sender_id=caller.agent_id)
     for fault in faults:
         note(f"synapse: left out: {fault}")
     if as_json:
@@ -124,10 +123,6 @@ def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
         "told": False,
         "sent": None,
     }
-
-
-def _client(caller: Caller) -> LightClient:
-    return LightClient(token_of=caller.token_of, environ=caller.environ)
 
 
 def _meant(caller: Caller, agent: str) -> Address:

@@ -62,7 +62,7 @@ class Order:
 
     def deliver(self, targets: Sequence[Address]) -> list[Outcome]:
         """Send to all, to several at the same time; a failure of one hinders no other."""
-        client = LightClient(token_of=self.caller.token_of, environ=self.caller.environ)
+        client = self.caller.client()
         errands = [_Errand(self, target, client) for target in targets]
         try:
             return [errands[0].run()] if len(errands) == 1 else _run_together(errands)

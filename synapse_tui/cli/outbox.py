@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from synapse_tui.a2a.dialect import PeerTask
-from synapse_tui.a2a.light import LightClient
 from synapse_tui.addresses import Address
 from synapse_tui.errors import InvalidValue, SynapseError, TaskNotFound
 
@@ -118,7 +117,7 @@ class Desk:
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
-        self._client = LightClient(token_of=caller.token_of)
+        self._client = caller.client()
         self.waiting: list[tuple[Address, dict[str, Any]]] = []
         """Messages and whose outbox they are in."""
         self.done: list[tuple[Address, PeerTask]] = []

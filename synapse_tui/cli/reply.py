@@ -106,7 +106,7 @@ def send_reply(caller: Caller, reply: Reply, task_id: str, target: str = "") -> 
         NotAwaited: It takes no reply.
         SynapseError: The agent's server does not do it.
     """
-    client = _client(caller)
+    client = caller.client()
     try:
         return client.reply(caller.endpoint, task_id, reply, sender_id=caller.agent_id)
     except PeerRefused as error:
@@ -128,10 +128,6 @@ def _explained(
     return MessageError(words, error.hint) if error.status == 422 else error
 
 
-def _client(caller: Caller) -> LightClient:
-    return LightClient(token_of=caller.token_of, environ=caller.environ)
-
-
 def _check_inside(caller: Caller, target: str = "AGENT") -> None:
     if caller.has_server:
         return
@@ -148,7 +144,7 @@ def _check_inside(caller: Caller, target: str = "AGENT") -> None:
 
 
 def _list(caller: Caller, *, as_json: bool) -> None:
-    tasks = _client(caller).awaiting(caller.endpoint)
+    tasks = caller.client().awaiting(caller.endpoint)
     if as_json:
         show_json([_json(task) | {"text": _text(task)} for task in tasks])
     elif tasks:

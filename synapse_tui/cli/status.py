@@ -61,7 +61,7 @@ def command(context: click.Context, agent: str, why: bool, as_json: bool) -> Non
         want_json(context)
     caller = Caller.of()
     agents = _meant(caller, agent)
-    seen = _ask(LightClient(token_of=caller.token_of, environ=caller.environ), agents)
+    seen = _ask(caller.client(), agents)
     failed = [each.error for each in seen if each.error is not None]
     for error in failed:
         fail(error, name="synapse")

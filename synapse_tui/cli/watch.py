@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from synapse_tui.a2a import dialect
-from synapse_tui.a2a.light import LightClient
 from synapse_tui.addresses import Address
 from synapse_tui.agents.watch_order import WatchOrder, check_order
 from synapse_tui.errors import InvalidValue, PeerRefused, SynapseError
@@ -93,7 +92,7 @@ class Desk:
 
     def __init__(self, caller: Caller, *, as_json: bool) -> None:
         self._caller = caller
-        self._client = LightClient(token_of=caller.token_of, environ=caller.environ)
+        self._client = caller.client()
         self._json = as_json
 
     def one(self, address: str) -> Address:

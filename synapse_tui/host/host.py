@@ -20,7 +20,6 @@ from synapse_tui.agents.profile import Profile
 from synapse_tui.agents.profiles import ProfileSet
 from synapse_tui.agents.seeding import Past
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.task_desk import TaskDesk
 from synapse_tui.errors import AgentNotFound, SynapseError
 from synapse_tui.events import (
     AgentAdded,
@@ -48,7 +47,7 @@ from .opening import Door
 from .peers import PeerWatch
 from .records import RecordKeeper
 from .replies import Replies
-from .routing import Receipt, Router
+from .routing import Receipt, Router, desks_of, name_at
 from .serving import Servers
 from .spool import SpoolKeeper
 from .watchdog import Watchdog
@@ -95,7 +94,12 @@ class Host:
         self._records = RecordKeeper(self._registry, self.events)
         self._peers = PeerWatch(self._registry, self.events)
         self._watchdog = Watchdog(self._agents, self.events)
-        self._servers = Servers(self._tokens, self.events, Services(self._desk))
+        self._servers = Servers(
+            self._tokens,
+            self.events,
+            Services(desks_of(self._agents)),
+            lambda endpoint: name_at(endpoint, self.addresses()),
+        )
         self._history = HistoryKeeper(paths.history, project, self.events, self._agents)
         self._spools = SpoolKeeper(
             project,
@@ -340,10 +344,6 @@ class Host:
             raise AgentNotFound(
                 f"there is no agent '{agent_id}' here", "see the sidebar or 'synapse list'"
             ) from None
-
-    def _desk(self, agent_id: str) -> TaskDesk | None:
-        session = self._agents.get(agent_id)
-        return session.desk if session is not None else None
 
     # -- messages --------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from synapse_tui.addresses import Address, resolve
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.agents.task_desk import TaskDesk
 from synapse_tui.errors import AgentNotFound, SynapseError
 from synapse_tui.model import USER, AgentState, Sender
 from synapse_tui.registry import Record
@@ -116,6 +117,21 @@ async def deliver_to_all(targets: Sequence[Address], deliver: Deliver) -> list[R
             return Receipt(target.agent_id, "", f"failed: {error.message}", error)
 
     return list(await asyncio.gather(*(one(target) for target in targets)))
+
+
+def name_at(endpoint: str, addresses: Sequence[Address]) -> str:
+    """The id of the agent at an endpoint; the endpoint where nobody is known to be."""
+    return next((each.agent_id for each in addresses if each.endpoint == endpoint), endpoint)
+
+
+def desks_of(agents: Mapping[str, AgentSession]) -> Callable[[str], TaskDesk | None]:
+    """Finds the tasks of an agent."""
+
+    def desk_of(agent_id: str) -> TaskDesk | None:
+        session = agents.get(agent_id)
+        return session.desk if session is not None else None
+
+    return desk_of
 
 
 def address_of(session: AgentSession) -> Address:

@@ -30,11 +30,17 @@ class Servers:
         token_of: The token of a sender of this host, or None.
         events: Told when a server fails.
         services: What the servers share.
+        name_of: Gives the id of the agent at an endpoint, for errors.
     """
 
     def __init__(
-        self, token_of: Callable[[str], str | None], events: EventBus, services: Services = NO_SERVICES
+        self,
+        token_of: Callable[[str], str | None],
+        events: EventBus,
+        services: Services = NO_SERVICES,
+        name_of: Callable[[str], str] = str,
     ) -> None:
+        self._name_of = name_of
         self._token_of = token_of
         self._events = events
         self._services = services
@@ -92,7 +98,7 @@ class Servers:
         if self._client is None:
             from synapse_tui.a2a.client import A2AClient  # noqa: PLC0415
 
-            self._client = A2AClient(token_of=self._token_of)
+            self._client = A2AClient(token_of=self._token_of, name_of=self._name_of)
         return self._client
 
     async def remove(self, agent_id: str) -> None:

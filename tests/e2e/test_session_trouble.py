@@ -105,9 +105,10 @@ def test_more_clients_than_descriptors(
 def test_what_cannot_be_written_is_told(
     run: Run, environ: dict[str, str], home: Path, tmp_path: Path
 ) -> None:
-    file = tmp_path / "file"
+    file = tmp_path / "bad" / ".synapse"
+    file.parent.mkdir()
     file.touch()
-    environ["HOME"] = str(file)
+    environ["HOME"] = str(file.parent)
     done = run("synapse", "start", "dummy")
     assert done.returncode == 10
     assert f"cannot be started: {file}" in done.stderr

@@ -403,7 +403,7 @@ async def test_a_living_process_whose_server_is_gone(shell: Shell) -> None:
     shell.register(agent)
     result = await shell.run("send", "gemini", "hello")
     assert result.code == 5
-    assert f"nobody answers at {agent.endpoint}" in result.err
+    assert f"nobody answers at {agent.agent_id}" in result.err
     assert shell.registry.get(agent.agent_id) is not None
 
 
@@ -461,7 +461,7 @@ async def test_what_an_agent_refuses_is_told(shell: Shell, stack: AsyncExitStack
     shell.register(agent)
     result = await shell.run("send", agent.agent_id, "hello")
     assert result.code == 5
-    assert "refused: [2Jno\n  say please" in result.err
+    assert f"{agent.agent_id} refused: [2Jno\n  say please" in result.err
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.errors import ConfigError
 from synapse_tui.files import private_folder, write_private
-from synapse_tui.paths import find_project, shipped_profiles
+from synapse_tui.paths import UserPaths, find_project, shipped_profiles
 
 
 def test_a_private_file_is_replaced_whole_and_readable_by_its_owner_only(tmp_path: Path) -> None:
@@ -63,3 +64,13 @@ def test_the_project_is_the_nearest_marked_folder(tmp_path: Path, monkeypatch: p
 def test_profiles_are_shipped() -> None:
     names = {path.stem for path in shipped_profiles().glob("*.yaml")}
     assert {"claude", "codex", "gemini", "opencode", "copilot", "dummy", "shell"} <= names
+
+
+@pytest.mark.parametrize("home", ["", "/", "//", "relative", "/proc/..", "/dev/null"])
+def test_what_is_no_home_folder_is_refused(monkeypatch: pytest.MonkeyPatch, home: str) -> None:
+    monkeypatch.setenv("HOME", home)
+    with pytest.raises(ConfigError, match="home folder") as caught:
+        UserPaths.of_environment()
+    assert "set HOME" in caught.value.hint
+    with pytest.raises(ConfigError):
+        find_project(Path.cwd())

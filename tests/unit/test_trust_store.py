@@ -89,3 +89,16 @@ def test_a_broken_list_trusts_nothing(tmp_path: Path, content: str) -> None:
     assert question is not None
     store.trust([question])
     assert json.loads(list_file.read_text())["files"] == {str(file.resolve()): question.digest}
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff"])
+def test_a_list_that_cannot_be_read_is_named_and_trusts_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes
+) -> None:
+    file = tmp_path / "trusted.json"
+    file.write_bytes(content)
+    asking = tmp_path / "p.yaml"
+    asking.write_text("x")
+    assert asked(TrustStore(file), asking) is not None
+    assert str(file) in caplog.text
+    assert "remove it" in caplog.text
