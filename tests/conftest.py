@@ -14,7 +14,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-WAITING = {"e2e", "integration", "lab", "ui"}
+WAITING = {"conformance", "e2e", "integration", "lab", "ui"}
 TESTS = Path(__file__).parent
 
 

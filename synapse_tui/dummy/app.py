@@ -7,7 +7,7 @@ import functools
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .composer import Composer
 from .dialogs import Dialog
@@ -264,11 +264,15 @@ class DummyApp:
         self.next_turn()
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(
+    arguments: Sequence[str] | None = None,
+    make: Callable[[Options, Tty, Loop, Journal], DummyApp] = DummyApp,
+) -> int:
     """Run the dummy agent.
 
     Args:
         arguments: Of the command line; None for those of this process.
+        make: Makes the application; test agents have one with turns of their own.
 
     Returns:
         The exit status.
@@ -285,7 +289,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         loop.running = True
     journal = Journal(options.log)
     tty.raw()
-    app = DummyApp(options, tty, loop, journal)
+    app = make(options, tty, loop, journal)
     try:
         app.begin()
         loop.run()

@@ -1,0 +1,137 @@
+"""The agent for conformance runs: the dummy's terminal program with a script for each scenario of the kits.
+
+`python -m tests.conformance.agent [--protocol 1.0|0.3] [OPTIONS OF THE DUMMY]`, hosted by synapse-tui. It
+gets its messages as every agent does, typed into its composer as `[A2A:<task>:<sender>] text`. It asks its
+own server for the task, whose message id says what to do, and answers as `synapse reply` does.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from synapse_tui.a2a.signing import SignedRequest, signature_headers
+from synapse_tui.dummy import app as dummy
+from synapse_tui.dummy.journal import Journal
+from synapse_tui.dummy.loop import Loop
+from synapse_tui.dummy.options import Options
+from synapse_tui.dummy.runner import TurnRunner
+from synapse_tui.dummy.tty import Tty
+from tests.conformance.scenarios import Part, Turn, message_of, perform
+
+_TASK = re.compile(r"\[A2A:([0-9a-f]{8}):[^\]]*\] ?", re.IGNORECASE)
+PATIENCE = 10.0
+"""Seconds for an answer of the own server."""
+
+
+class OwnServer:
+    """The agent's own server, asked with its token.
+
+    Args:
+        environ: Tells where it is and who the agent is.
+    """
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._agent_id = environ["SYNAPSE_AGENT_ID"]
+        self._token = environ["SYNAPSE_TOKEN"]
+        url = urlsplit(environ["SYNAPSE_ENDPOINT"])
+        self._host, self._port = url.hostname or "127.0.0.1", url.port or 80
+
+    def ask(self, method: str, target: str, body: object = None) -> Any:
+        """Make a request.
+
+        Raises:
+            OSError: Nobody answers, or it is refused.
+        """
+        data = b"" if body is None else json.dumps(body).encode()
+        request = SignedRequest(method, self._port, target, data)
+        headers = signature_headers(request, agent_id=self._agent_id, token=self._token)
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=PATIENCE)
+        try:
+            connection.request(method, target, data, {"Content-Type": "application/json", **headers})
+            answer = connection.getresponse()
+            read = answer.read()
+        finally:
+            connection.close()
+        if answer.status != 200:
+            raise OSError(f"{method} {target}: {answer.status} {read[:300]!r}")
+        return json.loads(read)
+
+
+class TaskDesk:
+    """Answers one task.
+
+    Args:
+        server: The agent's own.
+        task_id: The task.
+    """
+
+    def __init__(self, server: OwnServer, task_id: str) -> None:
+        self._server = server
+        self._task_id = task_id
+
+    def reply(self, parts: Sequence[Part], state: str = "completed", *, as_message: bool = False) -> None:
+        """Answer it."""
+        about: dict[str, object] = {"status": state}
+        if as_message:
+            about["as_message"] = True
+        message = {"role": "agent", "parts": [dict(part) for part in parts]}
+        self._server.ask("POST", f"/tasks/{self._task_id}/reply", {"message": message, "metadata": about})
+
+    def others_wait(self) -> bool:
+        """Whether messages wait to be typed."""
+        return bool(self._server.ask("GET", "/outbox")["messages"])
+
+
+class ScriptedRunner(TurnRunner):
+    """Turns that follow the script of their message."""
+
+    def __init__(self, app: dummy.DummyApp, server: OwnServer, protocol: str) -> None:
+        super().__init__(app)
+        self._server = server
+        self._protocol = protocol
+
+    def start(self, text: str) -> None:
+        """Begin a turn."""
+        found = _TASK.match(text)
+        if found is None:
+            super().start(text)
+            return
+        self.text = text
+        self._started = self._app.loop.clock()
+        self._steps = perform(self._turn(found[1], text[found.end() :]), protocol=self._protocol)
+        self._timer = self._app.loop.later(0, lambda: self.advance(None))
+
+    def _turn(self, task_id: str, said: str) -> Turn:
+        message_id = message_of(self._server.ask("GET", f"/tasks/{task_id}"))
+        self._app.journal.write("message", task=task_id, message_id=message_id)
+        return Turn(message_id, said, TaskDesk(self._server, task_id))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the agent.
+
+    Args:
+        arguments: `--protocol VERSION` first, if at all; then those of the dummy.
+    """
+    protocol, rest = ("1.0", arguments)
+    if arguments[:1] == ["--protocol"]:
+        protocol, rest = arguments[1], arguments[2:]
+    server = OwnServer(os.environ)
+
+    def make(options: Options, tty: Tty, loop: Loop, journal: Journal) -> dummy.DummyApp:
+        app = dummy.DummyApp(options, tty, loop, journal)
+        app.runner = ScriptedRunner(app, server, protocol)
+        return app
+
+    return dummy.main(rest, make)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

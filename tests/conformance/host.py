@@ -1,0 +1,116 @@
+"""A host without a screen for kits and tests: `python -m tests.conformance.host FOLDER [OPTIONS] AGENT...`.
+
+An AGENT is `dummy`, `conformance` or `conformance-0.3`, with `:PORT` for a port of its own choice. Everything
+of the host lies in FOLDER: the home folder, the project, and `NAME-N.jsonl`, what the agent was given. One
+line of JSON tells where the agents answer; it runs until SIGTERM, or until its standard input ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import dataclasses
+import json
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from synapse_tui.agents.profiles import ProfileSet, load_profiles
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.host import Host
+from synapse_tui.model import AgentSpec, AgentState
+from synapse_tui.paths import UserPaths, shipped_profiles
+from synapse_tui.settings import load_settings
+
+ROOT = Path(__file__).parents[2]
+SCRIPTED = {"conformance": (), "conformance-0.3": ("--protocol", "0.3")}
+QUICK = ("--word-delay", "0")
+
+
+def free_ports() -> tuple[int, int]:
+    """A range of ports that other programs on this machine hardly use."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        first = min(probe.getsockname()[1], 65000)
+    return first, first + 200
+
+
+def profiles() -> ProfileSet:
+    """The shipped profiles and the scripted agent's, which looks like the dummy and answers by script."""
+    found = load_profiles(shipped_profiles())
+    dummy = dataclasses.replace(found.find("dummy"), ports=free_ports())
+    scripted = dataclasses.replace(
+        dummy,
+        name="conformance",
+        display="Conformance",
+        description="Acts by the scenarios of the A2A test kits",
+        args=("-P", "-m", "tests.conformance.agent"),
+        env={**dummy.env, "PYTHONPATH": str(ROOT)},
+    )
+    return dataclasses.replace(found, profiles=MappingProxyType({**found.profiles, "conformance": scripted}))
+
+
+def make_host(folder: Path, settings: dict[str, Any], environ: dict[str, str]) -> Host:
+    """A host whose files all lie in a folder."""
+    paths = UserPaths(folder / "home")
+    project = folder / "project"
+    project.mkdir(parents=True, exist_ok=True)
+    if settings:
+        paths.synapse.mkdir(parents=True, exist_ok=True)
+        (paths.synapse / "settings.json").write_text(json.dumps(settings))
+    return Host(
+        project,
+        profiles=profiles(),
+        settings=load_settings(project, paths=paths, environ=environ, trusted=lambda *_: False),
+        paths=paths,
+        environ={"PATH": os.environ["PATH"], "HOME": str(paths.home), "LANG": "C.UTF-8", **environ},
+    )
+
+
+async def open_agent(host: Host, folder: Path, number: int, words: str) -> AgentSession:
+    """Open what one word of the command line names."""
+    name, _, port = words.partition(":")
+    args = (*SCRIPTED.get(name, ()), *QUICK, "--log", str(folder / f"{name}-{number}.jsonl"))
+    spec = AgentSpec(name.partition("-")[0], port=int(port or 0), args=args)
+    return await host.open(spec, columns=100, lines=30)
+
+
+async def run(folder: Path, agents: list[str], settings: dict[str, Any], environ: dict[str, str]) -> None:
+    """Serve until the end is asked for."""
+    host = make_host(folder, settings, environ)
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    loop.add_reader(sys.stdin, lambda: None if os.read(0, 1024) else ended.set())
+    await host.start()
+    host.load_servers()
+    try:
+        sessions = [await open_agent(host, folder, at, words) for at, words in enumerate(agents)]
+        async with asyncio.timeout(60):
+            while any(each.report.state is not AgentState.READY for each in sessions):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+            await host._servers.client()
+        print(json.dumps([session.endpoint for session in sessions]), flush=True)
+        await ended.wait()
+    finally:
+        loop.remove_reader(sys.stdin)
+        await host.stop()
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance.host", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("agents", nargs="+", metavar="AGENT[:PORT]")
+    parser.add_argument("--settings", default="{}", metavar="JSON", help="content of settings.json")
+    parser.add_argument("--env", default="{}", metavar="JSON", help="variables of the host's environment")
+    given = parser.parse_args()
+    asyncio.run(run(given.folder.absolute(), given.agents, json.loads(given.settings), json.loads(given.env)))
+
+
+if __name__ == "__main__":
+    main()
