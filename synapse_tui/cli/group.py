@@ -24,6 +24,7 @@ SUMMARIES: Mapping[str, str] = MappingProxyType(
         "logs": "Show the log of an agent, also of one that has ended.",
         "outbox": "List what waits to be typed into agents, or do something with it.",
         "reply": "Answer a task that was given to this agent.",
+        "result": "Print the answer to a message that was sent before.",
         "send": "Send a message to an agent and print its answer.",
         "start": "Start an agent without a screen.",
         "status": "Show what agents do, and why it is thought so.",

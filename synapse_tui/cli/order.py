@@ -103,8 +103,10 @@ class _Errand:
         if task is None and not self._over:
             note(f"{who}: it is not known whether the message was sent: see 'synapse status {who} --why'")
         elif task is not None and not task.state.final:
-            back = f"; to take it back: synapse outbox cancel {task.task_id[:8]}"
-            note(f"{who}: task {task.task_id[:8]} goes on{back if task.delivery in WAITING else ''}")
+            short = task.task_id[:8]
+            back = f"; to take it back: synapse outbox cancel {short}" if task.delivery in WAITING else ""
+            later = "" if self._own else f"; its answer later: synapse result {short}"
+            note(f"{who}: task {short} goes on{later}{back}")
 
     def _seen(self) -> PeerTask | None:
         """The receiver's task as it was last seen."""
@@ -185,12 +187,9 @@ class _Errand:
                 self._client.cancel(caller.endpoint, self._own.task_id, sender_id=caller.agent_id)
 
     def _ended(self, task: PeerTask | None) -> SynapseError | None:
-        """The error of a task that ended without a result."""
-        if task is None or self._order.timeout is None or task.state is TaskState.COMPLETED:
+        if task is None or self._order.timeout is None:
             return None
-        if not task.state.final:
-            return None
-        return TaskEnded(f"{self._target.agent_id}: task {task.task_id[:8]} {task.status}")
+        return ended_without_result(self._target.agent_id, task)
 
     def _lives(self) -> bool:
         record = self._order.caller.registry.get(self._target.agent_id)
@@ -207,6 +206,13 @@ class _Errand:
             return error
         registry.discard(record)
         return AgentExited(f"{record.agent_id} has ended: its process {record.pid} is gone", "restart it")
+
+
+def ended_without_result(agent_id: str, task: PeerTask) -> SynapseError | None:
+    """The error of a task that ended without a result; None for any other."""
+    if not task.state.final or task.state is TaskState.COMPLETED:
+        return None
+    return TaskEnded(f"{agent_id}: task {task.task_id[:8]} {task.status}")
 
 
 def _ended_there(error: SynapseError) -> SynapseError:

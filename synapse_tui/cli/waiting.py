@@ -91,7 +91,9 @@ class Waiter:
             left = deadline - self._clock()
             if left <= 0:
                 goes_on = f"task {given.task_id[:8]} goes on ({self._told})"
-                raise WaitTimedOut(f"{who} did not answer in {self._timeout:g} s; {goes_on}", self._hint())
+                raise WaitTimedOut(
+                    f"{who} did not answer in {self._timeout:g} s; {goes_on}", self._hint(given)
+                )
             self._check_ended(who)
             before = task
             task = self._look(task, min(look, left), who)
@@ -117,10 +119,10 @@ class Waiter:
                 f"{who} has ended; {waits}", f"take it back: synapse outbox cancel {task.task_id[:8]}"
             )
 
-    def _hint(self) -> str:
+    def _hint(self, given: PeerTask) -> str:
         if self._progress is not None:
             return "the answer will come as a message; wait longer with --wait-timeout"
-        return "wait longer with --wait-timeout, or do not wait with --no-response"
+        return f"its answer later: synapse result {given.task_id[:8]}; wait longer with --wait-timeout"
 
     def _narrate(self, task: PeerTask) -> None:
         if not task.state.final and task.delivery not in _FLEETING and task.status != self._told:

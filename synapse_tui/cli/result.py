@@ -1,0 +1,108 @@
+"""`synapse result`: the answer to a message that was sent before."""
+
+from __future__ import annotations
+
+import click
+
+from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a.light import LightClient
+from synapse_tui.addresses import Address
+from synapse_tui.errors import PeerRefused, PeerUnreachable, SynapseError, TaskNotFound
+from synapse_tui.registry import is_live
+
+from .caller import Caller, address_of
+from .order import Outcome, ended_without_result
+from .output import WaitTimedOut, exit_code_for, note, want_json
+from .reporting import report, report_json
+from .send import check_timeout
+from .waiting import Waiter
+
+UNKNOWN = 404
+"""The HTTP status by which a server tells that it has no such task."""
+
+
+@click.command(name="result")
+@click.argument("task")
+@click.option(
+    "--wait-timeout", metavar="S", type=float, default=0.0, help="Seconds to wait for it at most. [0]"
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def command(context: click.Context, *, task: str, wait_timeout: float, as_json: bool) -> None:
+    """Print the answer to the message that became TASK.
+
+    For a message that was sent with --no-response, or for whose answer nobody waits any more. TASK is the id,
+    or its first 8 characters, as `synapse send` printed it.
+    """
+    if as_json:
+        want_json(context)
+    check_timeout(wait_timeout)
+    caller = Caller.of()
+    client = caller.client()
+    target, found = find_task(caller, client, task)
+    outcome = _result(caller, client, target, found, wait_timeout)
+    if as_json:
+        report_json([outcome], array=False)
+    else:
+        report(outcome, waiting=True, alone=True)
+    if outcome.error:
+        context.exit(int(exit_code_for(outcome.error)))
+
+
+def find_task(caller: Caller, client: LightClient, task_id: str) -> tuple[Address, PeerTask]:
+    """Find a task at the agents that run, those of this project first.
+
+    Args:
+        caller: Who asks.
+        client: Calls the agents.
+        task_id: Its id or the beginning of it.
+
+    Returns:
+        The agent that has it, and the task.
+
+    Raises:
+        TaskNotFound: None of them knows it.
+        PeerError: One of them refused to tell, or did not answer while the others do not know it.
+    """
+    live, _ = caller.registry.scan()
+    project = caller.project_of(live)
+    unreachable: SynapseError | None = None
+    for agent in sorted((address_of(record, project) for record in live), key=lambda each: not each.local):
+        try:
+            return agent, client.task(agent.endpoint, task_id)
+        except PeerUnreachable as error:
+            unreachable = error
+        except PeerRefused as error:
+            if error.status != UNKNOWN:
+                raise
+    raise unreachable or TaskNotFound(
+        f"no agent that runs knows a task '{task_id}'",
+        "give the id as 'synapse send' printed it; 'synapse outbox' lists the messages that wait",
+    )
+
+
+def _result(caller: Caller, client: LightClient, target: Address, task: PeerTask, timeout: float) -> Outcome:
+    who = target.agent_id
+
+    def lives() -> bool:
+        record = caller.registry.get(who)
+        return record is not None and is_live(record)
+
+    if not timeout and not task.state.final:
+        short = task.task_id[:8]
+        goes_on = WaitTimedOut(
+            f"task {short} of {who} goes on ({task.status})",
+            f"wait for it: synapse result {short} --wait-timeout 60",
+        )
+        return Outcome(target, task, goes_on)
+    waiter = Waiter(
+        lambda before, seconds: client.wait(target.endpoint, before, seconds, sender_id=caller.agent_id),
+        alive=lives,
+        timeout=timeout,
+        tell=lambda status: note(f"{who}: {status} (task {task.task_id[:8]})"),
+    )
+    try:
+        ended = waiter.wait(task, task, who)
+    except SynapseError as error:
+        return Outcome(target, waiter.seen, error)
+    return Outcome(target, ended, ended_without_result(who, ended))

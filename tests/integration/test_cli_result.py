@@ -1,0 +1,96 @@
+"""`synapse result`: the answer to a message that nobody waits for any more, from real servers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.model import TaskState
+from tests.fake_agent import FakeAgent
+from tests.integration.shell_kit import Shell
+from tests.integration.test_cli_commands import opened
+
+
+@pytest.fixture
+async def stack() -> AsyncIterator[AsyncExitStack]:
+    async with AsyncExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell.scratch(tmp_path)
+
+
+@pytest.fixture
+async def asked(shell: Shell, stack: AsyncExitStack) -> tuple[FakeAgent, str]:
+    """An agent that was asked something, and the first characters of the task."""
+    await opened(stack, shell, "codex")
+    agent = await opened(stack, shell)
+    agent.answer = None
+    timed_out = await shell.run("send", "gemini", "hello", "--wait-timeout", "0")
+    [task_id] = agent.tasks
+    assert timed_out.code == 7
+    assert f"synapse result {task_id[:8]}" in timed_out.err
+    return agent, task_id[:8]
+
+
+async def test_a_late_answer_is_fetched(shell: Shell, asked: tuple[FakeAgent, str]) -> None:
+    agent, task = asked
+    early = await shell.run("result", task)
+    assert (early.code, early.out) == (7, "")
+    assert f"task {task} of {agent.agent_id} goes on (queued)" in early.err
+    assert "--wait-timeout" in early.err
+    agent.finish(next(iter(agent.tasks)), "at last\nit is done")
+    assert (await shell.run("result", task)).out == "at last\nit is done\n"
+    told = (await shell.run("result", next(iter(agent.tasks)), "--json")).json
+    assert (told["target"], told["status"], told["text"]) == (  # type: ignore[index]
+        agent.agent_id,
+        "completed",
+        "at last\nit is done",
+    )
+
+
+async def test_a_late_answer_is_waited_for(shell: Shell, asked: tuple[FakeAgent, str]) -> None:
+    agent, task = asked
+    process = await shell.start("result", task, "--wait-timeout", "30")
+    assert process.stderr is not None
+    assert b"queued" in await process.stderr.readline()
+    agent.finish(next(iter(agent.tasks)), "now")
+    out, _ = await process.communicate()
+    assert (process.returncode, out) == (0, b"now\n")
+
+
+async def test_a_task_that_failed_is_told(shell: Shell, asked: tuple[FakeAgent, str]) -> None:
+    agent, task = asked
+    agent.finish(next(iter(agent.tasks)), state=TaskState.FAILED)
+    result = await shell.run("result", task)
+    assert (result.code, result.out) == (6, "")
+    assert f"{agent.agent_id}: task {task} failed" in result.err
+
+
+@pytest.mark.usefixtures("asked")
+async def test_a_task_that_nobody_knows(shell: Shell) -> None:
+    for task in ("00000000", "short"):
+        result = await shell.run("result", task)
+        assert result.code == 4
+        assert f"no agent that runs knows a task '{task}'" in result.err
+    assert (await shell.run("result", "no task")).code == 4
+    shell.register(FakeAgent(1, "claude"))
+    result = await shell.run("result", "00000000")
+    assert result.code == 5, "it may be the one that does not answer"
+    assert "synapse-claude-1" in result.err
+
+
+async def test_an_agent_of_another_project_is_asked_too(shell: Shell, stack: AsyncExitStack) -> None:
+    await opened(stack, shell)
+    other = await opened(stack, shell, "claude", project="/elsewhere")
+    other.answer = None
+    result = await shell.run("send", other.agent_id, "hello", "--no-response")
+    assert result.code == 0, result.err
+    task_id = next(iter(other.tasks))
+    other.finish(task_id, "from afar")
+    assert (await shell.run("result", task_id[:8])).out == "from afar\n"
