@@ -62,7 +62,13 @@ class LostWorkspace:
         """What the application is told."""
         agents = [_words(agent) for agent in self._saved.agents]
         saved = self._saved
-        return RestoreOffer(agents, saved.saved_at, self._ask, saved.view.state, self.open, self._forget)
+        return RestoreOffer(
+            agents, saved.saved_at, self._ask, saved.view.state, self.open, self._forget, self._count_waiting
+        )
+
+    async def _count_waiting(self) -> int:
+        unfinished = await self._host.history.unfinished()
+        return sum(unfinished.get(agent.agent_id, 0) for agent in self._saved.agents)
 
     async def open(self, sizes: Sequence[tuple[int, int]]) -> Sequence[str]:
         """Open the agents again and arrange them.

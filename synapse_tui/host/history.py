@@ -80,6 +80,15 @@ class HistoryKeeper:
         self._restoring[session.agent_id] = task
         self._keep(task)
 
+    async def unfinished(self) -> dict[str, int]:
+        """How many messages wait for each agent of this project, by agent id, open or not.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+        await self._loading.wait()
+        return await self._history.unfinished(self._project)
+
     async def restored(self, agent_id: str) -> None:
         """Return when an agent has got the messages that still waited for it."""
         task = self._restoring.get(agent_id)

@@ -100,7 +100,7 @@ class Host:
             Services(desks_of(self._agents)),
             lambda endpoint: name_at(endpoint, self.addresses()),
         )
-        self._history = HistoryKeeper(paths.history, project, self.events, self._agents)
+        self.history = HistoryKeeper(paths.history, project, self.events, self._agents)
         self._spools = SpoolKeeper(
             project,
             home=paths.home,
@@ -116,11 +116,11 @@ class Host:
             self.scheduler,
             self._guardian,
             self._tokens,
-            self._history,
+            self.history,
             self._spools,
             make_id,
         )
-        self._replies = Replies(self.events, self._agents, self._servers.client, self._history)
+        self._replies = Replies(self.events, self._agents, self._servers.client, self.history)
         self._router = Router(self._agents, self._peers, self._servers, project)
         self._door = Door(lambda: self.profiles, self._agents)
         self.instructions = Instructions(
@@ -130,7 +130,7 @@ class Host:
             events=self.events,
             agents=self._agents,
             addresses=self.addresses,
-            restored=self._history.restored,
+            restored=self.history.restored,
         )
         self._unsubscribe = self.events.subscribe(self._on_event)
 
@@ -161,7 +161,7 @@ class Host:
     def load_servers(self) -> None:
         """Import what serves HTTP and the history, in threads; called once the first frame is drawn."""
         self._servers.load()
-        self._history.load()
+        self.history.load()
 
     async def stop(self) -> None:
         """End every agent and server and take their records away."""
@@ -175,7 +175,7 @@ class Host:
         await self._replies.stop()
         await self._servers.stop()
         await self._records.close()
-        await self._history.close()
+        await self.history.close()
         self._guardian.close()
 
     # -- agents ----------------------------------------------------------------
@@ -218,7 +218,7 @@ class Host:
 
     def _add(self, session: AgentSession, sockets: LoopbackSockets, *, adopted: bool = False) -> None:
         self._agents[session.agent_id] = session
-        self._history.restore(session, release=session.spec.restore or adopted, adopted=adopted)
+        self.history.restore(session, release=session.spec.restore or adopted, adopted=adopted)
         self._records.add(session, session.spec, project=self.project)
         self._servers.add(session, sockets)
         self._spools.add(session.agent_id, session.environ)
@@ -247,7 +247,7 @@ class Host:
             for agent_id, session in self._agents.items()
         ]
         await self._records.close()
-        await self._history.close()
+        await self.history.close()
         handle = self._guardian.hand_over()
         return Handover(
             __version__,
@@ -365,7 +365,7 @@ class Host:
         Raises:
             HistoryError: They cannot be read.
         """
-        return await self._history.changes(task_id)
+        return await self.history.changes(task_id)
 
     async def cancel_task(self, agent_id: str, task_id: str) -> Task:
         """Take a message back, or interrupt the turn it began.

@@ -10,10 +10,13 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.widgets import Button, Static
 
+from synapse_tui.errors import HistoryError
 from synapse_tui.widgets.text import plural, printable
 
 from .dialog import Dialog
 from .session import RestoreOffer
+
+WHAT = "Each takes up its last conversation if it can; what it showed stands above."
 
 
 class RestoreQuestion(Dialog[bool]):
@@ -47,10 +50,28 @@ class RestoreQuestion(Dialog[bool]):
         agents = "\n".join(f"  {printable(agent)}" for agent in self._offer.agents)
         yield Static(Content(f"\n{agents}\n"), markup=False)
         yield Static(
-            Content("Each takes up its last conversation if it can; what it showed stands above."),
+            Content(WHAT),
+            id="what",
             classes="text",
             markup=False,
         )
+
+    def on_mount(self) -> None:
+        """Count the messages that wait, which takes a moment."""
+        super().on_mount()
+        self.run_worker(self._count())
+
+    async def _count(self) -> None:
+        try:
+            count = await self._offer.waiting()
+        except HistoryError as error:
+            text = f"It is not known whether messages wait for them: {error.message}."
+        else:
+            if not count:
+                return
+            wait = f"{plural(count, 'message')} for them {'waits' if count == 1 else 'wait'}"
+            text = f"{wait}, to be delivered once they are open again; begin anew, and nothing is lost."
+        self.query_one("#what", Static).update(Content(f"{WHAT}\n{text}"))
 
     def buttons(self) -> ComposeResult:
         """Again, or anew."""

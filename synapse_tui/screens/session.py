@@ -31,6 +31,7 @@ class RestoreOffer:
         view: How it was arranged, as `view_state` gave it.
         open: Opens the agents with these sizes in columns and lines, and arranges them; gives what failed.
         forget: The person does not want it.
+        waiting: Counts the messages that still wait for the agents; raises HistoryError when it cannot.
     """
 
     agents: Sequence[str]
@@ -39,3 +40,4 @@ class RestoreOffer:
     view: Mapping[str, object]
     open: Callable[[Sequence[tuple[int, int]]], Awaitable[Sequence[str]]]
     forget: Callable[[], None]
+    waiting: Callable[[], Awaitable[int]]

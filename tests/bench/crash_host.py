@@ -36,7 +36,7 @@ async def main(folder: Path, port: int, *, forgetful: bool = False, sender: bool
         environ={"PATH": os.environ["PATH"], "HOME": str(paths.home), "LANG": "C.UTF-8"},
     )
     if forgetful:
-        keeper: Any = host._history
+        keeper: Any = host.history
         keeper.journal = keeper.load = keeper.restore = lambda *_, **__: None
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)

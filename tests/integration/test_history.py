@@ -8,14 +8,17 @@ import socket
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.daemon.restore import LostWorkspace
 from synapse_tui.events import Event, Notice
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, MessageRequest, Sender, TaskState
+from synapse_tui.workspace import SavedAgent, SavedWorkspace, WorkspaceStore
 from tests.bench import crash
 from tests.integration.session_rig import until
 from tests.integration.test_host import make_host, running
@@ -101,6 +104,20 @@ async def test_another_agent_does_not_get_them(tmp_path, monkeypatch):
         told = f"2 from before wait for synapse-dummy-{port}: open it again with --port {port}"
         await until(lambda: any(getattr(event, "text", "") == told for event in heard), "the notice")
         assert rows(host, "SELECT agent_name, count(*) FROM outbox") == [(f"synapse-dummy-{port}", 2)]
+
+
+async def test_a_lost_workspace_tells_how_many_messages_wait_for_its_agents(tmp_path):
+    port = await leave_two_waiting(tmp_path)
+    agents = (
+        SavedAgent("dummy", f"synapse-dummy-{port}", port, "/"),
+        SavedAgent("dummy", "synapse-dummy-1", 1, "/"),
+    )
+    host = make_host(tmp_path)
+    saved = SavedWorkspace(str(host.project), "project", datetime.now(UTC), agents=agents)
+    async with running(host):
+        store = WorkspaceStore(tmp_path / "workspaces", "key")
+        offer = LostWorkspace(host, store, saved, lambda _view: None, ask=True).offer()
+        assert await offer.waiting() == 2
 
 
 async def test_a_message_that_cannot_be_noted_is_not_typed(tmp_path):

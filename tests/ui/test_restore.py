@@ -1,0 +1,70 @@
+"""The question about a lost workspace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from synapse_tui.errors import HistoryError
+from synapse_tui.screens.restore import RestoreQuestion
+from synapse_tui.screens.session import RestoreOffer
+from tests.ui.app_kit import running, text_of, until
+from tests.ui.fakes import FakeHost
+
+
+def offer(waiting: Callable[[], Awaitable[int]]) -> RestoreOffer:
+    async def open_them(_sizes: object) -> list[str]:
+        return []
+
+    saved_at = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+    return RestoreOffer(["claude in /work"], saved_at, True, {}, open_them, lambda: None, waiting)
+
+
+@pytest.mark.parametrize(
+    ("count", "told"), [(1, "1 message for them waits"), (3, "3 messages for them wait"), (0, "")]
+)
+async def test_it_tells_how_many_messages_wait(count, told):
+    counted = asyncio.Event()
+
+    async def waiting() -> int:
+        await counted.wait()
+        return count
+
+    async with running(FakeHost(), restore=offer(waiting)) as (app, pilot):
+        assert isinstance(app.screen, RestoreQuestion)
+        await until(lambda: "claude in /work" in text_of(app))
+        assert "wait" not in text_of(app), "the question does not wait for the count"
+        counted.set()
+        await pilot.pause()
+        await until(lambda: told in text_of(app))
+        assert ("wait" in text_of(app)) == bool(told)
+        assert "last conversation" in text_of(app)
+
+
+async def test_messages_that_cannot_be_counted_are_told_too():
+    async def waiting() -> int:
+        raise HistoryError("history cannot be read: the disk is gone", "look at the disk")
+
+    async with running(FakeHost(), restore=offer(waiting)) as (app, _pilot):
+        await until(lambda: "the disk is gone" in text_of(app))
+
+
+async def test_it_is_answered_before_they_are_counted():
+    left = []
+
+    async def waiting() -> int:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            left.append(True)
+        return 0
+
+    async with running(FakeHost(), restore=offer(waiting)) as (app, pilot):
+        await pilot.press("n")
+        await until(
+            lambda: left,
+        )
+        assert not isinstance(app.screen, RestoreQuestion)
