@@ -1,8 +1,42 @@
-"""Who is let in: the rules, as the settings that hold at this moment give them."""
+"""Who is let in: keys, the exception for the person's own processes, and how many requests each may make.
+
+The person's own processes need no key: they could read the settings anyway. They are known by three marks
+together: the connection comes from this machine, the kernel says that the socket at its other end is the same
+user's, and the request was made by a name of the loopback interface and was not forwarded (a tunnel or a
+reverse proxy runs as the same user, but speaks for others). Whoever lacks one of them needs a key, whatever
+the settings say. With `SYNAPSE_AUTH_ENABLED` and without `SYNAPSE_ALLOW_LOCALHOST` everyone does.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+import ipaddress
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from synapse_tui.settings import SCHEMA
+from synapse_tui.settings.keys import ApiKey, digest_of, read_keys
+
+from .peers import Owner
+from .principal import PERSON, Principal
+from .problems import HttpProblem
+from .rate import TokenBuckets
+
+if TYPE_CHECKING:
+    from synapse_tui.settings import Settings
+
+log = logging.getLogger(__name__)
+
+CHALLENGE = 'Bearer realm="synapse-tui"'
+FAILURES = 60
+"""Wrong keys a minute that one address may try."""
+REFRESH = 1.0
+"""Seconds for which the rules hold before it is looked whether they have changed."""
+_ADMIN = "admin"
+_PREFIX = "env.SYNAPSE_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,17 +45,225 @@ class AccessRules:
 
     Attributes:
         enabled: Whether keys are demanded (`SYNAPSE_AUTH_ENABLED`).
+        keys: Those of callers.
+        admin_keys: Those that may do all that the person may do.
+        allow_localhost: Whether the person's own processes need none all the same.
+        fault: Why nobody can be let in by a key; empty when all is well.
+        rate: Requests a minute of a caller with a key; 0 for any number.
+        local_rate: Those of the person and of agents.
     """
 
     enabled: bool = False
+    keys: tuple[ApiKey, ...] = ()
+    admin_keys: tuple[ApiKey, ...] = ()
+    allow_localhost: bool = True
+    fault: str = ""
+    rate: int = int(str(SCHEMA["a2a.rate_limit"].default))
+    local_rate: int = int(str(SCHEMA["a2a.rate_limit_local"].default))
+
+    @classmethod
+    def of(cls, settings: Settings) -> AccessRules:
+        """The rules of settings; where one that keeps callers out cannot be read, nobody is let in."""
+        rules = cls(
+            enabled=settings.flag(f"{_PREFIX}AUTH_ENABLED"),
+            keys=read_keys(settings.words(f"{_PREFIX}API_KEYS")),
+            admin_keys=tuple(map(_as_admin, read_keys(settings.words(f"{_PREFIX}ADMIN_KEY")))),
+            allow_localhost=settings.flag(f"{_PREFIX}ALLOW_LOCALHOST"),
+            rate=settings.number("a2a.rate_limit"),
+            local_rate=settings.number("a2a.rate_limit_local"),
+        )
+        if settings.doubtful:
+            names = ", ".join(sorted(key.removeprefix("env.") for key in settings.doubtful))
+            return replace(rules, enabled=True, fault=f"what is set for {names} cannot be read")
+        return replace(rules, fault=rules.find_fault())
+
+    def find_fault(self) -> str:
+        """What is wrong with the keys; empty when nothing is."""
+        admins = {key.name for key in self.admin_keys}
+        shared = sorted(admins & {key.name for key in self.keys})
+        if shared:
+            return f"the name '{shared[0]}' stands for a key and for an admin key"
+        if self.enabled and not self.keys and not self.admin_keys:
+            return "keys are demanded and none is set"
+        return ""
+
+    def find(self, secret: str) -> Principal | None:
+        """Whose key it is; None for nobody's."""
+        digest = digest_of(secret)
+        # All are looked at: how long it takes must not tell which one almost fits.
+        users = [key for key in self.keys if key.fits(digest)]
+        admins = [key for key in self.admin_keys if key.fits(digest)]
+        if admins:
+            return Principal(admins[0].name, admin=True, verified=True)
+        return Principal(users[0].name, verified=True) if users else None
+
+
+def _as_admin(key: ApiKey) -> ApiKey:
+    return replace(key, name=_ADMIN) if key.unnamed else key
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """What is known of a caller before anything is proved.
+
+    Attributes:
+        near: Whether it calls from this machine, by a name of the loopback interface, for itself.
+        owner: Whose process it is, as far as the kernel tells.
+        key: The key that it shows; None for none.
+        address: Where it calls from.
+    """
+
+    near: bool
+    owner: Owner
+    key: str | None = None
+    address: str = ""
 
 
 class Access:
-    """The rules that all servers of a host share.
+    """The rules that all servers of a host share, and the count of requests.
 
     Args:
         rules: The first ones.
+        reload: Gives other ones when they have changed, else None; called in a thread.
+        clock: Gives seconds; never goes back.
+
+    Attributes:
+        rules: Those that hold.
     """
 
-    def __init__(self, rules: AccessRules) -> None:
+    def __init__(
+        self,
+        rules: AccessRules,
+        *,
+        reload: Callable[[], AccessRules | None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.rules = rules
+        self._reload = reload
+        self._clock = clock
+        self._looked = clock()
+        self._buckets = TokenBuckets(clock=clock)
+
+    async def refresh(self) -> None:
+        """Follow the settings; at most once a second it is looked whether they have changed."""
+        if self._clock() - self._looked < REFRESH:
+            return
+        self._looked = self._clock()
+        changed = await asyncio.to_thread(self._reload)
+        if changed is not None and changed != self.rules:
+            self.rules = changed
+            state = changed.fault or ("keys are demanded" if changed.enabled else "keys are not demanded")
+            log.info("the rules about callers have changed: %s", state)
+
+    def judge(self, caller: Caller) -> Principal:
+        """Who a caller is, as far as its key and its place prove it.
+
+        Raises:
+            HttpProblem: It must show a key, or another one.
+        """
+        rules = self.rules
+        mine = self._is_mine(caller)
+        if caller.key is None:
+            if not mine:
+                raise self._refusal(caller)
+            return replace(PERSON, verified=caller.owner is Owner.OURS)
+        found = self._by_key(caller)
+        if found is not None:
+            return replace(found, admin=found.admin or mine)
+        if mine and not rules.enabled:  # it would be let in without: the key is for some other server
+            return replace(PERSON, verified=caller.owner is Owner.OURS)
+        raise HttpProblem(
+            401,
+            "invalid_key",
+            rules.fault or "the key is none of this server's",
+            "see `synapse auth status`; a key that was replaced or taken back is of no use any more",
+            {"www-authenticate": f'{CHALLENGE}, error="invalid_token"'},
+        )
+
+    def _is_mine(self, caller: Caller) -> bool:
+        """Whether a caller is the person's own process and needs no key."""
+        rules = self.rules
+        if not rules.enabled:
+            return caller.near and caller.owner is not Owner.OTHER
+        allowed = rules.allow_localhost and not rules.fault
+        return allowed and caller.near and caller.owner is Owner.OURS
+
+    def _by_key(self, caller: Caller) -> Principal | None:
+        """Whose key a caller shows; None for nobody's.
+
+        Raises:
+            HttpProblem: It has tried too many.
+        """
+        who = f"wrong {_network(caller.address)}"
+        wait = self._buckets.wait(who, FAILURES)
+        if wait:
+            raise _too_many("too many wrong keys came from this address", wait)
+        found = None if self.rules.fault else self.rules.find(caller.key or "")
+        if found is None:
+            self._buckets.take(who, FAILURES)
+        return found
+
+    def _refusal(self, caller: Caller) -> HttpProblem:
+        rules = self.rules
+        if not rules.enabled and not rules.keys and not rules.admin_keys:
+            return _not_the_person(caller)
+        headers = {"www-authenticate": CHALLENGE}
+        if rules.fault:
+            return HttpProblem(
+                401,
+                "no_usable_keys",
+                rules.fault,
+                "make keys with `synapse auth setup`, or correct the settings",
+                headers,
+            )
+        return HttpProblem(
+            401,
+            "key_required",
+            "a key is needed",
+            "send it in the header X-API-Key, or as Authorization: Bearer; `synapse auth setup` makes keys",
+            headers,
+        )
+
+    def count(self, principal: Principal, caller: Caller, *, signed: bool) -> None:
+        """Count a request.
+
+        Raises:
+            HttpProblem: The caller has made too many.
+        """
+        local = signed or principal.admin
+        # Who has proved nothing is counted by its address.
+        who = f"caller {principal.name}" if principal.verified or local else f"at {_network(caller.address)}"
+        wait = self._buckets.take(who, self.rules.local_rate if local else self.rules.rate)
+        if wait:
+            raise _too_many("too many requests", wait)
+
+
+def _too_many(message: str, wait: int) -> HttpProblem:
+    return HttpProblem(
+        429, "too_many_requests", message, f"try again in {wait} s", {"retry-after": str(wait)}
+    )
+
+
+def _not_the_person(caller: Caller) -> HttpProblem:
+    """Why a caller is refused where keys are not in use."""
+    hint = "call as the agent's own user, from this machine, or with a key of `synapse auth setup`"
+    if caller.owner is Owner.OTHER:
+        return HttpProblem(403, "foreign_user", "the caller belongs to another user of this machine", hint)
+    return HttpProblem(
+        403, "forwarded", "the request was forwarded, or made by a name that others can use", hint
+    )
+
+
+def _network(address: str) -> str:
+    """What stands for an address: of IPv6 the first 64 bits, all of which one caller has."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if parsed.version == 4:
+        return str(parsed)
+    return str(ipaddress.ip_network((parsed, 64), strict=False))
+
+
+DEFAULT_RULES = AccessRules()
+"""Those of a program without settings: the person's own processes, and nobody else."""

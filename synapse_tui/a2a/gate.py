@@ -1,24 +1,32 @@
 """What stands in front of every server: loopback is no border, any web page and any local user can reach it.
 
-The checks, in order: method, Host, Origin, owner of the peer socket, content type, body size, signature. A
-request that passes reaches the application with its body buffered, and in `scope["state"]` the `agent`, the
-verified sender's id (or "") as `sender_id`, the caller as `principal`, `is_ours` (whether an id is an agent of
-this host), `services` and `stopping` (set when the server ends: nothing may be waited for any longer).
+The checks, in order: method, Host, Origin, key or owner of the peer socket, body size, content type,
+signature, rate, route. A request that passes reaches the application with its body buffered, and in
+`scope["state"]` the `agent`, the verified sender's id (or "") as `sender_id`, the caller as `principal`,
+`is_ours` (whether an id is an agent of this host), `services` and `stopping` (set when the server ends:
+nothing may be waited for any longer).
 """
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from .access import DEFAULT_RULES, Access, Caller
 from .agent import HostedAgent
+from .bodies import BODY_TIMEOUT, MAX_BODY, BodyReader, check_content_type, replay
+from .card_security import KEY_HEADER
 from .peers import Owner, OwnerOf, owner_of
-from .principal import PERSON, signed_by
-from .problems import HttpProblem, answer_for
+from .permits import check_permit, is_card
+from .principal import NOBODY, Principal, signed_by
+from .problems import HttpProblem
+from .refusals import refusal
 from .services import NO_SERVICES, Services
 from .signing import SENDER_HEADER, SIGNATURE_HEADER, SignatureChecker, SignedRequest, Verdict
+from .web_guard import Headers, WebGuard
 
 log = logging.getLogger(__name__)
 
@@ -27,14 +35,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-MAX_BODY = 2 * 1024 * 1024
-"""Bytes; the longest message text still fits when JSON writes each character as \\uXXXX."""
-DRAIN = 16 * 1024 * 1024
-"""How much of a body over the limit is read and dropped, so that the caller sees the answer and no reset."""
-BODY_TIMEOUT = 30.0
-"""Seconds in which a body must have come."""
 METHODS = frozenset({"GET", "HEAD", "POST", "DELETE"})
-JSON_TYPES = frozenset({"application/json", "application/a2a+json"})
 
 
 class Gate:
@@ -68,95 +69,76 @@ class Gate:
         self._agent = agent
         self._checker = checker
         self._services = services
+        self._access = services.access or Access(DEFAULT_RULES)
         self._owner = owner
-        self._max_body = max_body
-        self._body_timeout = body_timeout
+        self._bodies = BodyReader(max_body, body_timeout)
+        self._guard = WebGuard(agent.port, services.network)
         self.stopping = asyncio.Event()
-        names = (f"localhost:{agent.port}", f"127.0.0.1:{agent.port}", f"[::1]:{agent.port}")
-        self._hosts = frozenset(names)
-        self._origins = frozenset(f"http://{name}" for name in names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection scope (ASGI 3.0)."""
         if scope["type"] != "http":
             await _refuse_websocket(scope, receive, send)
             return
+        visit = _Visit(scope, receive)
         try:
-            body = await self._admit(scope, receive)
+            await self._admit(visit)
         except HttpProblem as problem:
             log.info("refused request: %s", problem.message, extra={"agent_id": self._agent.agent_id})
-            await send_problem(problem, send)
+            await self._refuse(visit, problem, send)
             return
-        await self._app(scope, _replay(body, receive), send)
+        await self._app(scope, replay(visit.body, receive), send)
 
-    async def _admit(self, scope: Scope, receive: Receive) -> bytes:
-        """Check a request.
-
-        Returns:
-            Its body.
+    async def _admit(self, visit: _Visit) -> None:
+        """Check a request, and tell the application what is known of it.
 
         Raises:
             HttpProblem: It is refused.
         """
-        headers = _headers(scope)
-        self._check_method(scope["method"])
-        self._check_host(headers)
-        self._check_origin(headers)
-        await self._check_owner(scope, headers)
-        body = await self._read_body(headers, receive)
-        if scope["method"] == "POST" and body:
-            _check_content_type(headers)
+        scope = visit.scope
+        _check_room(scope)
+        _check_method(scope["method"])
+        near = self._guard.check(visit.headers, scope.get("server"))
+        await self._access.refresh()
+        caller = Caller(
+            near=near and _from_here(scope),
+            owner=await self._connection_owner(scope),
+            key=_key_of(visit.headers),
+            address=(scope.get("client") or ("",))[0],
+        )
+        principal = self._judge(visit, caller)
+        await visit.read_body(self._bodies)
+        if scope["method"] == "POST" and visit.body:
+            check_content_type(visit.headers)
+        sender_id = self._verified_sender(visit, principal)
+        if sender_id:
+            principal = signed_by(sender_id)
+        assert isinstance(principal, Principal)
+        self._access.count(principal, caller, signed=bool(sender_id))
+        check_permit(principal, scope["path"], signed=bool(sender_id))
         state = scope["state"]
         state["agent"] = self._agent
-        sender_id = state["sender_id"] = self._verified_sender(scope, headers, body)
-        state["principal"] = signed_by(sender_id) if sender_id else PERSON
+        state["sender_id"] = sender_id
+        state["principal"] = principal
         state["is_ours"] = self._checker.is_ours
         state["services"] = self._services
         state["stopping"] = self.stopping
-        return body
 
-    def _check_method(self, method: str) -> None:
-        if method not in METHODS:
-            allow = ", ".join(sorted(METHODS))
-            raise HttpProblem(
-                405, "method_not_allowed", f"{method} is not served", f"use one of {allow}", {"allow": allow}
-            )
+    def _judge(self, visit: _Visit, caller: Caller) -> Principal | HttpProblem:
+        """Who the caller is, or why it is refused unless its signature, which is checked later, is good.
 
-    def _check_host(self, headers: dict[str, list[str]]) -> None:
-        hosts = headers.get("host", [])
-        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            name = hosts[0][:100] if hosts else ""
-            raise HttpProblem(
-                403,
-                "foreign_host",
-                f"'{name}' is no name of this server",
-                f"call http://127.0.0.1:{self._agent.port}",
-            )
-
-    def _check_origin(self, headers: dict[str, list[str]]) -> None:
-        """Refuse web pages: browsers send Origin and Sec-Fetch-Site, programs send neither."""
-        origins = headers.get("origin", [])
-        if any(origin.lower() not in self._origins for origin in origins):
-            raise HttpProblem(
-                403, "foreign_origin", "web pages may not call this server", "call it from a program"
-            )
-        sites = headers.get("sec-fetch-site", [])
-        if any(site not in ("none", "same-origin") for site in sites):
-            raise HttpProblem(
-                403, "foreign_origin", "web pages may not call this server", "call it from a program"
-            )
-
-    async def _check_owner(self, scope: Scope, headers: dict[str, list[str]]) -> None:
-        """Refuse other users of this machine, unless they bring a signature (which is checked later)."""
-        owner = await self._connection_owner(scope)
-        scope.setdefault("state", {})["owner"] = owner
-        if owner is Owner.OTHER and SIGNATURE_HEADER.lower() not in headers:
-            raise HttpProblem(
-                403,
-                "foreign_user",
-                "the caller belongs to another user of this machine",
-                "call as the agent's own user",
-            )
+        Raises:
+            HttpProblem: It is refused, and has no signature.
+        """
+        try:
+            return self._access.judge(caller)
+        except HttpProblem as problem:
+            rules = self._access.rules
+            if caller.key is None and rules.enabled and not rules.fault and visit.reads_card:
+                return NOBODY
+            if SIGNATURE_HEADER.lower() not in visit.headers:
+                raise
+            return problem
 
     async def _connection_owner(self, scope: Scope) -> Owner:
         client, server = scope.get("client"), scope.get("server")
@@ -168,73 +150,67 @@ class Gate:
             notebook["owner"] = await self._owner((client[0], client[1]), (server[0], server[1]))
         return notebook["owner"]
 
-    async def _read_body(self, headers: dict[str, list[str]], receive: Receive) -> bytes:
-        declared = headers.get("content-length", ["0"])[0]
-        too_large = declared.isdigit() and int(declared) > self._max_body
-        if too_large and "expect" in headers:
-            raise self._too_large()  # the caller waits for our leave to send it
-        try:
-            async with asyncio.timeout(self._body_timeout):
-                return await self._collect(receive, drop=too_large)
-        except TimeoutError:
-            raise HttpProblem(
-                408,
-                "body_timeout",
-                "the body did not come in time",
-                "send the request again",
-                {"connection": "close"},
-            ) from None
-
-    async def _collect(self, receive: Receive, *, drop: bool) -> bytes:
-        chunks: list[bytes] = []
-        size = 0
-        more = True
-        while more and size <= DRAIN:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise HttpProblem(
-                    400, "body_incomplete", "the connection ended within the body", "send it again"
-                )
-            chunk = message.get("body", b"")
-            size += len(chunk)
-            more = message.get("more_body", False)
-            drop = drop or size > self._max_body
-            if drop:
-                chunks.clear()
-            else:
-                chunks.append(chunk)
-        if drop:
-            raise self._too_large()
-        return b"".join(chunks)
-
-    def _too_large(self) -> HttpProblem:
-        return HttpProblem(
-            413,
-            "body_too_large",
-            f"the body is over {self._max_body} bytes",
-            "put the text into a file and name the file in the message",
-            {"connection": "close"},
-        )
-
-    def _verified_sender(self, scope: Scope, headers: dict[str, list[str]], body: bytes) -> str:
+    def _verified_sender(self, visit: _Visit, principal: Principal | HttpProblem) -> str:
         """The sender that a signature proves; "" when there is none, or it is of an agent unknown here.
 
         Raises:
-            HttpProblem: The signature is no good, or another user's call has none that is.
+            HttpProblem: The signature is no good, or the call of a caller that needs it has none that is.
         """
-        verdict, sender = Verdict.STRANGER, ""
-        signatures = headers.get(SIGNATURE_HEADER.lower(), [])
-        if signatures:
-            sender = ",".join(headers.get(SENDER_HEADER.lower(), []))
-            request = SignedRequest(scope["method"], self._agent.port, _target(scope), body)
-            verdict = self._checker.check(request, sender=sender, signature=",".join(signatures))
+        signatures = visit.headers.get(SIGNATURE_HEADER.lower(), [])
+        if not signatures:
+            return ""
+        sender = ",".join(visit.headers.get(SENDER_HEADER.lower(), []))
+        request = SignedRequest(visit.scope["method"], self._agent.port, _target(visit.scope), visit.body)
+        verdict = self._checker.check(request, sender=sender, signature=",".join(signatures))
         if verdict is Verdict.VERIFIED:
             return sender
-        if verdict is not Verdict.STRANGER or scope["state"]["owner"] is Owner.OTHER:
+        if verdict is not Verdict.STRANGER:
             raise HttpProblem(
                 401, f"signature_{verdict}", f"the sender's signature is {verdict}", _SIGNATURE_HINT
             )
+        if isinstance(principal, HttpProblem):
+            raise _unproved(principal)
         return ""
+
+    async def _refuse(self, visit: _Visit, problem: HttpProblem, send: Send) -> None:
+        if visit.unread and not await self._bodies.drop(visit.headers, visit.receive):
+            problem.headers["connection"] = "close"
+        answer = refusal(visit.scope["path"], problem)
+        headers = {
+            "content-type": "application/json",
+            "content-length": str(len(answer.body)),
+            **answer.headers,
+        }
+        pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": answer.status, "headers": pairs})
+        await send({"type": "http.response.body", "body": answer.body})
+
+
+class _Visit:
+    """One request on its way through the gate.
+
+    Args:
+        scope: Its scope; gets a `state` if it has none.
+        receive: Gives its body.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.scope = scope
+        self.receive = receive
+        self.headers = _headers(scope)
+        self.body = b""
+        self.unread = True
+        scope.setdefault("state", {})
+
+    @property
+    def reads_card(self) -> bool:
+        """Whether only a card is read."""
+        return is_card(self.scope["method"], self.scope["path"])
+
+    async def read_body(self, bodies: BodyReader) -> None:
+        """Read the body; once."""
+        self.unread = False
+        self.body = await bodies.read(self.headers, self.receive)
 
 
 _SIGNATURE_HINT = (
@@ -242,19 +218,60 @@ _SIGNATURE_HINT = (
 )
 
 
-def _check_content_type(headers: dict[str, list[str]]) -> None:
-    """JSON only: a web form can send text/plain and form types to any server without asking it first."""
-    values = headers.get("content-type", [])
-    kind, _, parameters = (values[0] if len(values) == 1 else "").lower().partition(";")
-    charset = parameters.replace(" ", "").replace('"', "")
-    encoded = headers.get("content-encoding", ["identity"]) != ["identity"]
-    if kind.strip() not in JSON_TYPES or charset not in ("", "charset=utf-8") or encoded:
+def _unproved(refused: HttpProblem) -> HttpProblem:
+    """What a caller is told that needs a key or a signature, and whose signature proves nothing here."""
+    return HttpProblem(
+        401,
+        f"signature_{Verdict.STRANGER}",
+        f"the signature is of no agent of this host, and {refused.message}",
+        refused.hint,
+        refused.headers,
+    )
+
+
+def _check_room(scope: Scope) -> None:
+    """Refuse what comes over a connection that is one too many."""
+    if scope["state"].get("connection", {}).get("crowded"):
         raise HttpProblem(
-            415,
-            "unsupported_media_type",
-            "the body must be JSON in UTF-8, uncompressed",
-            "send the header Content-Type: application/json",
+            503,
+            "too_many_connections",
+            "too many connections are open",
+            "try again in a moment, over fewer connections",
+            {"retry-after": "1", "connection": "close"},
         )
+
+
+def _check_method(method: str) -> None:
+    if method not in METHODS:
+        allow = ", ".join(sorted(METHODS))
+        raise HttpProblem(
+            405, "method_not_allowed", f"{method} is not served", f"use one of {allow}", {"allow": allow}
+        )
+
+
+def _from_here(scope: Scope) -> bool:
+    """Whether a connection begins on this machine's loopback interface; one without an address does."""
+    client = scope.get("client")
+    if client is None:
+        return True
+    try:
+        return ipaddress.ip_address(client[0].partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _key_of(headers: Headers) -> str | None:
+    """The key that a caller shows; None for none.
+
+    Raises:
+        HttpProblem: It shows two.
+    """
+    bearers = [value.partition(" ") for value in headers.get("authorization", ())]
+    shown = {key.strip() for scheme, _, key in bearers if scheme.lower() == "bearer"}
+    shown |= set(headers.get(KEY_HEADER.lower(), ()))
+    if len(shown) > 1:
+        raise HttpProblem(401, "two_keys", "the request shows two different keys", "send one of them")
+    return next(iter(shown), None)
 
 
 def _headers(scope: Scope) -> dict[str, list[str]]:
@@ -270,30 +287,6 @@ def _target(scope: Scope) -> str:
     query: bytes = scope.get("query_string", b"")
     target = path.partition(b"?")[0] + (b"?" + query if query else b"")
     return target.decode("latin-1")
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """Give the body that has been read to an application that wants to read it."""
-    given = False
-
-    async def again() -> MutableMapping[str, Any]:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return again
-
-
-async def send_problem(problem: HttpProblem, send: Send) -> None:
-    """Send an error answer by ASGI."""
-    answer = answer_for(problem)
-    body = answer.body
-    headers = {"content-type": "application/json", "content-length": str(len(body)), **answer.headers}
-    pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": answer.status, "headers": pairs})
-    await send({"type": "http.response.body", "body": body})
 
 
 async def _refuse_websocket(scope: Scope, receive: Receive, send: Send) -> None:

@@ -12,11 +12,12 @@ class Principal:
     """The caller of a request; `scope["state"]["principal"]` of each one that the gate lets in.
 
     Attributes:
-        name: The name of its key, or the id of the agent that signed; empty for the person who owns the agents.
-        admin: Whether it may do what only the person may do: see everybody's tasks, order the outbox, read the
-            inbox, watch, keep webhooks and external agents.
-        verified: Whether a key, a signature or the kernel proves who it is; where it is False, the system does
-            not tell whose process calls.
+        name: The name of its key, or the id of the agent that signed; empty for the person who owns the
+            agents.
+        admin: Whether it may do what only the person may do: see everybody's tasks, order the outbox, read
+            the inbox, watch, keep webhooks and external agents.
+        verified: Whether a key, a signature or the kernel proves who it is; where it is False, the system
+            does not tell whose process calls.
     """
 
     name: str = ""

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from synapse_tui.agents.task_desk import TaskDesk
 
 from .access import Access
+from .network import LOOPBACK, Network
 from .push import PushDesk
+
+CardForm = Literal["dual", "v1"]
+"""Whether cards have the fields of A2A 0.3 besides those of 1.0."""
 
 
 def no_desk(_agent_id: str) -> TaskDesk | None:
@@ -23,12 +28,16 @@ class Services:
     Attributes:
         desk_of: Gives the tasks of an agent of this host; None for any other.
         access: The rules about callers; None for those of a program without settings.
+        network: Where and how agents are served.
+        card: Whether cards have the fields of A2A 0.3 besides those of 1.0.
         push: Tells those who asked of tasks; None where nobody can be told.
     """
 
     desk_of: Callable[[str], TaskDesk | None] = no_desk
     access: Access | None = None
     push: PushDesk | None = None
+    network: Network = LOOPBACK
+    card: CardForm = "dual"
 
 
 NO_SERVICES = Services()

@@ -25,12 +25,14 @@ class Settings:
         origins: For each of them where its value came from: `default`, a file's path or `environment`.
         problems: What could not be used, each a sentence with file and key.
         untrusted: Files of the project that were left out because the user has not trusted them.
+        doubtful: Keys that keep callers out and may have been set in a way that could not be read.
     """
 
     values: Mapping[str, object]
     origins: Mapping[str, str]
     problems: tuple[ConfigError, ...] = ()
     untrusted: tuple[Path, ...] = ()
+    doubtful: frozenset[str] = frozenset()
 
     def text(self, key: str) -> str:
         """A text or choice."""
@@ -71,22 +73,38 @@ def load_settings(
     origins = dict.fromkeys(SCHEMA, "default")
     problems: list[ConfigError] = []
     untrusted: list[Path] = []
+    doubtful: set[str] = set()
     folder = project / ".synapse"
     files = [(paths.synapse / "settings.json", True)]
     if folder != paths.synapse:  # in the home folder they are the same, and no project's
         files += [(folder / "settings.json", False), (folder / "settings.local.json", False)]
     for path, own in files:
+        known = len(problems)
         data = _read(path, problems)
-        if data is None:
-            continue
-        if not own and not trusted(path, data):
+        if data is not None and not own and not trusted(path, data):
             untrusted.append(path)
-            continue
-        for setting, value in _entries(path, data, own=own, types=types, problems=problems):
-            values[setting.key], origins[setting.key] = value, str(path)
-    for key, value in _variables(environ, problems):
-        values[key], origins[key] = value, "environment"
-    return Settings(values, origins, tuple(problems), tuple(untrusted))
+        elif data is not None:
+            for setting, value in _entries(path, data, own=own, types=types, problems=problems):
+                values[setting.key], origins[setting.key] = value, str(path)
+        if own and len(problems) > known:
+            doubtful |= {key for key in _guards_in(data) if origins[key] == "default"}
+    variables = dict(_variables(environ, problems))
+    values |= variables
+    origins |= dict.fromkeys(variables, "environment")
+    doubtful |= {key for key in _guards_in(None) if key.removeprefix("env.") in environ}
+    return Settings(
+        values, origins, tuple(problems), tuple(untrusted), frozenset(doubtful - variables.keys())
+    )
+
+
+def _guards_in(data: bytes | None) -> list[str]:
+    """The settings that keep callers out and that a broken file names.
+
+    Args:
+        data: The file; None when nothing of it is known.
+    """
+    names = {key: key.rpartition(".")[2].encode() for key, setting in SCHEMA.items() if setting.guard}
+    return [key for key, name in names.items() if data is None or name in data]
 
 
 def check_file(path: Path, *, own: bool, types: Collection[str] = ()) -> list[ConfigError]:

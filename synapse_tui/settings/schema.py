@@ -11,7 +11,7 @@ from typing import Literal
 
 from synapse_tui.model import LAYOUTS
 
-Kind = Literal["boolean", "text", "number", "choice", "list", "table", "file"]
+Kind = Literal["boolean", "text", "number", "choice", "list", "table", "file", "keys", "count", "words"]
 
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
@@ -31,6 +31,7 @@ class Setting:
         help: One sentence about what it does.
         choices: The allowed values of a `choice`.
         project: Whether a (trusted) file of a project may set it; never secrets or authentication.
+        guard: Whether it keeps callers out: where its value cannot be read, the default must not hold.
     """
 
     key: str
@@ -39,6 +40,7 @@ class Setting:
     help: str
     choices: tuple[str, ...] = ()
     project: bool = True
+    guard: bool = False
 
     def convert(self, value: object) -> object:
         """Return the value in the setting's kind.
@@ -80,6 +82,13 @@ def _number(value: object) -> int:
         raise ValueError("must be a whole number") from None
 
 
+def _count(value: object) -> int:
+    number = _number(value)
+    if number < 0:
+        raise ValueError("must not be less than 0")
+    return number
+
+
 def _list(value: object) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ValueError("must be a list of texts")
@@ -98,8 +107,29 @@ def _file(value: object) -> str:
     return value
 
 
+def _words(value: object) -> list[str]:
+    words = value.split(",") if isinstance(value, str) else _list(value)
+    return [word.strip() for word in words if word.strip()]
+
+
+def _keys(value: object) -> list[str]:
+    from .keys import read_keys  # noqa: PLC0415 - seldom needed
+
+    return [str(key) for key in read_keys(value)]
+
+
 _CONVERTERS: Mapping[Kind, Callable[[object], object]] = MappingProxyType(
-    {"boolean": _boolean, "text": _text, "number": _number, "list": _list, "table": _table, "file": _file}
+    {
+        "boolean": _boolean,
+        "text": _text,
+        "number": _number,
+        "count": _count,
+        "list": _list,
+        "table": _table,
+        "file": _file,
+        "keys": _keys,
+        "words": _words,
+    }
 )
 
 
@@ -150,6 +180,88 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 ("type", "inbox"),
             ),
             Setting(
+                "a2a.bind",
+                "words",
+                [],
+                "Addresses besides the loopback ones on which agents are served; keys are then demanded.",
+                project=False,
+            ),
+            Setting(
+                "a2a.allowed_hosts",
+                "words",
+                [],
+                "Further names by which agents may be called (the header Host), with or without a port.",
+                project=False,
+            ),
+            Setting(
+                "a2a.allowed_origins",
+                "words",
+                [],
+                "Web origins that may call agents, such as https://app.example.com; none is one of them.",
+                project=False,
+            ),
+            Setting(
+                "a2a.tls_cert",
+                "text",
+                "",
+                "PEM file with the certificate chain of the agents' servers, which then speak https.",
+                project=False,
+            ),
+            Setting("a2a.tls_key", "text", "", "PEM file with the key of that certificate.", project=False),
+            Setting(
+                "a2a.tls_ca",
+                "text",
+                "",
+                "PEM file with further certificates that are trusted when others are called over https.",
+                project=False,
+            ),
+            Setting(
+                "a2a.rate_limit",
+                "count",
+                600,
+                "Requests a minute that a caller with a key may make; 0 for any number.",
+                project=False,
+            ),
+            Setting(
+                "a2a.rate_limit_local",
+                "count",
+                12_000,
+                "Requests a minute that the person, or an agent, may make on this machine; 0 for any number.",
+                project=False,
+            ),
+            Setting(
+                "env.SYNAPSE_AUTH_ENABLED",
+                "boolean",
+                False,
+                "Whether callers need a key.",
+                project=False,
+                guard=True,
+            ),
+            Setting(
+                "env.SYNAPSE_API_KEYS",
+                "keys",
+                [],
+                "Keys of callers, separated by commas: [NAME=]KEY or [NAME=]sha256:HEX each.",
+                project=False,
+                guard=True,
+            ),
+            Setting(
+                "env.SYNAPSE_ADMIN_KEY",
+                "keys",
+                [],
+                "The key that may do all that the person may do.",
+                project=False,
+                guard=True,
+            ),
+            Setting(
+                "env.SYNAPSE_ALLOW_LOCALHOST",
+                "boolean",
+                True,
+                "Whether the same user on this machine needs no key.",
+                project=False,
+                guard=True,
+            ),
+            Setting(
                 "instructions.default",
                 "file",
                 "default.md",
@@ -166,6 +278,19 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "boolean",
                 False,
                 "Whether agents are told the rules of `file-safety.md`.",
+            ),
+            Setting(
+                "env.SYNAPSE_FILE_SAFETY_DB_PATH",
+                "text",
+                ".synapse/file_safety.db",
+                "The database of locks and changes of files; a relative path counts from the project.",
+                project=False,
+            ),
+            Setting(
+                "env.SYNAPSE_FILE_SAFETY_RETENTION_DAYS",
+                "number",
+                30,
+                "How many days changes of files are kept.",
             ),
             Setting("env.SYNAPSE_LOG_LEVEL", "text", "INFO", "Least severity of what is logged."),
         )

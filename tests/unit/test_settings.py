@@ -132,3 +132,73 @@ def test_a_variable_that_means_nothing_is_told(home: Path, project: Path) -> Non
     assert not found.flag("env.SYNAPSE_FILE_SAFETY_ENABLED")
     (problem,) = found.problems
     assert problem.message == "the variable SYNAPSE_FILE_SAFETY_ENABLED must be true or false"
+
+
+GUARDS = {
+    "env.SYNAPSE_AUTH_ENABLED",
+    "env.SYNAPSE_API_KEYS",
+    "env.SYNAPSE_ADMIN_KEY",
+    "env.SYNAPSE_ALLOW_LOCALHOST",
+}
+
+
+@pytest.mark.parametrize(
+    ("content", "environ", "doubtful"),
+    [
+        ({"env": {"SYNAPSE_AUTH_ENABLED": True}}, {}, set()),
+        ({"env": {"SYNAPSE_AUTH_ENABLED": "perhaps"}}, {}, {"env.SYNAPSE_AUTH_ENABLED"}),
+        ({"env": {"SYNAPSE_API_KEYS": "a,,b"}}, {}, {"env.SYNAPSE_API_KEYS"}),
+        ({"env": {"SYNAPSE_API_KEYS": "a,,b"}}, {"SYNAPSE_API_KEYS": "a"}, set()),
+        ({}, {"SYNAPSE_ALLOW_LOCALHOST": "perhaps"}, {"env.SYNAPSE_ALLOW_LOCALHOST"}),
+        (
+            {"env": {"SYNAPSE_ALLOW_LOCALHOST": False}},
+            {"SYNAPSE_ALLOW_LOCALHOST": ""},
+            {"env.SYNAPSE_ALLOW_LOCALHOST"},
+        ),
+        ('{"env": {"SYNAPSE_AUTH_ENABLED": true', {}, {"env.SYNAPSE_AUTH_ENABLED"}),
+        ('{"env": {"SYNAPSE_AUTH_ENABLED": true', {"SYNAPSE_AUTH_ENABLED": "1"}, set()),
+        ('{"tui.layout": ', {}, set()),
+        ("", {}, set()),
+        ({"tui": {"layout": "circle"}, "env": {"SYNAPSE_AUTH_ENABLED": True}}, {}, set()),
+    ],
+)
+def test_what_keeps_callers_out_is_not_taken_for_its_default(
+    home: Path, project: Path, content: object, environ: dict[str, str], doubtful: set[str]
+) -> None:
+    write(home / ".synapse/settings.json", content)
+    assert load(home, project, environ).doubtful == doubtful
+
+
+def test_nothing_is_known_of_a_file_that_cannot_be_read(home: Path, project: Path) -> None:
+    (home / ".synapse/settings.json").mkdir(parents=True)
+    assert load(home, project).doubtful == GUARDS
+
+
+def test_a_project_has_no_say_in_who_is_let_in(home: Path, project: Path) -> None:
+    wished = dict.fromkeys(key.removeprefix("env.") for key in GUARDS)
+    write(
+        project / ".synapse/settings.json",
+        {"env": wished | {"SYNAPSE_ALLOW_LOCALHOST": True}, "a2a.bind": "0.0.0.0"},
+    )
+    settings = load(home, project, {"SYNAPSE_AUTH_ENABLED": "true", "SYNAPSE_ALLOW_LOCALHOST": "false"})
+    assert (settings.flag("env.SYNAPSE_AUTH_ENABLED"), settings.flag("env.SYNAPSE_ALLOW_LOCALHOST")) == (
+        True,
+        False,
+    )
+    assert settings.words("a2a.bind") == []
+    assert not settings.doubtful
+    assert len(settings.problems) == 5
+
+
+def test_keys_are_kept_as_hashes_only(home: Path, project: Path) -> None:
+    settings = load(home, project, {"SYNAPSE_API_KEYS": "ci=hunter2", "SYNAPSE_ADMIN_KEY": "hunter3"})
+    assert settings.words("env.SYNAPSE_API_KEYS")[0].startswith("ci=sha256:f52fbd32")
+    assert "hunter" not in repr(settings)
+    broken = load(home, project, {"SYNAPSE_API_KEYS": "hunter2,hun ter4"})
+    assert "hunter" not in repr(broken) + str(broken.problems)
+
+
+@pytest.mark.parametrize("value", ["0.0.0.0, ::", ["0.0.0.0", "::"]])
+def test_words_are_a_list_or_one_text(home: Path, project: Path, value: object) -> None:
+    write(home / ".synapse/settings.json", {"a2a.bind": value})
+    assert load(home, project).words("a2a.bind") == ["0.0.0.0", "::"]

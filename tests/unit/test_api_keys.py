@@ -1,0 +1,285 @@
+"""Keys as settings write them, and who is let in by them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.a2a.access import FAILURES, Access, AccessRules, Caller
+from synapse_tui.a2a.peers import Owner
+from synapse_tui.a2a.principal import Principal
+from synapse_tui.a2a.problems import HttpProblem
+from synapse_tui.a2a.rate import TokenBuckets
+from synapse_tui.paths import UserPaths
+from synapse_tui.settings import load_settings
+from synapse_tui.settings.keys import digest_of, read_keys
+
+SECRET = "correct-horse-battery-staple"
+HASHED = f"sha256:{digest_of(SECRET)}"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("", []),
+        ("  ", []),
+        (f"ci={SECRET}", ["ci"]),
+        (f"ci={HASHED}, bob={HASHED.upper().replace('SHA256', 'sha256')}", ["ci", "bob"]),
+        (SECRET, [f"key-{digest_of(SECRET)[:8]}"]),
+        (HASHED, [f"key-{digest_of(SECRET)[:8]}"]),
+    ],
+)
+def test_keys_have_names(text: str, names: list[str]) -> None:
+    keys = read_keys(text)
+    assert [key.name for key in keys] == names
+    assert all(key.fits(digest_of(SECRET)) for key in keys)
+
+
+def test_padding_of_base64_is_part_of_a_key() -> None:
+    [key] = read_keys("Zm9vYmFyYmF6cXV4Zm9vYg==")
+    assert key.fits(digest_of("Zm9vYmFyYmF6cXV4Zm9vYg=="))
+
+
+def test_a_key_is_written_without_its_secret_and_read_again() -> None:
+    [key] = read_keys([f"ci={SECRET}"])
+    assert SECRET not in str(key)
+    assert SECRET not in repr(key)
+    assert read_keys([str(key)]) == (key,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,,b",
+        "ci=sha256:123",
+        "sha256:xyz",
+        "sha256:",
+        "ci=a b",
+        "two words",
+        "b@d=key",
+        "user=key",
+        "synapse-claude-8100=key",
+        "ci=" + "k" * 513,
+        "schlüssel",
+        7,
+        [7],
+    ],
+)
+def test_a_broken_list_is_refused_without_telling_a_key(text: object) -> None:
+    with pytest.raises(ValueError, match=r"key|must be") as caught:
+        read_keys(text)
+    assert "sha256:xyz" not in str(caught.value)
+
+
+def rules(
+    *, enabled: bool = True, keys: str = f"ci={SECRET}", admin: str = "", localhost: bool = True
+) -> AccessRules:
+    variables = {
+        "SYNAPSE_AUTH_ENABLED": str(enabled),
+        "SYNAPSE_API_KEYS": keys,
+        "SYNAPSE_ADMIN_KEY": admin,
+        "SYNAPSE_ALLOW_LOCALHOST": str(localhost),
+    }
+    nowhere = Path("/nonexistent")
+    return AccessRules.of(
+        load_settings(nowhere, paths=UserPaths(nowhere), environ=variables, trusted=lambda path, data: False)
+    )
+
+
+OURS = Caller(near=True, owner=Owner.OURS, address="127.0.0.1")
+UNKNOWN = Caller(near=True, owner=Owner.UNKNOWN, address="127.0.0.1")
+FOREIGN = Caller(near=True, owner=Owner.OTHER, address="127.0.0.1")
+FORWARDED = Caller(near=False, owner=Owner.OURS, address="127.0.0.1")
+REMOTE = Caller(near=False, owner=Owner.OTHER, address="192.0.2.7")
+PERSON = Principal("", admin=True, verified=True)
+CI = Principal("ci", verified=True)
+
+
+def showing(caller: Caller, key: str | None) -> Caller:
+    return Caller(near=caller.near, owner=caller.owner, key=key, address=caller.address)
+
+
+def judged(found: AccessRules, caller: Caller) -> Principal | str:
+    problem: HttpProblem
+    try:
+        return Access(found).judge(caller)
+    except HttpProblem as error:
+        problem = error
+    assert problem.hint
+    assert (problem.status == 401) == ("www-authenticate" in problem.headers)
+    return f"{problem.status} {problem.code}"
+
+
+@pytest.mark.parametrize(
+    ("caller", "key", "result"),
+    [
+        (OURS, None, PERSON),
+        (UNKNOWN, None, Principal("", admin=True, verified=False)),
+        (FOREIGN, None, "403 foreign_user"),
+        (FORWARDED, None, "403 forwarded"),
+        (OURS, "for another server", PERSON),
+        (FOREIGN, "guess", "401 invalid_key"),
+    ],
+)
+def test_without_keys_only_the_persons_processes_are_served(
+    caller: Caller, key: str | None, result: object
+) -> None:
+    assert judged(AccessRules(), showing(caller, key)) == result
+
+
+@pytest.mark.parametrize(
+    ("caller", "key", "result"),
+    [
+        (OURS, None, PERSON),
+        (FOREIGN, None, "401 key_required"),
+        (FOREIGN, SECRET, CI),
+        (REMOTE, SECRET, CI),
+        (REMOTE, SECRET + "x", "401 invalid_key"),
+    ],
+)
+def test_keys_let_others_in_also_where_they_are_not_demanded(
+    caller: Caller, key: str | None, result: object
+) -> None:
+    assert judged(rules(enabled=False), showing(caller, key)) == result
+
+
+@pytest.mark.parametrize(
+    ("caller", "key", "result"),
+    [
+        (OURS, None, PERSON),
+        (UNKNOWN, None, "401 key_required"),
+        (FOREIGN, None, "401 key_required"),
+        (FORWARDED, None, "401 key_required"),
+        (REMOTE, None, "401 key_required"),
+        (OURS, "wrong", "401 invalid_key"),
+        (OURS, SECRET, Principal("ci", admin=True, verified=True)),
+        (FORWARDED, SECRET, CI),
+        (UNKNOWN, SECRET, CI),
+        (REMOTE, "", "401 invalid_key"),
+        (REMOTE, HASHED, "401 invalid_key"),
+        (REMOTE, digest_of(SECRET), "401 invalid_key"),
+        (REMOTE, "root-key", Principal("admin", admin=True, verified=True)),
+    ],
+)
+def test_with_keys_demanded_the_person_may_still_go_without(
+    caller: Caller, key: str | None, result: object
+) -> None:
+    assert judged(rules(admin="root-key"), showing(caller, key)) == result
+
+
+@pytest.mark.parametrize(
+    ("caller", "key", "result"),
+    [
+        (OURS, None, "401 key_required"),
+        (FOREIGN, None, "401 key_required"),
+        (OURS, SECRET, CI),
+    ],
+)
+def test_without_the_exception_everyone_needs_a_key(caller: Caller, key: str | None, result: object) -> None:
+    assert judged(rules(localhost=False), showing(caller, key)) == result
+
+
+@pytest.mark.parametrize("caller", [OURS, FOREIGN, REMOTE])
+@pytest.mark.parametrize("key", [None, SECRET])
+@pytest.mark.parametrize(
+    "broken", [rules(keys=""), rules(keys="admin=x1", admin="x2"), AccessRules(enabled=True, fault="broken")]
+)
+def test_what_is_broken_lets_nobody_in(broken: AccessRules, caller: Caller, key: str | None) -> None:
+    assert str(judged(broken, showing(caller, key))).startswith("401 ")
+
+
+def test_keys_of_one_name_are_one_caller() -> None:
+    """A key can be replaced while the old one is still in use."""
+    both = rules(keys="ci=old-key,ci=new-key")
+    assert judged(both, showing(REMOTE, "old-key")) == judged(both, showing(REMOTE, "new-key")) == CI
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_keys_cannot_be_guessed_fast() -> None:
+    clock = Clock()
+    access = Access(rules(), clock=clock)
+
+    def tried(key: str, address: str = "192.0.2.7") -> str:
+        try:
+            return access.judge(Caller(near=False, owner=Owner.OTHER, key=key, address=address)).name
+        except HttpProblem as problem:
+            return problem.code
+
+    assert {tried(f"guess {at}") for at in range(FAILURES)} == {"invalid_key"}
+    assert tried("guess") == "too_many_requests"
+    assert tried(SECRET) == "too_many_requests", "the right guess must not be told from the wrong ones"
+    assert tried(SECRET, "192.0.2.8") == "ci"
+    clock.now += 60 / FAILURES
+    assert tried(SECRET) == "ci"
+
+
+def test_an_ipv6_caller_is_its_network() -> None:
+    access = Access(rules(), clock=Clock())
+    codes = []
+    for at in range(FAILURES + 1):
+        with pytest.raises(HttpProblem) as caught:
+            access.judge(Caller(near=False, owner=Owner.OTHER, key="x", address=f"2001:db8::{at:x}"))
+        codes.append(caught.value.code)
+    assert codes[-1] == "too_many_requests"
+
+
+def test_requests_are_counted_for_each_caller() -> None:
+    clock = Clock()
+    access = Access(AccessRules(rate=60, local_rate=120), clock=clock)
+
+    refusals: list[tuple[int, str]] = []
+
+    def allowed(principal: Principal, *, signed: bool = False) -> int:
+        for count in range(1000):
+            try:
+                access.count(principal, REMOTE, signed=signed)
+            except HttpProblem as problem:
+                refusals.append((problem.status, problem.headers["retry-after"]))
+                return count
+        return 1000
+
+    assert allowed(CI) == 60
+    assert allowed(Principal("other", verified=True)) == 60
+    assert allowed(PERSON) == 120
+    assert allowed(Principal("synapse-claude-8100", verified=True), signed=True) == 120
+    assert allowed(CI) == 0
+    clock.now += 10
+    assert allowed(CI) == 10
+    assert set(refusals) == {(429, "1")}
+    assert Access(AccessRules(rate=0)).count(CI, REMOTE, signed=False) is None
+
+
+def test_buckets_are_not_kept_for_ever() -> None:
+    buckets = TokenBuckets(clock=Clock(), most=2)
+    for caller in ("a", "b", "c"):
+        assert buckets.take(caller, 1) == 0
+    assert (buckets.take("c", 1), buckets.take("b", 1), buckets.take("a", 1)) == (60, 60, 0)
+
+
+async def test_rules_are_followed_when_they_change() -> None:
+    clock = Clock()
+    found = [None, rules()]
+    asked = []
+
+    def reload() -> AccessRules | None:
+        asked.append(1)
+        return found.pop(0)
+
+    access = Access(AccessRules(), reload=reload, clock=clock)
+    await access.refresh()
+    assert not asked, "they were just read"
+    clock.now = 1.0
+    await access.refresh()
+    await access.refresh()
+    assert (len(asked), access.rules.enabled) == (1, False)
+    clock.now = 2.0
+    await access.refresh()
+    assert access.rules.enabled
