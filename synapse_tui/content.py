@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 PartKind = Literal["text", "data", "file", "url"]
 
@@ -88,3 +88,61 @@ def artifact_id(artifact: Artifact, position: int) -> str:
 def text_of_parts(parts: Sequence[Part]) -> str:
     """The text parts, joined by line feeds."""
     return "\n".join(part.text for part in parts if part.kind == "text")
+
+
+def to_json(content: Part | TaskMessage | Artifact) -> dict[str, Any]:
+    """A part, message or artifact as it is kept: what has its default value is left out."""
+    found: dict[str, Any] = {}
+    for entry in fields(content):
+        value = getattr(content, entry.name)
+        if value == entry.default or (entry.default_factory is not MISSING and not value):
+            continue
+        if entry.name == "parts":
+            value = [to_json(part) for part in value]
+        elif isinstance(value, Mapping):
+            value = dict(value)
+        found[entry.name] = list(value) if isinstance(value, tuple) else value
+    return found
+
+
+def part_from_json(content: Mapping[str, Any]) -> Part:
+    """A part of what `to_json` gave; what another version added is left out.
+
+    Raises:
+        TypeError: It is of another kind.
+        ValueError: It is of another kind.
+    """
+    return Part(**_known(Part, content))
+
+
+def message_from_json(content: Mapping[str, Any]) -> TaskMessage:
+    """A message of what `to_json` gave; what another version added is left out.
+
+    Raises:
+        TypeError: Something is missing, or of another kind.
+        ValueError: Something is of another kind.
+    """
+    return TaskMessage(**_known(TaskMessage, content))
+
+
+def artifact_from_json(content: Mapping[str, Any]) -> Artifact:
+    """An artifact of what `to_json` gave; what another version added is left out.
+
+    Raises:
+        TypeError: It is of another kind.
+        ValueError: It is of another kind.
+    """
+    return Artifact(**{"text": "", **_known(Artifact, content)})
+
+
+def _known(kind: type[Part | TaskMessage | Artifact], content: Mapping[str, Any]) -> dict[str, Any]:
+    names = {entry.name for entry in fields(kind)}
+    found = {name: value for name, value in content.items() if name in names}
+    if "parts" in found:
+        found["parts"] = tuple(map(part_from_json, found["parts"]))
+    for name in ("extensions", "references"):
+        if name in found:
+            found[name] = tuple(map(str, found[name]))
+    if "metadata" in found:
+        found["metadata"] = MappingProxyType(dict(found["metadata"]))
+    return found

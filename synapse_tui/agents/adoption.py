@@ -9,7 +9,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from synapse_tui.content import Artifact
+from synapse_tui.content import artifact_from_json, message_from_json, to_json
 from synapse_tui.errors import HandoverError
 from synapse_tui.model import (
     AgentSpec,
@@ -197,7 +197,8 @@ def task_to_json(task: Task) -> Json:
     }
     return content | {
         "sender": dataclasses.asdict(task.sender),
-        "artifacts": [dataclasses.asdict(artifact) for artifact in task.artifacts],
+        "artifacts": [to_json(artifact) for artifact in task.artifacts],
+        "messages": [to_json(message) for message in task.messages],
         "created_at": task.created_at.isoformat(),
         "updated_at": task.updated_at.isoformat(),
         "metadata": {key: value for key, value in task.metadata.items() if _is_plain(value)},
@@ -217,7 +218,8 @@ def task_from_json(content: Json) -> Task:
         **{name: value for name, value in content.items() if name in known}
         | {
             "sender": Sender(**content["sender"]),
-            "artifacts": tuple(Artifact(**artifact) for artifact in content["artifacts"]),
+            "artifacts": tuple(map(artifact_from_json, content["artifacts"])),
+            "messages": tuple(map(message_from_json, content.get("messages", ()))),
             "state": TaskState(content["state"]),
             "delivery": DeliveryState(content["delivery"]),
             "reply": ReplyState(content.get("reply", "")),

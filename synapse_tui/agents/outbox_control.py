@@ -183,12 +183,13 @@ class OutboxControl:
         """
         for each in found:
             self._book.adopt(each.task)
-        self._outbox.adopt([each.entry for each in found])
-        for each in found:
-            if not each.entry.parked and release:
-                self._outbox.release(each.task.id)
-            elif not each.entry.parked:
-                self._outbox.park(each.task.id, each.task.reason)
+        entries = [each.entry for each in found if each.entry is not None]
+        self._outbox.adopt(entries)
+        for entry in entries:
+            if not entry.parked and release:
+                self._outbox.release(entry.task_id)
+            elif not entry.parked:
+                self._outbox.park(entry.task_id, self._book.get(entry.task_id).reason)
         self._wake()
 
     async def saved(self, task: Task) -> Task:

@@ -8,13 +8,14 @@ import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from synapse_tui.errors import InvalidValue
+from synapse_tui.errors import HistoryError, InvalidValue, TaskNotFound
 from synapse_tui.model import Task, TaskPage, TaskQuery
+from synapse_tui.store.batch import Mark
 
-from .tasks import TaskBook
+from .tasks import MIN_PREFIX, TaskBook
 
-Mark = tuple[datetime, str]
-"""The last task of a page: when it last changed, and its id."""
+PATIENCE = 5.0
+"""Seconds in which the tasks of earlier sessions are read that still go on."""
 
 
 class TaskFinder:
@@ -33,7 +34,26 @@ class TaskFinder:
         Raises:
             TaskNotFound: There is none.
         """
-        return self._book.get(task_id)
+        try:
+            return self._book.get(task_id)
+        except TaskNotFound as error:
+            return await self._look_up(task_id.lower(), error)
+
+    async def _look_up(self, task_id: str, unknown: TaskNotFound) -> Task:
+        """The task of an id that is not in memory."""
+        if len(task_id) < MIN_PREFIX:
+            raise unknown
+        try:
+            found = await self._book.journal.find(task_id)
+        except HistoryError as error:
+            raise unknown from error
+        if len(found) > 1:
+            raise TaskNotFound(f"'{task_id}' begins several tasks", "give more characters of the id")
+        if not found:
+            raise unknown
+        if not found[0].state.final:  # it goes on, or will in a moment
+            await self._book.journal.restored(PATIENCE)
+        return self._book.get(found[0].id) if found[0].id in self._book else found[0]
 
     async def page(self, query: TaskQuery) -> TaskPage:
         """The tasks that a query means, the newest change first.
@@ -43,7 +63,13 @@ class TaskFinder:
         Raises:
             InvalidValue: Its cursor is none.
         """
-        return page_of(self._book, query)
+        after = read_cursor(query.cursor)
+        try:
+            found = await self._book.journal.page(query, after)
+        except HistoryError:
+            return page_of(self._book, query)
+        cursor = make_cursor(mark_of(found.tasks[-1])) if found.more else ""
+        return TaskPage(found.tasks, cursor, found.total)
 
 
 def page_of(tasks: Iterable[Task], query: TaskQuery) -> TaskPage:
@@ -53,10 +79,10 @@ def page_of(tasks: Iterable[Task], query: TaskQuery) -> TaskPage:
         InvalidValue: Its cursor is none.
     """
     after = read_cursor(query.cursor)
-    meant = sorted((task for task in tasks if _is_meant(task, query)), key=_mark, reverse=True)
-    left = [task for task in meant if after is None or _mark(task) < after]
+    meant = sorted((task for task in tasks if _is_meant(task, query)), key=mark_of, reverse=True)
+    left = [task for task in meant if after is None or mark_of(task) < after]
     shown = left[: query.limit]
-    cursor = make_cursor(_mark(shown[-1])) if len(left) > len(shown) and shown else ""
+    cursor = make_cursor(mark_of(shown[-1])) if len(left) > len(shown) and shown else ""
     return TaskPage(tuple(shown), cursor, len(meant))
 
 
@@ -71,7 +97,8 @@ def _is_meant(task: Task, query: TaskQuery) -> bool:
     )
 
 
-def _mark(task: Task) -> Mark:
+def mark_of(task: Task) -> Mark:
+    """The place of a task in the order of pages."""
     return task.updated_at, task.id
 
 

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Protocol
 
 from synapse_tui.content import Part, TaskMessage
-from synapse_tui.errors import MessageError, TaskNotFound
+from synapse_tui.errors import HistoryError, MessageError, TaskNotFound
 from synapse_tui.events import EventBus, TaskChanged
-from synapse_tui.model import DeliveryState, MessageRequest, OutboxEntry, ReplyState, Task, TaskState
+from synapse_tui.model import (
+    DeliveryState,
+    MessageRequest,
+    OutboxEntry,
+    ReplyState,
+    Task,
+    TaskQuery,
+    TaskState,
+)
+from synapse_tui.store.batch import Mark, Stored
 
 MIN_PREFIX = 8
 """The shortest prefix of a task id that names a task: what people are shown."""
@@ -41,6 +50,9 @@ class Journal(Protocol):
     def problem(self) -> str:
         """Why nothing can be made durable at present, for a person; empty when it can."""
 
+    def begin(self, session: str) -> None:
+        """Note which session of the agent the tasks are sent to from now on, by its context id."""
+
     def record(self, task: Task, why: str) -> None:
         """Note a snapshot and why it is another one; called in order, before any listener hears of it."""
 
@@ -57,11 +69,35 @@ class Journal(Protocol):
             HistoryError: It would not.
         """
 
+    async def restored(self, patience: float) -> None:
+        """Return when the tasks of earlier sessions that go on are in the book, or after so many seconds."""
+
+    async def find(self, prefix: str) -> Sequence[Task]:
+        """The agent's tasks whose ids begin so, no more than tell that there are several.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+
+    async def page(self, query: TaskQuery, after: Mark | None) -> Stored:
+        """A page of the tasks that the agent was given, the newest change first.
+
+        Args:
+            query: Which are meant; its cursor is `after`.
+            after: The last task of the page before; None for the first page.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+
 
 class NoJournal:
     """Keeps nothing."""
 
     problem = ""
+
+    def begin(self, session: str) -> None:
+        """Nothing to note."""
 
     def record(self, task: Task, why: str) -> None:
         """Forget it."""
@@ -74,6 +110,21 @@ class NoJournal:
 
     async def flush(self) -> None:
         """Nothing to wait for."""
+
+    async def restored(self, _patience: float) -> None:
+        """Nothing to wait for."""
+
+    async def find(self, _prefix: str) -> Sequence[Task]:
+        """Nothing is kept."""
+        return ()
+
+    async def page(self, _query: TaskQuery, _after: Mark | None) -> Stored:
+        """Nothing is kept.
+
+        Raises:
+            HistoryError: Always: what is in memory is all there is.
+        """
+        raise HistoryError("no history is kept")
 
 
 class TaskBook:
@@ -106,6 +157,7 @@ class TaskBook:
         self._context_id = context_id
         self._events = events
         self.journal: Journal = journal or NoJournal()
+        self.journal.begin(context_id)
         self._clock = clock
         self._new_id = new_id
         self._limit = limit

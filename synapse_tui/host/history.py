@@ -139,7 +139,8 @@ class HistoryKeeper:
         if release:
             await self._restore_asked(session, journal)
         uncertain = sum(message.uncertain for message in session.control.waiting())
-        held = 0 if release else sum(each.task.reason != IN_INBOX for each in found) - uncertain
+        waiting = [each.task for each in found if each.entry is not None and each.task.reason != IN_INBOX]
+        held = 0 if release else len(waiting) - uncertain
         if held:
             text = f"{session.agent_id}: {held} from before the restart held, see its messages"
             self._events.publish(Notice(text, "warning", session.agent_id))

@@ -9,6 +9,7 @@ from synapse_tui.model import IN_INBOX, DeliveryState, TaskState
 UNCERTAIN = "uncertain whether it was sent"
 BEFORE_RESTART = "from before the restart"
 HOST_ENDED = "the host ended"
+GOES_ON = f"{HOST_ENDED}; a message that goes on with it waits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +31,23 @@ class Standing:
     entered: bool
 
 
-def after_end(found: Standing) -> Standing:
+def after_end(found: Standing, *, followed: bool = False) -> Standing:
     """How a message stands when nobody works on it any more; applying it twice changes nothing.
+
+    Args:
+        found: How far it had come.
+        followed: Whether a message waits that goes on with its task.
 
     Enter is pressed only after `submitting` was committed. So one that is found there, or on which Enter was
     pressed without proof of what became of it, may or may not have been sent: a person must look. One that is
-    found before that was certainly not sent. One that was submitted has lost the agent that worked on it.
+    found before that was certainly not sent. One that was submitted has lost the agent that worked on it, or
+    was asked by it: it ends, unless a message waits that goes on with it.
     """
-    if found.state.final or found.delivery.final:
+    if found.state.final or found.delivery in (DeliveryState.FAILED, DeliveryState.CANCELED):
         return found
-    if found.delivery is DeliveryState.SUBMITTED:
+    if found.delivery in (DeliveryState.SUBMITTED, DeliveryState.DONE):
+        if followed:
+            return Standing(TaskState.WORKING, DeliveryState.SUBMITTED, GOES_ON, parked=False, entered=False)
         return Standing(TaskState.FAILED, DeliveryState.FAILED, HOST_ENDED, parked=False, entered=False)
     held = TaskState.SUBMITTED, DeliveryState.HELD
     if found.delivery is DeliveryState.SUBMITTING or found.entered:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -53,11 +54,13 @@ class Snapshot:
         key: Whose it is.
         task: The task.
         submitted_at: When the agent took it, if it did since the last batch.
+        session: Context id of the session to which it was sent; empty for that of the task.
     """
 
     key: AgentKey
     task: Task
     submitted_at: datetime | None = None
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,7 @@ class Batch:
         """Note a newer snapshot of a task."""
         old = self.tasks.get(snapshot.task.id)
         if old is not None and snapshot.submitted_at is None:
-            snapshot = Snapshot(snapshot.key, snapshot.task, old.submitted_at)
+            snapshot = dataclasses.replace(snapshot, submitted_at=old.submitted_at)
         self.tasks[snapshot.task.id] = snapshot
 
 
@@ -121,11 +124,30 @@ class Restored:
 
     Attributes:
         task: Its task, held.
-        entry: Its place.
+        entry: Its place; None for a task that does not wait itself: a message that goes on with it does.
     """
 
     task: Task
-    entry: OutboxEntry
+    entry: OutboxEntry | None
+
+
+Mark = tuple[datetime, str]
+"""A task in the order of pages: when it last changed, and its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A page of tasks as the history knows them.
+
+    Attributes:
+        tasks: The newest change first.
+        more: Whether others come after them.
+        total: How many the query means in all.
+    """
+
+    tasks: tuple[Task, ...]
+    more: bool
+    total: int
 
 
 @dataclass(frozen=True, slots=True)

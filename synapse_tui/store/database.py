@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm.exc import StaleDataError
 from sqlmodel import Session, col, delete, func, insert, select, update
 
-from synapse_tui.model import DeliveryState, ReplyState, Task
+from synapse_tui.model import DeliveryState, ReplyState, Task, TaskQuery
 
 from .aftermath import HOST_ENDED, after_end
-from .batch import AgentKey, Batch, Change, Owed, Restored
+from .batch import AgentKey, Batch, Change, Mark, Owed, Restored, Stored
 from .engine import BUSY, Alive, is_broken, move_aside, open_engine
+from .pages import find_tasks, read_page
 from .rows import (
     change_of,
     change_values,
@@ -113,7 +114,7 @@ class Database:
                 select(TaskRow).where(
                     TaskRow.project == key.project,
                     TaskRow.agent_name == key.agent_id,
-                    TaskRow.context_id != but,
+                    TaskRow.session != but,
                     col(TaskRow.finished_at).is_(None),
                 )
             ).all()
@@ -121,10 +122,12 @@ class Database:
             for row in rows:
                 row.owner = self._owner
             found = [
-                Restored(task_of(row), entry_of(places[row.id])) for row in rows if row.finished_at is None
+                Restored(task_of(row), entry_of(places[row.id]) if row.id in places else None)
+                for row in rows
+                if row.finished_at is None
             ]
             session.commit()
-        return sorted(found, key=lambda each: (each.entry.rank, each.task.created_at))
+        return sorted(found, key=lambda each: (each.entry.rank if each.entry else 0.0, each.task.created_at))
 
     def unfinished(self, project: str) -> dict[str, int]:
         """How many messages still wait for each agent of a project."""
@@ -187,6 +190,18 @@ class Database:
 
     def _is_left(self, row: TaskRow) -> bool:
         return row.owner == self._owner or not self._alive(row.owner)
+
+    def find(self, key: AgentKey, prefix: str) -> list[Task]:
+        """The tasks of an agent whose ids begin so, no more than tell that there are several."""
+        self.open()
+        assert self._engine is not None
+        return find_tasks(self._engine, key, prefix)
+
+    def page(self, key: AgentKey, query: TaskQuery, after: Mark | None) -> Stored:
+        """A page of the tasks that an agent was given, the newest change first."""
+        self.open()
+        assert self._engine is not None
+        return read_page(self._engine, key, query, after)
 
     def changes(self, task_id: str) -> list[Change]:
         """The steps of a task, oldest first."""
@@ -267,14 +282,15 @@ class Database:
             The places of those that wait on.
         """
         places = _places(session, rows)
+        followed = _followed(rows, places)
         last = max((place.rank for place in places.values()), default=0.0)
         for row in sorted(rows, key=lambda each: each.created_at):
             place = places.pop(row.id, None)
             before = standing_of(row, place)
-            now = after_end(before)
+            now = after_end(before, followed=row.id in followed)
             if now != before:
                 session.add(put_standing(row, now, self._clock()))
-            if now.state.final:
+            if now.state.final or now.delivery is DeliveryState.SUBMITTED:
                 if place is not None:
                     session.delete(place)
                 continue
@@ -311,6 +327,15 @@ def _places(session: Session, rows: Sequence[TaskRow]) -> dict[str, OutboxRow]:
     ids = [row.id for row in rows]
     found = session.exec(select(OutboxRow).where(col(OutboxRow.task_id).in_(ids))).all()
     return {place.task_id: place for place in found}
+
+
+def _followed(rows: Sequence[TaskRow], places: Mapping[str, OutboxRow]) -> set[str]:
+    """The tasks with which messages go on that still wait."""
+    return {
+        row.follows
+        for row in rows
+        if row.follows and not after_end(standing_of(row, places.get(row.id))).state.final
+    }
 
 
 def _last_place(row: TaskRow, rank: float) -> OutboxRow:

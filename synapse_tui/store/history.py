@@ -7,6 +7,7 @@ What is noted before waits in memory.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from synapse_tui.errors import HistoryError
-from synapse_tui.model import DeliveryState, OutboxEntry, Task, TaskState
+from synapse_tui.model import DeliveryState, OutboxEntry, Task, TaskQuery, TaskState
 
-from .batch import AgentKey, Batch, Change, Owed, Place, Restored, Snapshot
+from .batch import AgentKey, Batch, Change, Mark, Owed, Place, Restored, Snapshot, Stored
 
 if TYPE_CHECKING:
     from .database import Database
@@ -198,9 +199,20 @@ class History:
         Raises:
             HistoryError: They cannot be read.
         """
+        return await self.read(lambda database: database.changes(task_id))
+
+    async def read(self, work: Callable[[Database], Result]) -> Result:
+        """Read something once all that was noted is written.
+
+        Args:
+            work: Reads it; called in the writer thread.
+
+        Raises:
+            HistoryError: It cannot be read.
+        """
         try:
             await self.flush()
-            return await self._in_thread(lambda database: database.changes(task_id))
+            return await self._in_thread(work)
         except Exception as error:
             raise HistoryError(_reason(error, "read"), self._hint) from error
 
@@ -324,13 +336,18 @@ class AgentJournal:
     def __init__(self, history: History, key: AgentKey) -> None:
         self._history = history
         self._key = key
+        self._session = ""
         self._last: dict[str, tuple[TaskState, DeliveryState]] = {}
-        self._read = False
+        self._read = asyncio.Event()
 
     @property
     def problem(self) -> str:
         """Why nothing can be made durable at present, or not yet; empty when it can."""
-        return self._history.problem or ("" if self._read else READING)
+        return self._history.problem or ("" if self._read.is_set() else READING)
+
+    def begin(self, session: str) -> None:
+        """A session of the agent begins: tasks are sent to that from now on."""
+        self._session = session
 
     def record(self, task: Task, why: str) -> None:
         """Note a snapshot and why it is another one."""
@@ -338,7 +355,7 @@ class AgentJournal:
         now = task.state, task.delivery
         taken = task.delivery is DeliveryState.SUBMITTED and (last is None or last[1] is not task.delivery)
         self._history.note(
-            Snapshot(self._key, task, task.updated_at if taken else None),
+            Snapshot(self._key, task, task.updated_at if taken else None, self._session),
             Change(task.id, task.updated_at, task.state.value, task.delivery.value, why),
             lazy=now == last,
         )
@@ -375,8 +392,34 @@ class AgentJournal:
                 log.warning("waiting messages not read: %s", error.message)
                 await asyncio.sleep(RETRY)
             else:
-                self._read = True
+                self._read.set()
                 return found
+
+    async def restored(self, patience: float) -> None:
+        """Return when the messages from earlier sessions were read, or after so many seconds."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await self._read.wait()
+
+    async def find(self, prefix: str) -> list[Task]:
+        """The agent's tasks whose ids begin so, no more than tell that there are several.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+        return await self._history.read(lambda database: database.find(self._key, prefix))
+
+    async def page(self, query: TaskQuery, after: Mark | None) -> Stored:
+        """A page of the tasks that the agent was given, the newest change first.
+
+        Args:
+            query: Which are meant; its cursor is `after`.
+            after: The last task of the page before; None for the first page.
+
+        Raises:
+            HistoryError: They cannot be read.
+        """
+        return await self._history.read(lambda database: database.page(self._key, query, after))
 
     async def asked(self) -> list[Task]:
         """The agent's outgoing tasks that ended with its host; none when they cannot be read."""

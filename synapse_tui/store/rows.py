@@ -7,14 +7,16 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
-from synapse_tui.content import Artifact
+from synapse_tui.content import Artifact, artifact_from_json, message_from_json, to_json
 from synapse_tui.model import DeliveryState, OutboxEntry, ReplyState, Sender, Task, TaskState
 
 from .aftermath import Standing
 from .batch import Change, Place, Snapshot
 from .tables import ChangeRow, OutboxRow, TaskRow
+
+Json = TypeVar("Json", dict[str, Any], list[dict[str, Any]])
 
 
 def new_task(snapshot: Snapshot, owner: str) -> dict[str, Any]:
@@ -33,7 +35,10 @@ def new_task(snapshot: Snapshot, owner: str) -> dict[str, Any]:
         "input": sound(task.text),
         "priority": task.priority,
         "response_expected": task.response_expected,
-        "meta": _json(task.metadata),
+        "meta": _json(dict(task.metadata)),
+        "caller": sound(task.caller),
+        "follows": task.follows,
+        "session": snapshot.session or task.context_id,
         "created_at": task.created_at,
         "submitted_at": None,
         **task_fields(snapshot, owner),
@@ -55,6 +60,8 @@ def task_fields(snapshot: Snapshot, owner: str) -> dict[str, Any]:
         "finished_at": task.updated_at if task.state.final else None,
         "replied": task.replied,
         "reply": task.reply.value,
+        "messages": _json([to_json(message) for message in task.messages]),
+        "artifacts": _json([to_json(artifact) for artifact in task.artifacts] if _is_rich(task) else []),
     }
     if snapshot.submitted_at is not None:
         fields["submitted_at"] = snapshot.submitted_at
@@ -128,12 +135,28 @@ def task_of(row: TaskRow) -> Task:
         state=TaskState(row.status),
         delivery=DeliveryState(row.delivery),
         reason=row.reason,
-        artifacts=(Artifact(row.output, truncated=row.truncated),) if row.output else (),
+        artifacts=_artifacts_of(row),
         response_expected=row.response_expected,
         metadata=MappingProxyType(dict(row.meta)),
         outgoing=outgoing,
         replied=row.replied,
         reply=ReplyState(row.reply),
+        caller=row.caller,
+        messages=tuple(map(message_from_json, row.messages)),
+        follows=row.follows,
+    )
+
+
+def _artifacts_of(row: TaskRow) -> tuple[Artifact, ...]:
+    if row.artifacts:
+        return tuple(map(artifact_from_json, row.artifacts))
+    return (Artifact(row.output, truncated=row.truncated),) if row.output else ()
+
+
+def _is_rich(task: Task) -> bool:
+    """Whether the artifacts of a task are more than one text."""
+    return any(artifact != Artifact(artifact.text, artifact.truncated) for artifact in task.artifacts) or (
+        len(task.artifacts) > 1 or any(not artifact.text for artifact in task.artifacts)
     )
 
 
@@ -154,8 +177,9 @@ def sound(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _json(metadata: Mapping[str, object]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(dict(metadata), default=str))
+def _json(value: Json) -> Json:
+    """A value that JSON can carry, and UTF-8 too."""
+    found: Json = json.loads(sound(json.dumps(value, default=str, ensure_ascii=False)))
     return found
 
 

@@ -68,6 +68,18 @@ STEPS: Sequence[Step] = (
         "ALTER TABLE tasks ADD COLUMN reply VARCHAR NOT NULL DEFAULT ''",
         "CREATE INDEX ix_tasks_reply ON tasks (reply)",
     ),
+    (
+        "ALTER TABLE tasks ADD COLUMN caller VARCHAR NOT NULL DEFAULT ''",
+        "ALTER TABLE tasks ADD COLUMN follows VARCHAR NOT NULL DEFAULT ''",
+        "ALTER TABLE tasks ADD COLUMN messages JSON NOT NULL DEFAULT '[]'",
+        "ALTER TABLE tasks ADD COLUMN artifacts JSON NOT NULL DEFAULT '[]'",
+        "ALTER TABLE tasks ADD COLUMN session VARCHAR NOT NULL DEFAULT ''",
+        "UPDATE tasks SET session = context_id",
+        # Holds all that a page of tasks is chosen by: the rows themselves, with their texts, are not read.
+        """CREATE INDEX ix_tasks_page ON tasks (
+            project, agent_name, updated_at, id, follows, sender_id, caller, context_id, status
+        )""",
+    ),
 )
 """Statements of each step, in order; the version of a file is the number of steps it has taken."""
 

@@ -5,13 +5,27 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlmodel import JSON, Column, Field, SQLModel
+from sqlmodel import JSON, Column, Field, Index, SQLModel
+
+PAGED_BY = (
+    "project",
+    "agent_name",
+    "updated_at",
+    "id",
+    "follows",
+    "sender_id",
+    "caller",
+    "context_id",
+    "status",
+)
+"""What a page of tasks is chosen and ordered by."""
 
 
 class TaskRow(SQLModel, table=True):
     """A message to an agent and all that became of it."""
 
     __tablename__ = "tasks"
+    __table_args__ = (Index("ix_tasks_page", *PAGED_BY),)
 
     id: str = Field(primary_key=True)
     agent_name: str
@@ -46,6 +60,20 @@ class TaskRow(SQLModel, table=True):
     """Whether the agent answered by itself."""
     reply: str = Field(default="", index=True, sa_column_kwargs={"server_default": ""})
     """Whether the sender has been told how it ended; `due` when it has not."""
+    caller: str = Field(default="", sa_column_kwargs={"server_default": ""})
+    """Whose key brought it; empty for the user of this machine."""
+    follows: str = Field(default="", sa_column_kwargs={"server_default": ""})
+    """The task that it goes on with."""
+    messages: list[dict[str, Any]] = Field(
+        default_factory=list, sa_column=Column(JSON, nullable=False, server_default="[]")
+    )
+    """The conversation about it (`content.to_json`); files are named by their paths."""
+    artifacts: list[dict[str, Any]] = Field(
+        default_factory=list, sa_column=Column(JSON, nullable=False, server_default="[]")
+    )
+    """What was answered, where that is more than `output`; files are named by their paths."""
+    session: str = Field(default="", sa_column_kwargs={"server_default": ""})
+    """Session of the agent to which it was sent; `context_id` may be the caller's own conversation."""
 
 
 class ChangeRow(SQLModel, table=True):

@@ -147,7 +147,7 @@ async def restart(path: Path, key: AgentKey = KEY, context: str = "second") -> l
     """A new host reads what waits for an agent."""
     async with opened(path, owner="2:2") as (history, _):
         found = await AgentJournal(history, key).waiting(context)
-        return [(each.task, each.entry) for each in found]
+        return [(each.task, each.entry) for each in found if each.entry is not None]
 
 
 async def test_waiting_messages_come_back_in_order(path):
@@ -339,11 +339,12 @@ def test_what_may_have_been_sent_is_never_typed_by_itself(state, delivery, parke
     found = Standing(state, delivery, reason, parked, entered)
     now = after_end(found)
     assert after_end(now) == now
-    waits = not (state.final or delivery.final)
+    ended = delivery in (DeliveryState.FAILED, DeliveryState.CANCELED)
+    waits = not (state.final or ended)
     if (
         waits
         and (entered or delivery is DeliveryState.SUBMITTING)
-        and delivery is not DeliveryState.SUBMITTED
+        and delivery not in (DeliveryState.SUBMITTED, DeliveryState.DONE)
     ):
         assert now.parked
         assert now.reason.startswith("uncertain")

@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from synapse_tui.agents.tasks import TaskBook
+from synapse_tui.agents.tasks import NoJournal, TaskBook
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.events import Event, EventBus, TaskChanged
-from synapse_tui.model import USER, DeliveryState, MessageRequest, OutboxEntry, Task, TaskState
+from synapse_tui.model import USER, DeliveryState, MessageRequest, Task, TaskState
 
 
 class Clock:
@@ -19,7 +19,7 @@ class Clock:
         return self.now
 
 
-class Notes:
+class Notes(NoJournal):
     def __init__(self) -> None:
         self.records: list[Task] = []
         self.reasons: list[str] = []
@@ -28,15 +28,6 @@ class Notes:
     def record(self, task: Task, why: str) -> None:
         self.records.append(task)
         self.reasons.append(why)
-
-    def place(self, entry: OutboxEntry) -> None:
-        pass
-
-    def leave(self, task_id: str) -> None:
-        pass
-
-    async def flush(self) -> None:
-        pass
 
 
 def book(limit: int = 500, journal: Notes | None = None) -> tuple[TaskBook, list[Event]]:
