@@ -1,4 +1,4 @@
-"""Which process it is: when it started, and where its number means anything."""
+"""Which process it is: when it started, where its number means anything, and a name that comes only once."""
 
 from __future__ import annotations
 
@@ -47,3 +47,15 @@ def pid_namespace() -> str:
         return str(Path("/proc/self/ns/pid").readlink())
     except OSError:
         return ""
+
+
+def process_name(pid: int) -> str:
+    """A process by its id and when it started, since ids come again; `is_alive` knows it by that."""
+    return f"{pid}:{process_start(pid) or 0.0:.2f}"
+
+
+def is_alive(name: str) -> bool:
+    """Whether the process of a name still runs."""
+    pid, _, started = name.partition(":")
+    now = process_start(int(pid)) if pid.isdigit() else None
+    return now is not None and abs(now - float(started or 0)) < 1.0

@@ -18,6 +18,7 @@ SUMMARIES: Mapping[str, str] = MappingProxyType(
         "config": "Show, change and check the settings.",
         "delegate": "Send a task to the agent that the rules name for it.",
         "doctor": "Run an installed agent and prove what its profile says of it.",
+        "file-safety": "Tell who may write which file, and who has written what.",
         "inbox": "Print the unread messages and mark them read.",
         "instructions": "Show or send what agents are told of one another.",
         "list": "List the agents of this project.",
@@ -33,7 +34,7 @@ SUMMARIES: Mapping[str, str] = MappingProxyType(
     }
 )
 """All commands, for the help, which loads none of them."""
-_MODULES = {"list": "list_agents"}
+_MODULES = {"file-safety": "file_safety", "list": "list_agents"}
 """Where a command lies whose module is not named like it; each has it as `command`."""
 
 

@@ -14,7 +14,7 @@ from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import HistoryError
 from synapse_tui.events import EventBus, Notice
 from synapse_tui.model import IN_INBOX, ReplyState
-from synapse_tui.process_times import process_start
+from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.store import AgentJournal, AgentKey, History
 from synapse_tui.store.batch import Change, Owed, Snapshot
 
@@ -46,7 +46,7 @@ class HistoryKeeper:
         self._loading = asyncio.Event()
         self._history = History(
             path,
-            owner=owner_of(os.getpid()),
+            owner=process_name(os.getpid()),
             alive=is_alive,
             told=lambda text, level: events.publish(Notice(text, level)),
             replaced=self._note_all,
@@ -181,15 +181,3 @@ class HistoryKeeper:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._history.close()
-
-
-def owner_of(pid: int) -> str:
-    """A process as the history names it: its id and when it started, since ids come again."""
-    return f"{pid}:{process_start(pid) or 0.0:.2f}"
-
-
-def is_alive(owner: str) -> bool:
-    """Whether the process of a name still runs."""
-    pid, _, started = owner.partition(":")
-    now = process_start(int(pid)) if pid.isdigit() else None
-    return now is not None and abs(now - float(started or 0)) < 1.0

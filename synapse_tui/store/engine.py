@@ -22,13 +22,16 @@ BUSY = 10.0
 _BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
-def open_engine(path: Path, *, steps: Sequence[Step] = STEPS, busy: float = BUSY) -> tuple[Engine, str]:
+def open_engine(
+    path: Path, *, steps: Sequence[Step] = STEPS, busy: float = BUSY, durable: bool = True
+) -> tuple[Engine, str]:
     """Open a database, made where there is none.
 
     Args:
         path: The file; made with mode 0600 in a folder of mode 0700.
         steps: Its migrations.
         busy: Seconds that a lock of another process is waited for.
+        durable: Whether each commit must survive a power cut; the end of any process they all survive.
 
     Returns:
         The engine, and where a broken file was moved to; empty as a rule.
@@ -39,12 +42,12 @@ def open_engine(path: Path, *, steps: Sequence[Step] = STEPS, busy: float = BUSY
         sqlalchemy.exc.DBAPIError: It is locked, or cannot be read or written.
     """
     try:
-        return _open(path, steps, busy), ""
+        return _open(path, steps, busy, durable), ""
     except (DBAPIError, ForeignFile) as error:
         if isinstance(error, DBAPIError) and not is_broken(error):
             raise
         moved = move_aside(path)
-        return _open(path, steps, busy), moved
+        return _open(path, steps, busy, durable), moved
 
 
 def is_broken(error: BaseException) -> bool:
@@ -68,13 +71,13 @@ def move_aside(path: Path) -> str:
     return str(moved)
 
 
-def _open(path: Path, steps: Sequence[Step], busy: float) -> Engine:
+def _open(path: Path, steps: Sequence[Step], busy: float, durable: bool) -> Engine:
     private_folder(path.parent)
     # SQLite gives its -wal and -shm files the mode of the file itself.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     path.chmod(0o600)
     engine = create_engine(URL.create("sqlite", database=str(path)), connect_args={"timeout": busy})
-    event.listen(engine, "connect", _set_up)
+    event.listen(engine, "connect", _set_up if durable else _set_up_lightly)
     event.listen(engine, "begin", _begin)
     try:
         with engine.begin() as connection:
@@ -92,6 +95,13 @@ def _set_up(connection: Any, _record: object) -> None:  # noqa: ANN401 - a DBAPI
     cursor.execute("PRAGMA journal_mode=WAL")
     # Each commit reaches the disk: a note that Enter is about to be pressed must survive a power cut as well.
     cursor.execute("PRAGMA synchronous=FULL")
+    cursor.close()
+
+
+def _set_up_lightly(connection: Any, record: object) -> None:  # noqa: ANN401 - a DBAPI connection
+    _set_up(connection, record)
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA synchronous=NORMAL")
     cursor.close()
 
 

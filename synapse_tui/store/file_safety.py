@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from sqlalchemy import Engine
-from sqlmodel import Session, col, delete, select, update
+from sqlmodel import Session, col, delete, func, select, update
 
 from synapse_tui.file_safety import (
     LEASE,
@@ -67,11 +67,16 @@ class FileSafety:
         self.moved = ""
         """Where a broken database was moved to when this one was opened; empty as a rule."""
         self._engine: Engine
-        self._engine, self.moved = open_engine(path, steps=LOCK_STEPS, busy=busy)
+        # What a power cut may take away is the last locks: nobody holds them any more then.
+        self._engine, self.moved = open_engine(path, steps=LOCK_STEPS, busy=busy, durable=False)
 
     def close(self) -> None:
         """Close the database."""
         self._engine.dispose()
+
+    def _session(self) -> Session:
+        # What was read stays readable after the commit: another process may have removed the row by then.
+        return Session(self._engine, expire_on_commit=False)
 
     # -- locks ---
 
@@ -90,7 +95,7 @@ class FileSafety:
             Whether they are the holder's now, with the first lock; else the first lock of another.
         """
         now = self._clock()
-        with Session(self._engine) as session:
+        with self._session() as session:
             rows = self._living(session, files, now)
             foreign = [row for row in rows.values() if row.agent_name != holder.agent_id]
             if foreign:
@@ -127,7 +132,7 @@ class FileSafety:
         chosen = [LockRow.file_path == file, LockRow.agent_name == agent_id]
         if call:
             chosen.append(LockRow.call == call)
-        with Session(self._engine) as session:
+        with self._session() as session:
             found = session.exec(select(LockRow).where(*chosen)).all()
             for row in found:
                 session.delete(row)
@@ -140,7 +145,7 @@ class FileSafety:
         Returns:
             Their files.
         """
-        with Session(self._engine) as session:
+        with self._session() as session:
             rows = session.exec(select(LockRow).where(LockRow.agent_name == agent_id)).all()
             ended = [row for row in rows if not but_call or row.call != but_call]
             files = [row.file_path for row in ended]
@@ -155,7 +160,7 @@ class FileSafety:
         Returns:
             The lock that was; None when there was none.
         """
-        with Session(self._engine) as session:
+        with self._session() as session:
             row = session.exec(select(LockRow).where(LockRow.file_path == file)).first()
             lock = _lock(row) if row is not None else None
             if row is not None:
@@ -166,7 +171,7 @@ class FileSafety:
     def renew(self, agent_id: str) -> int:
         """Let all locks of an agent that still hold do so for another lease; gives how many."""
         now = self._clock()
-        with Session(self._engine) as session:
+        with self._session() as session:
             done = session.exec(
                 update(LockRow)
                 .where(col(LockRow.agent_name) == agent_id, col(LockRow.expires_at) > now)
@@ -178,7 +183,7 @@ class FileSafety:
     def validate_write(self, file: str, agent_id: str) -> Verdict:
         """Whether an agent may write a file now: nobody else has locked it. Takes no lock."""
         now = self._clock()
-        with Session(self._engine) as session:
+        with self._session() as session:
             row = self._living(session, [file], now).get(file)
             verdict = _ALLOWED
             if row is not None:
@@ -190,7 +195,7 @@ class FileSafety:
     def locks(self, agent_id: str = "") -> list[Lock]:
         """The locks that hold, the oldest first; those of one agent, or all."""
         now = self._clock()
-        with Session(self._engine) as session:
+        with self._session() as session:
             query = select(LockRow).order_by(col(LockRow.locked_at), col(LockRow.id))
             rows = session.exec(query.where(LockRow.agent_name == agent_id) if agent_id else query).all()
             living = self._only_living(session, rows, now)
@@ -235,10 +240,9 @@ class FileSafety:
             timestamp=modification.time,
             meta=dict(modification.metadata),
         )
-        with Session(self._engine) as session:
+        with self._session() as session:
             session.add(row)
             session.commit()
-            session.refresh(row)
             return _modification(row)
 
     def modifications(self, query: ModificationQuery | None = None) -> list[Modification]:
@@ -255,7 +259,7 @@ class FileSafety:
             chosen = chosen.where(col(ModificationRow.timestamp) >= asked.since)
         if asked.after:
             chosen = chosen.where(col(ModificationRow.id) > asked.after)
-        with Session(self._engine) as session:
+        with self._session() as session:
             return [_modification(row) for row in session.exec(chosen).all()]
 
     def cleanup(self, before: datetime) -> tuple[int, int]:
@@ -268,14 +272,31 @@ class FileSafety:
         while count := self._remove_some(before):
             removed += count
         now = self._clock()
-        with Session(self._engine) as session:
+        with self._session() as session:
             rows = session.exec(select(LockRow)).all()
             living = self._only_living(session, rows, now)
             session.commit()
         return removed, len(rows) - len(living)
 
+    def counts(self) -> dict[str, int]:
+        """How many locks hold, and how many modifications are known."""
+        with self._session() as session:
+            modifications = session.exec(select(func.count()).select_from(ModificationRow)).one()
+        return {"locks": len(self.locks()), "modifications": int(modifications)}
+
+    def facts(self) -> dict[str, object]:
+        """What helps to find a fault: version and soundness of the database."""
+        with self._engine.connect() as connection:
+            ask = connection.exec_driver_sql
+            return {
+                "schema_version": ask("SELECT MAX(version) FROM schema_version").scalar(),
+                "journal_mode": ask("PRAGMA journal_mode").scalar(),
+                "integrity": ask("PRAGMA quick_check").scalar(),
+                "moved_aside": self.moved,
+            }
+
     def _remove_some(self, before: datetime) -> int:
-        with Session(self._engine) as session:
+        with self._session() as session:
             old = select(ModificationRow.id).where(col(ModificationRow.timestamp) < before).limit(CHUNK)
             ids = session.exec(old).all()
             session.exec(delete(ModificationRow).where(col(ModificationRow.id).in_(ids)))

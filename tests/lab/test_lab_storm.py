@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.agents.tasks import Journal
-from synapse_tui.host.history import is_alive, owner_of
+from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.model import AgentState
 from synapse_tui.store import AgentJournal, AgentKey, History
 from tests.lab.lab_kit import AGENTS, DUMP, LOG, Lab, open_lab
@@ -172,7 +172,7 @@ def plan(chance: random.Random, messages: int) -> list[tuple[str, int]]:
 @asynccontextmanager
 async def kept_journal(folder: Path, agent: str) -> AsyncIterator[Journal]:
     """A journal on the disk, as the host keeps one: what is typed waits for it."""
-    history = History(folder / "history.db", owner=owner_of(os.getpid()), alive=is_alive)
+    history = History(folder / "history.db", owner=process_name(os.getpid()), alive=is_alive)
     history.load()
     try:
         journal = AgentJournal(history, AgentKey(str(folder), f"synapse-{agent}-8100", agent))

@@ -1,0 +1,317 @@
+"""`synapse file-safety`: who may write which file, and who has written what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from synapse_tui.durations import duration, moment
+from synapse_tui.errors import InvalidValue
+from synapse_tui.file_safety import ChangeType, Lock, Modification, ModificationQuery
+
+from .file_safety_desk import Desk, json_of_lock, json_of_modification
+from .output import ExitCode, note, plain, show, show_json, show_table, want_json
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_LOCK_HEADS = ("FILE", "AGENT", "HELD", "LEFT", "TASK", "INTENT")
+_CHANGE_HEADS = ("TIME", "FILE", "CHANGE", "LINES", "AGENT", "TASK", "INTENT")
+
+
+def _agent_option(about: str) -> Callable[[Function], Function]:
+    return click.option("--agent", metavar="AGENT", default="", help=about)
+
+
+def _json_option(function: Function) -> Function:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
+
+
+def _limit_option(function: Function) -> Function:
+    kind = click.IntRange(1, 10_000)
+    return click.option("-n", "--limit", type=kind, default=50, show_default=True, help="How many at most.")(
+        function
+    )
+
+
+@click.group(name="file-safety")
+def command() -> None:
+    """Who may write which file of this project, and who has written what."""
+
+
+@command.command(name="status")
+@_json_option
+@click.pass_context
+def status_command(context: click.Context, *, as_json: bool) -> None:
+    """Print whether file safety is on, where its database lies and what is in it."""
+    if as_json:
+        want_json(context)
+    desk = Desk.here()
+    facts = desk.status()
+    if as_json:
+        show_json(facts)
+        return
+    show("file safety is " + ("on" if facts["enabled"] else "off (env.SYNAPSE_FILE_SAFETY_ENABLED)"))
+    show(f"database: {facts['database']}")
+    show(
+        f"locks: {facts['locks']}, changes: {facts['modifications']}, kept for {facts['retention_days']} days"
+    )
+
+
+@command.command(name="locks")
+@_agent_option("Only those of AGENT.")
+@_json_option
+@click.pass_context
+def locks_command(context: click.Context, *, agent: str, as_json: bool) -> None:
+    """List the locks that hold, the oldest first."""
+    if as_json:
+        want_json(context)
+    desk = Desk.here()
+    with desk.opened() as safety:
+        locks = safety.locks(desk.agent_id(agent) if agent else "")
+    _show_locks(locks, as_json=as_json)
+
+
+@command.command(name="lock")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@_agent_option("For AGENT; by default the agent inside which this runs, else you.")
+@click.option("--intent", metavar="TEXT", default="", help="What for, in a few words.")
+@click.option("--task", metavar="TASK", default="", help="For which task.")
+@_json_option
+@click.pass_context
+def lock_command(
+    context: click.Context, *, files: Sequence[Path], agent: str, intent: str, task: str, as_json: bool
+) -> None:
+    """Lock FILEs, all or none, for 5 minutes; locking them again renews that.
+
+    The exit code is 4 when another agent holds one of them; it is named on standard output.
+    """
+    if as_json:
+        want_json(context)
+    desk = Desk.here()
+    holder = desk.holder(agent, task)
+    keys = [desk.key(file) for file in files]
+    with desk.opened() as safety:
+        verdict = safety.acquire_locks(keys, holder, intent=plain(intent)[:500])
+        locks = [lock for lock in safety.locks(holder.agent_id) if lock.file in keys]
+    if as_json:
+        about = json_of_lock(verdict.lock) if verdict.lock is not None else None
+        show_json({"allowed": verdict.allowed, "reason": verdict.reason, "lock": about})
+    elif verdict.allowed:
+        _show_locks(locks, as_json=False)
+    elif verdict.lock is not None:
+        show(f"{verdict.lock.file}: {verdict.reason}, {_held(verdict.lock)}")
+    if not verdict.allowed:
+        context.exit(ExitCode.NOT_TAKEN.value)
+
+
+@command.command(name="unlock")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@_agent_option("Those of AGENT; by default of the agent inside which this runs, else yours.")
+@click.option("--all", "every", is_flag=True, help="All locks of that agent.")
+@click.option("--force", is_flag=True, help="Whoever holds them: for people, not inside an agent.")
+@_json_option
+@click.pass_context
+def unlock_command(
+    context: click.Context, *, files: Sequence[Path], agent: str, every: bool, force: bool, as_json: bool
+) -> None:
+    """Give the locks of FILEs back. The exit code is 4 when one of them was not held."""
+    if as_json:
+        want_json(context)
+    if bool(files) == every:
+        raise InvalidValue("say which files", "name FILEs, or give --all for all locks of the agent")
+    desk = Desk.here()
+    if force and desk.caller.agent_id:
+        raise InvalidValue("an agent cannot take locks away from others", "ask the holder, or a person")
+    agent_id = desk.holder(agent).agent_id
+    with desk.opened() as safety:
+        if every:
+            released, missed = safety.release_agent(agent_id), list[str]()
+        else:
+            keys = [desk.key(file) for file in files]
+            free: Callable[[str], object] = (
+                safety.break_lock if force else partial(safety.release_lock, agent_id=agent_id)
+            )
+            freed = {key for key in keys if free(key)}
+            released, missed = sorted(freed), [key for key in keys if key not in freed]
+    if as_json:
+        show_json({"released": released, "missed": missed})
+    for key in () if as_json else released:
+        show(key)
+    _miss(context, missed, "" if force else f" by {agent_id}")
+
+
+def _miss(context: click.Context, missed: Sequence[str], by: str) -> None:
+    """Tell which files were not locked, and end with that code."""
+    for key in missed:
+        note(f"synapse: {key} was not locked{by}")
+    if missed:
+        context.exit(ExitCode.NOT_TAKEN.value)
+
+
+@command.command(name="history")
+@click.argument("file", type=click.Path(path_type=Path))
+@_limit_option
+@_json_option
+@click.pass_context
+def history_command(context: click.Context, *, file: Path, limit: int, as_json: bool) -> None:
+    """List the changes of FILE, the newest first."""
+    if as_json:
+        want_json(context)
+    desk = Desk.here()
+    with desk.opened() as safety:
+        changes = safety.modifications(ModificationQuery(file=desk.key(file), limit=limit))
+    _show_changes(changes, as_json=as_json)
+
+
+@command.command(name="recent")
+@_agent_option("Only those of AGENT.")
+@click.option("--hours", type=click.FloatRange(min=0), default=24.0, show_default=True, help="How far back.")
+@_limit_option
+@_json_option
+@click.pass_context
+def recent_command(context: click.Context, *, agent: str, hours: float, limit: int, as_json: bool) -> None:
+    """List the last changes of files, the newest first."""
+    if as_json:
+        want_json(context)
+    desk = Desk.here()
+    since = datetime.now(UTC) - timedelta(hours=min(hours, 10 * 366 * 24.0))
+    query = ModificationQuery(agent_id=desk.agent_id(agent) if agent else "", since=since, limit=limit)
+    with desk.opened() as safety:
+        changes = safety.modifications(query)
+    _show_changes(changes, as_json=as_json)
+
+
+@command.command(name="record")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--change",
+    type=click.Choice([kind.value for kind in ChangeType], case_sensitive=False),
+    default=ChangeType.MODIFY.value,
+    show_default=True,
+    help="What was done.",
+)
+@click.option("--lines", metavar="LINES", default="", help="Which lines, such as 3-7,12.")
+@click.option("--intent", metavar="TEXT", default="", help="What for, in a few words.")
+@click.option("--task", metavar="TASK", default="", help="In which task.")
+@_agent_option("By AGENT; by default the agent inside which this runs, else you.")
+@_json_option
+@click.pass_context
+def record_command(
+    context: click.Context,
+    *,
+    file: Path,
+    change: str,
+    lines: str,
+    intent: str,
+    task: str,
+    agent: str,
+    as_json: bool,
+) -> None:
+    """Note that FILE was changed; the agents' own tools are noted by themselves."""
+    if as_json:
+        want_json(context)
+    desk = Desk.here()
+    noted = Modification(
+        file=desk.key(file),
+        change=ChangeType(change.upper()),
+        agent_id=desk.holder(agent).agent_id,
+        task_id=plain(task),
+        time=datetime.now(UTC),
+        lines=desk.lines(lines),
+        intent=plain(intent)[:500],
+    )
+    with desk.opened() as safety:
+        found = safety.record_modification(noted)
+    if as_json:
+        show_json(json_of_modification(found))
+    else:
+        show(f"{found.file} {found.change} {found.task_id}")
+
+
+@command.command(name="cleanup")
+@click.option("--days", type=click.IntRange(0, 100_000), help="Keep those of the last DAYS days.")
+@_json_option
+@click.pass_context
+def cleanup_command(context: click.Context, *, days: int | None, as_json: bool) -> None:
+    """Remove old changes (by default those older than the settings say) and locks that do not hold."""
+    if as_json:
+        want_json(context)
+    desk = Desk.here()
+    kept = desk.retention_days if days is None else days
+    with desk.opened() as safety:
+        modifications, locks = safety.cleanup(datetime.now(UTC) - timedelta(days=kept))
+    if as_json:
+        show_json({"modifications": modifications, "locks": locks})
+    else:
+        show(f"removed {modifications} changes and {locks} locks")
+
+
+@command.command(name="debug")
+@_json_option
+@click.pass_context
+def debug_command(context: click.Context, *, as_json: bool) -> None:
+    """Print what helps to find a fault: paths, settings and their origins, the database's state."""
+    if as_json:
+        want_json(context)
+    facts = Desk.here().debug()
+    if as_json:
+        show_json(facts)
+        return
+    for name, value in facts.items():
+        show(f"{name}: {value}")
+
+
+def _show_locks(locks: Sequence[Lock], *, as_json: bool) -> None:
+    now = datetime.now(UTC)
+    if as_json:
+        show_json([json_of_lock(lock) for lock in locks])
+    elif locks:
+        rows = [
+            (
+                plain(lock.file),
+                lock.agent_id,
+                duration((now - lock.locked_at).total_seconds()),
+                duration((lock.expires_at - now).total_seconds()),
+                lock.task_id[:8],
+                plain(lock.intent),
+            )
+            for lock in locks
+        ]
+        show_table(_LOCK_HEADS, rows)
+    else:
+        note("synapse: no file is locked")
+
+
+def _show_changes(changes: Sequence[Modification], *, as_json: bool) -> None:
+    if as_json:
+        show_json([json_of_modification(change) for change in changes])
+    elif changes:
+        now = datetime.now(UTC)
+        rows = [
+            (
+                moment(change.time, now),
+                plain(change.file),
+                change.change.value,
+                change.lines,
+                change.agent_id,
+                change.task_id if change.task_id.startswith("local-") else change.task_id[:8],
+                plain(change.intent),
+            )
+            for change in changes
+        ]
+        show_table(_CHANGE_HEADS, rows)
+    else:
+        note("synapse: no change of a file is known")
+
+
+def _held(lock: Lock) -> str:
+    now = datetime.now(UTC)
+    held = duration((now - lock.locked_at).total_seconds())
+    left = duration((lock.expires_at - now).total_seconds())
+    purpose = f" ({plain(lock.intent)})" if lock.intent else ""
+    return f"since {held}{purpose}, for {left} more at most"

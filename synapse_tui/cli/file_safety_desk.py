@@ -1,0 +1,207 @@
+"""What the commands of file safety share: project, database, holder, and locks and changes as JSON."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from synapse_tui.addresses import parse_agent_id
+from synapse_tui.errors import AddressError, HistoryError, InvalidValue
+from synapse_tui.file_safety import FileKeys, Holder, Lock, Modification
+from synapse_tui.model import USER
+from synapse_tui.process_times import is_alive
+from synapse_tui.project_folder import make_project_folder
+
+from .caller import Caller
+from .settings_layers import Layers
+
+if TYPE_CHECKING:
+    from synapse_tui.settings import Settings
+    from synapse_tui.store.file_safety import FileSafety
+
+_PREFIX = "env.SYNAPSE_FILE_SAFETY_"
+_LINES = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
+
+
+class Desk:
+    """File safety of the project of the current folder.
+
+    Args:
+        caller: Who runs the command.
+        layers: The settings of the project.
+    """
+
+    def __init__(self, caller: Caller, layers: Layers) -> None:
+        self.caller = caller
+        self._layers = layers
+        self._settings: Settings = layers.load()
+        self._keys = FileKeys(layers.project)
+
+    @classmethod
+    def here(cls) -> Desk:
+        """That of the current folder, or of the agent inside which this runs."""
+        caller = Caller.of()
+        project = Path(caller.project_of(caller.registry.list()))
+        return cls(caller, Layers(caller, project))
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the settings switch it on."""
+        return self._settings.flag(f"{_PREFIX}ENABLED")
+
+    @property
+    def retention_days(self) -> int:
+        """How many days changes are kept."""
+        return self._settings.number(f"{_PREFIX}RETENTION_DAYS")
+
+    @property
+    def path(self) -> Path:
+        """The database."""
+        return self._layers.project / Path(self._settings.text(f"{_PREFIX}DB_PATH")).expanduser()
+
+    @contextmanager
+    def opened(self) -> Iterator[FileSafety]:
+        """The database, opened.
+
+        Raises:
+            HistoryError: It cannot be.
+        """
+        from sqlalchemy.exc import DBAPIError
+
+        from synapse_tui.store.file_safety import FileSafety
+
+        try:
+            if self.path.parent == self._layers.project / ".synapse":
+                make_project_folder(self._layers.project)
+            safety = FileSafety(self.path, alive=is_alive)
+        except (OSError, DBAPIError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error.orig
+            raise HistoryError(
+                f"{self.path} cannot be opened: {reason}", "check the folder and its permissions"
+            ) from error
+        try:
+            yield safety
+        except DBAPIError as error:
+            raise HistoryError(f"{self.path} cannot be used: {error.orig}", "try again") from error
+        finally:
+            safety.close()
+
+    def key(self, file: Path) -> str:
+        """The key of a file that is named from the current folder.
+
+        Raises:
+            InvalidValue: It cannot be a file's name.
+        """
+        try:
+            return self._keys.key(file, self.caller.folder)
+        except ValueError as error:
+            raise InvalidValue(f"'{file}' names no file: {error}", "give its path") from error
+
+    def agent_id(self, name: str) -> str:
+        """The id of whom a name means; that of an agent that is not there any more as it is.
+
+        Raises:
+            AddressError: Nobody, or more than one.
+        """
+        if name == USER.sender_id or parse_agent_id(name) is not None:
+            return name
+        try:
+            [found] = self.caller.find(name)
+        except ValueError:
+            raise InvalidValue(f"'{name}' means more than one agent", "name one of them") from None
+        return found.agent_id
+
+    def holder(self, agent: str = "", task: str = "") -> Holder:
+        """Who locks: the agent that is named, else the one inside which this runs, else the person.
+
+        Raises:
+            AddressError: The name means nobody, or more than one.
+            InvalidValue: An agent names another one.
+        """
+        own = self.caller.agent_id
+        who = self._own_name(agent) if own and agent else self.agent_id(agent) if agent else own
+        record = self.caller.registry.get(who) if who else None
+        process = f"{record.pid}:{record.pid_started:.2f}" if record is not None else ""
+        return Holder(who or USER.sender_id, task, process)
+
+    def _own_name(self, agent: str) -> str:
+        """The agent inside which this runs, by any of its names: a type means oneself first."""
+        kind, port = parse_agent_id(self.caller.agent_id) or ("", 0)
+        if agent in (self.caller.agent_id, kind, f"{kind}-{port}"):
+            return self.caller.agent_id
+        try:
+            meant = self.agent_id(agent)
+        except AddressError:
+            meant = ""
+        if meant != self.caller.agent_id:
+            raise InvalidValue(
+                f"--agent {agent}: this command runs inside {self.caller.agent_id}", "leave --agent out"
+            )
+        return meant
+
+    def lines(self, text: str) -> str:
+        """Lines as they are noted.
+
+        Raises:
+            InvalidValue: They are none.
+        """
+        if text and not _LINES.fullmatch(text):
+            raise InvalidValue(f"--lines {text}: no lines", "write them as 3-7,12")
+        return text
+
+    def status(self) -> dict[str, object]:
+        """Whether it is on, where the database lies and what is in it."""
+        counts = {"locks": 0, "modifications": 0}
+        if self.path.exists():
+            with self.opened() as safety:
+                counts = safety.counts()
+        return {
+            "enabled": self.enabled,
+            "project": str(self._layers.project),
+            "database": str(self.path),
+            "retention_days": self.retention_days,
+            **counts,
+        }
+
+    def debug(self) -> dict[str, object]:
+        """All that helps to find a fault."""
+        origins = {
+            key: self._settings.origins[key] for key in self._settings.values if key.startswith(_PREFIX)
+        }
+        environ = {key: value for key, value in os.environ.items() if key.startswith("SYNAPSE_FILE_SAFETY")}
+        facts = self.status() | {"agent": self.caller.agent_id, "origins": origins, "environment": environ}
+        if self.path.exists():
+            with self.opened() as safety:
+                facts |= safety.facts()
+        return facts
+
+
+def json_of_lock(lock: Lock) -> Mapping[str, object]:
+    """A lock as data."""
+    return {
+        "file_path": lock.file,
+        "agent_name": lock.agent_id,
+        "task_id": lock.task_id,
+        "intent": lock.intent,
+        "locked_at": lock.locked_at.isoformat(),
+        "expires_at": lock.expires_at.isoformat(),
+    }
+
+
+def json_of_modification(change: Modification) -> Mapping[str, object]:
+    """A change of a file as data."""
+    return {
+        "id": change.id,
+        "task_id": change.task_id,
+        "agent_name": change.agent_id,
+        "file_path": change.file,
+        "change_type": change.change.value,
+        "affected_lines": change.lines,
+        "intent": change.intent,
+        "timestamp": change.time.isoformat(),
+        "metadata": dict(change.metadata),
+    }

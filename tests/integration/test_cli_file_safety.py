@@ -1,0 +1,128 @@
+"""`synapse file-safety` as a process, on a home folder and a project of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.process_times import process_start
+from synapse_tui.registry import Record
+from tests.integration.shell_kit import Shell
+
+CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell.scratch(tmp_path)
+
+
+def live(shell: Shell, agent_id: str, kind: str, pid: int = 0) -> None:
+    """An agent that runs, as the registry knows it."""
+    pid = pid or os.getpid()
+    port = int(agent_id.rpartition("-")[2])
+    record = Record(
+        agent_id,
+        kind,
+        port,
+        f"http://127.0.0.1:{port}",
+        pid,
+        pid_started=process_start(pid) or 0.0,
+        working_dir=str(shell.folder),
+        project=str(shell.folder),
+    )
+    shell.registry.register(record)
+
+
+def inside(shell: Shell, agent_id: str) -> None:
+    shell.environ["SYNAPSE_AGENT_ID"] = agent_id
+
+
+async def test_a_file_is_locked_listed_and_given_back(shell: Shell) -> None:
+    taken = await shell.run("file-safety", "lock", "src/../a.py", "b.py", "--intent", "rename")
+    assert taken.code == 0, taken.err
+    assert "a.py" in taken.out
+    locks = json.loads((await shell.run("file-safety", "locks", "--json")).out)
+    assert [(lock["file_path"], lock["agent_name"], lock["intent"]) for lock in locks] == [
+        ("a.py", "user", "rename"),
+        ("b.py", "user", "rename"),
+    ]
+    assert (await shell.run("file-safety", "unlock", "a.py")).out == "a.py\n"
+    again = await shell.run("file-safety", "unlock", "a.py")
+    assert (again.code, "was not locked by user" in again.err) == (4, True)
+    assert (await shell.run("file-safety", "unlock", "--all")).out == "b.py\n"
+    database = shell.folder / ".synapse/file_safety.db"
+    assert stat.S_IMODE(database.stat().st_mode) == 0o600
+    assert "*.db" in (shell.folder / ".synapse/.gitignore").read_text()
+
+
+async def test_an_agent_is_told_who_holds_a_file(shell: Shell) -> None:
+    live(shell, CLAUDE, "claude")
+    live(shell, CODEX, "codex")
+    inside(shell, CLAUDE)
+    assert (await shell.run("file-safety", "lock", "a.py", "--agent", "claude")).code == 0
+    inside(shell, CODEX)
+    refused = await shell.run("file-safety", "lock", "a.py")
+    assert refused.code == 4
+    assert f"a.py: locked by {CLAUDE}" in refused.out
+    data = (await shell.run("file-safety", "lock", "a.py", "--json")).json
+    assert (data["allowed"], data["reason"]) == (False, f"locked by {CLAUDE}")
+    stolen = await shell.run("file-safety", "unlock", "a.py", "--force")
+    assert (stolen.code, "cannot take locks away" in stolen.err) == (2, True)
+    other = await shell.run("file-safety", "lock", "b.py", "--agent", "claude")
+    assert (other.code, f"runs inside {CODEX}" in other.err) == (2, True)
+    inside(shell, "")
+    assert (await shell.run("file-safety", "unlock", "a.py", "--force")).code == 0
+
+
+async def test_the_lock_of_an_agent_that_was_killed_is_free(shell: Shell) -> None:
+    process = await asyncio.create_subprocess_exec("sleep", "60")
+    live(shell, CLAUDE, "claude", process.pid)
+    assert (await shell.run("file-safety", "lock", "a.py", "--agent", CLAUDE)).code == 0
+    refused = await shell.run("file-safety", "lock", "a.py", "--agent", CODEX)
+    assert refused.code == 4
+    process.kill()
+    await process.wait()
+    assert (await shell.run("file-safety", "lock", "a.py", "--agent", CODEX)).code == 0
+
+
+async def test_changes_are_recorded_and_found_again(shell: Shell) -> None:
+    words = ("--change", "create", "--lines", "1-3,7", "--intent", "first", "--task", "t1")
+    assert (await shell.run("file-safety", "record", "ファイル.py", *words)).code == 0
+    assert (await shell.run("file-safety", "record", "b.py", "--agent", CODEX)).code == 0
+    [one] = json.loads((await shell.run("file-safety", "history", "ファイル.py", "--json")).out)
+    assert (one["change_type"], one["affected_lines"], one["intent"], one["task_id"]) == (
+        "CREATE",
+        "1-3,7",
+        "first",
+        "t1",
+    )
+    recent = json.loads((await shell.run("file-safety", "recent", "--json")).out)
+    assert [each["file_path"] for each in recent] == ["b.py", "ファイル.py"]
+    assert recent[0]["task_id"].startswith("local-")
+    odd = await shell.run("file-safety", "record", "a", "--lines", "many")
+    assert (odd.code, "no lines" in odd.err) == (2, True)
+    assert "removed 2 changes" in (await shell.run("file-safety", "cleanup", "--days", "0")).out
+
+
+async def test_status_and_debug_tell_how_it_stands(shell: Shell) -> None:
+    assert (await shell.run("file-safety", "status")).out.startswith("file safety is off")
+    assert not (shell.folder / ".synapse/file_safety.db").exists()
+    shell.environ["SYNAPSE_FILE_SAFETY_ENABLED"] = "true"
+    shell.environ["SYNAPSE_FILE_SAFETY_DB_PATH"] = str(shell.home / "other.db")
+    await shell.run("file-safety", "lock", "a")
+    found = (await shell.run("file-safety", "status", "--json")).json
+    assert (found["enabled"], found["database"], found["locks"]) == (True, str(shell.home / "other.db"), 1)
+    facts = (await shell.run("file-safety", "debug", "--json")).json
+    assert (facts["integrity"], facts["journal_mode"]) == ("ok", "wal")
+
+
+async def test_a_database_that_cannot_be_used_is_told(shell: Shell) -> None:
+    shell.environ["SYNAPSE_FILE_SAFETY_DB_PATH"] = str(shell.folder)
+    result = await shell.run("file-safety", "locks")
+    assert (result.code, "cannot be opened" in result.err) == (1, True), result.err
