@@ -1,0 +1,235 @@
+"""Writes conversations down: a file of JSON lines for each agent and project; the last line of a key wins.
+
+Not in the history of the hosted agents: that is about what was typed into terminals, its rules for what
+a crash leaves do not fit, and these files go with their agent when it is removed. Lines are only ever
+added, under a lock, so that several programs of a project can write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import IO, Any
+
+from synapse_tui.content import Artifact
+from synapse_tui.files import private_folder
+from synapse_tui.model import DeliveryState, ReplyState, Sender, Task, TaskState
+
+from .conversation import Conversation, Entry
+
+MAX_FILE = 32 * 1024 * 1024
+"""Bytes from which a file is read no further; it is made smaller long before."""
+COMPACT = 8 * 1024 * 1024
+"""Bytes from which a file is written anew with what is still wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A conversation as it was written down.
+
+    Attributes:
+        tasks: Its tasks, oldest first.
+        entries: What was said, oldest first.
+        context_id: The conversation as the agent calls it.
+        opened: Whether the person had it open.
+        owners: Who worked on a task last, by its id: a process as `owner` names it.
+    """
+
+    tasks: tuple[Task, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    context_id: str = ""
+    opened: bool = False
+    owners: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+class Journal:
+    """The conversations of a project.
+
+    Args:
+        folder: `~/.synapse/external`.
+        project: Folder of the project.
+        owner: This process, for the tasks that it works on.
+    """
+
+    def __init__(self, folder: Path, project: Path, owner: str) -> None:
+        key = hashlib.sha256(str(project).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        self.folder = folder / key
+        self._owner = owner
+        self._written: dict[str, dict[str, object]] = {}
+
+    def path(self, alias: str) -> Path:
+        """The file of a conversation."""
+        return self.folder / f"{alias}.jsonl"
+
+    def files(self, alias: str) -> Path:
+        """The folder of the files that an agent has sent."""
+        return self.folder / f"{alias}.files"
+
+    def news(self, conversation: Conversation) -> bytes:
+        """What has changed since this was last called, as lines to be written."""
+        alias = conversation.alias
+        facts = {"context_id": conversation.context_id, "opened": conversation.opened}
+        every: list[tuple[str, object, dict[str, Any]]] = [
+            (task.id, task, {"task": _task_json(task), "owner": self._owner}) for task in conversation.tasks
+        ]
+        every += [
+            (entry.key, entry, {"entry": _entry_json(entry)})
+            for entry in conversation.entries
+            if not entry.growing
+        ]
+        every.append(("", facts, {"about": facts}))
+        written = self._written.setdefault(alias, {})
+        changed = [(key, value, line) for key, value, line in every if written.get(key) != value]
+        written.update({key: value for key, value, _ in changed})
+        return _lines([line for _, _, line in changed])
+
+    def write(self, alias: str, data: bytes) -> None:
+        """Add lines to a conversation's file.
+
+        Raises:
+            OSError: They cannot be written.
+        """
+        if data:
+            private_folder(self.folder)
+            with self._locked(alias, os.O_WRONLY | os.O_APPEND | os.O_CREAT, "ab") as file:
+                file.write(data)
+
+    def lost(self, alias: str) -> None:
+        """Nothing is known of what a file holds: all is written again."""
+        self._written.pop(alias, None)
+
+    def load(self, alias: str) -> Saved:
+        """What was written down of a conversation; a line that cannot be read is left out."""
+        try:
+            with self._locked(alias, os.O_RDWR, "r+b") as file:
+                saved = _read(file)
+                if file.tell() > COMPACT:
+                    _rewrite(file, saved)
+        except OSError:
+            return Saved()
+        return saved
+
+    def aliases(self) -> list[str]:
+        """Whom conversations were had with."""
+        with contextlib.suppress(OSError):
+            return sorted(path.stem for path in self.folder.glob("*.jsonl"))
+        return []
+
+    def forget(self, alias: str) -> None:
+        """Take a conversation away, with the files that the agent has sent."""
+        self._written.pop(alias, None)
+        self.path(alias).unlink(missing_ok=True)
+        folder = self.files(alias)
+        with contextlib.suppress(OSError):
+            for path in folder.iterdir():
+                path.unlink(missing_ok=True)
+            folder.rmdir()
+
+    @contextlib.contextmanager
+    def _locked(self, alias: str, flags: int, mode: str) -> Iterator[IO[bytes]]:
+        descriptor = os.open(self.path(alias), flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, mode) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield file
+
+
+def _rewrite(file: IO[bytes], saved: Saved) -> None:
+    """Write a file anew with what is still wanted, in place: others may hold it open."""
+    known = {task.id for task in saved.tasks}
+    lines = [{"task": _task_json(task), "owner": saved.owners.get(task.id, "")} for task in saved.tasks]
+    lines += [{"entry": _entry_json(e)} for e in saved.entries if e.task_id in known or not e.task_id]
+    lines.append({"about": {"context_id": saved.context_id, "opened": saved.opened}})
+    file.seek(0)
+    file.truncate(0)
+    file.write(_lines(lines))
+
+
+def _lines(values: Sequence[Mapping[str, Any]]) -> bytes:
+    return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values).encode(
+        "utf-8", "replace"
+    )
+
+
+def _read(file: IO[bytes]) -> Saved:
+    tasks: dict[str, Task] = {}
+    owners: dict[str, str] = {}
+    entries: dict[str, Entry] = {}
+    about: dict[str, Any] = {}
+    for line in file.read(MAX_FILE).splitlines():
+        with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
+            value = json.loads(line)
+            if "task" in value:
+                task = _task(value["task"])
+                tasks[task.id] = task
+                owners[task.id] = str(value.get("owner") or "")
+            elif "entry" in value:
+                entry = _entry(value["entry"])
+                entries[entry.key] = entry
+            else:
+                about = dict(value["about"])
+    return Saved(
+        tuple(sorted(tasks.values(), key=lambda task: task.created_at)),
+        tuple(sorted(entries.values(), key=lambda entry: entry.at)),
+        str(about.get("context_id") or ""),
+        about.get("opened") is True,
+        MappingProxyType(owners),
+    )
+
+
+def _task_json(task: Task) -> dict[str, Any]:
+    return {
+        "id": task.id,
+        "context_id": task.context_id,
+        "target": task.target,
+        "sender": asdict(task.sender),
+        "text": task.text,
+        "created_at": task.created_at.isoformat(),
+        "updated_at": task.updated_at.isoformat(),
+        "state": task.state.value,
+        "delivery": task.delivery.value,
+        "reason": task.reason,
+        "artifacts": [[each.text, each.artifact_id, each.name] for each in task.artifacts],
+        "response_expected": task.response_expected,
+        "metadata": dict(task.metadata),
+        "reply": task.reply.value,
+    }
+
+
+def _task(value: Mapping[str, Any]) -> Task:
+    return Task(
+        str(value["id"]),
+        str(value["context_id"]),
+        str(value["target"]),
+        Sender(**value["sender"]),
+        str(value["text"]),
+        3,
+        datetime.fromisoformat(value["created_at"]),
+        datetime.fromisoformat(value["updated_at"]),
+        state=TaskState(value["state"]),
+        delivery=DeliveryState(value["delivery"]),
+        reason=str(value["reason"]),
+        artifacts=tuple(Artifact(str(t), artifact_id=str(i), name=str(n)) for t, i, n in _triples(value)),
+        response_expected=value["response_expected"] is True,
+        metadata=MappingProxyType(dict(value["metadata"])),
+        reply=ReplyState(value["reply"]),
+    )
+
+
+def _triples(value: Mapping[str, Any]) -> Sequence[Sequence[object]]:
+    return [tuple(each) for each in value["artifacts"]]
+
+
+def _entry_json(entry: Entry) -> dict[str, Any]:
+    return {**asdict(entry), "at": entry.at.isoformat()}
+
+
+def _entry(value: Mapping[str, Any]) -> Entry:
+    return Entry(**{**value, "at": datetime.fromisoformat(value["at"])})

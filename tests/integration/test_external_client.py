@@ -1,0 +1,322 @@
+"""The client towards external agents, against real servers on loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from synapse_tui.a2a.external.adding import changed_card, find_agent
+from synapse_tui.a2a.external.connecting import open_peer
+from synapse_tui.a2a.external.desk import AddOrder
+from synapse_tui.a2a.external.exchange import Exchange
+from synapse_tui.a2a.external.record import ExternalAgent
+from synapse_tui.a2a.external.store import ExternalStore
+from synapse_tui.a2a.external.updates import (
+    Chunk,
+    DirectAnswer,
+    Outgoing,
+    Snapshot,
+    StatusUpdate,
+    Update,
+    text_of,
+    text_of_message,
+)
+from synapse_tui.errors import CardRefused, ConfigError, InvalidValue, PeerRefused, PeerUnreachable
+from synapse_tui.model import TaskState
+from tests.integration.external_kit import DialectAgent, OldAgent, Running, card_v1, hand_made, sdk_agent
+
+pytestmark = pytest.mark.timeout(60)
+V03_PATHS = ("/.well-known/agent-card.json", "/")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ExternalStore:
+    return ExternalStore(tmp_path / "external")
+
+
+async def found(
+    store: ExternalStore, url: str, environ: dict[str, str] | None = None, **order: object
+) -> ExternalAgent:
+    offer = await find_agent(
+        AddOrder(url, **order),  # type: ignore[arg-type]
+        store,
+        environ=environ or {},
+        types=("claude",),
+        now=lambda: datetime(2026, 1, 2, tzinfo=UTC),
+    )
+    store.put(offer.agent)
+    return offer.agent
+
+
+async def told(agent: ExternalAgent, text: str, **more: str) -> list[Update]:
+    peer = await open_peer(agent, {"TOKEN": "secret"})
+    try:
+        async with contextlib.aclosing(Exchange(peer).send(Outgoing(text, "m-1", **more))) as updates:
+            return [update async for update in updates]
+    finally:
+        await peer.close()
+
+
+@pytest.fixture(params=["JSONRPC", "HTTP+JSON"])
+async def v1(request: pytest.FixtureRequest) -> AsyncIterator[Running]:
+    async with sdk_agent(binding=request.param) as server:
+        yield server
+
+
+async def test_a_1_0_agent_streams_its_answer(store, v1):
+    agent = await found(store, v1.url)
+    assert (agent.alias, agent.name, agent.streaming) == ("echo-agent", "Echo Agent", True)
+
+    updates = await told(agent, "stream please")
+
+    pieces = [text_of(update.artifact.parts) for update in updates if isinstance(update, Chunk)]
+    assert "".join(pieces) == "one two three"
+    last = updates[-1]
+    assert isinstance(last, StatusUpdate)
+    assert last.state is TaskState.COMPLETED
+    assert last.context_id
+
+
+async def test_an_agent_that_does_not_stream_is_asked_until_it_has_ended(store):
+    async with sdk_agent(streaming=False) as server:
+        updates = await told(await found(store, server.url), "hello there")
+
+    last = updates[-1]
+    assert isinstance(last, Snapshot)
+    assert last.state is TaskState.COMPLETED
+    assert [each.text for each in last.artifacts] == ["hello there"]
+
+
+async def test_a_lone_message_is_an_answer(store, v1):
+    (answer,) = await told(await found(store, v1.url), "message hi")
+
+    assert isinstance(answer, DirectAnswer)
+    assert text_of_message(answer.message) == "direct hi"
+
+
+async def test_a_question_is_answered_on_its_task(store, v1):
+    agent = await found(store, v1.url)
+    asked = (await told(agent, "ask me"))[-1]
+    assert isinstance(asked, StatusUpdate)
+    assert asked.state is TaskState.INPUT_REQUIRED
+    assert text_of_message(asked.message) == "which colour?"
+
+    ended = (await told(agent, "red", task_id=asked.task_id, context_id=asked.context_id))[-1]
+
+    assert isinstance(ended, StatusUpdate)
+    assert ended.state is TaskState.COMPLETED
+    assert (ended.task_id, ended.context_id) == (asked.task_id, asked.context_id)
+
+
+async def test_a_task_is_canceled(store):
+    async with sdk_agent() as server:
+        agent = await found(store, server.url)
+        peer = await open_peer(agent, {})
+        async with contextlib.aclosing(Exchange(peer).send(Outgoing("slow", "m-1"))) as updates:
+            first = await anext(updates)
+            assert isinstance(first, StatusUpdate)
+            canceled = await peer.cancel(first.task_id)
+        await peer.close()
+
+    assert canceled.state is TaskState.CANCELED
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_a_0_3_agent_is_understood(store, streaming):
+    async with hand_made(OldAgent(streaming=streaming).handle, *V03_PATHS) as server:
+        agent = await found(store, server.url)
+        assert agent.protocol == "0.3 JSONRPC"
+        updates = await told(agent, "hello")
+
+    last = updates[-1]
+    assert isinstance(last, StatusUpdate)
+    if streaming:
+        said = [text_of_message(each.message) for each in updates if isinstance(each, StatusUpdate)]
+        assert "heard: hello" in said
+        assert last.state is TaskState.INPUT_REQUIRED
+    else:
+        assert text_of_message(last.message) == "done: hello"
+        assert last.state is TaskState.COMPLETED
+    methods = [body["method"] for body in server.bodies]
+    assert methods == (["message/stream"] if streaming else ["message/send", "tasks/get"])
+
+
+async def test_an_agent_of_the_dialect_is_understood(store):
+    paths = ("/.well-known/agent.json", "/tasks/send", "/tasks/t-1")
+    async with hand_made(DialectAgent().handle, *paths) as server:
+        agent = await found(store, server.url)
+        assert agent.protocol == "dialect"
+        last = (await told(agent, "hello"))[-1]
+
+    assert isinstance(last, Snapshot)
+    assert [each.text for each in last.artifacts] == ["from the dialect"]
+    assert server.bodies[0]["message"]["parts"] == [{"type": "text", "text": "hello"}]
+
+
+async def test_credentials_go_to_the_agent_and_nowhere_else(store):
+    async with sdk_agent(token="secret") as server:
+        with pytest.raises(PeerRefused, match="401"):
+            await found(store, server.url)
+        with pytest.raises(ConfigError, match="TOKEN is not set"):
+            await found(store, server.url, token_env="TOKEN")
+        agent = await found(
+            store, server.url, {"TOKEN": "secret"}, token_env="TOKEN", headers={"X-Team": "blue"}
+        )
+        await told(agent, "hello")
+
+    assert server.seen[-1]["authorization"] == "Bearer secret"
+    assert server.seen[-1]["x-team"] == "blue"
+    assert "secret" not in repr(agent)
+    assert "blue" not in repr(agent)
+    assert agent.secrets == ("Authorization: Bearer $TOKEN", "X-Team: ***")
+
+
+async def test_a_card_may_not_send_messages_elsewhere(store):
+    async with sdk_agent() as server:
+
+        async def lying(_request: Request) -> Response:
+            from google.protobuf.json_format import MessageToDict
+
+            return JSONResponse(MessageToDict(card_v1(server.url)))
+
+        async with hand_made(lying, "/.well-known/agent-card.json") as front:
+            with pytest.raises(CardRefused, match="sends messages to"):
+                await found(store, front.url)
+            agent = await found(store, front.url, allowed=(server.url,), headers={"X-Key": "k"})
+            assert agent.interface is not None
+            assert agent.interface.url.startswith(server.url)
+            await told(agent, "hello")
+            # What the registry holds is no licence either: the guard looks at every request.
+            forged = dataclasses.replace(agent, allowed=())
+            with pytest.raises(PeerRefused, match="is not where this agent was added"):
+                await told(forged, "hello")
+
+    assert front.seen[-1]["x-key"] == "k"
+    assert all("x-key" not in headers for headers in server.seen), "credentials left their origin"
+
+
+async def test_redirects_are_not_followed(store):
+    async with sdk_agent() as server:
+
+        async def away(request: Request) -> Response:
+            return RedirectResponse(server.url + request.url.path)
+
+        async with hand_made(away, "/.well-known/agent-card.json") as front:
+            with pytest.raises(PeerRefused, match="redirects to"):
+                await found(store, front.url)
+
+    assert not server.seen
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (JSONResponse({"name": "x" * 300_000}), "more than"),
+        (JSONResponse([1]), "no agent card"),
+        (JSONResponse({"name": "nobody"}), "offers no way"),
+        (Response(b"<html>", media_type="text/html"), "no JSON"),
+        (Response(b"[" * 100_000), "no JSON"),
+        (Response(b"{}", headers={"Content-Encoding": "gzip"}), "compressed"),
+    ],
+)
+async def test_cards_that_are_none(store, answer: Response, problem: str):
+    async def card(_request: Request) -> Response:
+        return answer
+
+    async with hand_made(card, "/.well-known/agent-card.json", "/.well-known/agent.json") as server:
+        with pytest.raises((CardRefused, PeerRefused), match=problem):
+            await found(store, server.url)
+
+
+async def test_a_server_that_is_busy_is_asked_again_with_the_same_message(store):
+    calls = 0
+
+    async def busy(request: Request) -> Response:
+        nonlocal calls
+        calls += 1
+        if request.method == "POST" and calls < 4:
+            return Response(status_code=503)
+        return await old.handle(request)
+
+    old = OldAgent(streaming=False)
+    async with hand_made(busy, *V03_PATHS) as server:
+        agent = await found(store, server.url)
+        await told(agent, "hello")
+
+    sent = [body for body in server.bodies if body["method"] == "message/send"]
+    assert len(sent) == 1
+    assert sent[0]["params"]["message"]["messageId"] == "m-1"
+
+
+async def test_a_message_whose_fate_is_unknown_is_not_sent_again(store):
+    calls = 0
+
+    async def breaking(request: Request) -> Response:
+        nonlocal calls
+        if request.method == "GET":
+            return await old.handle(request)
+        calls += 1
+
+        async def cut() -> AsyncIterator[bytes]:
+            yield b'{"jsonrpc"'
+            raise ConnectionResetError
+
+        from starlette.responses import StreamingResponse
+
+        return StreamingResponse(cut(), media_type="application/json", headers={"Content-Length": "500"})
+
+    old = OldAgent(streaming=False)
+    async with hand_made(breaking, *V03_PATHS) as server:
+        agent = await found(store, server.url)
+        with pytest.raises(PeerUnreachable, match="broke off") as raised:
+            await told(agent, "hello")
+
+    assert calls == 1
+    assert "not known whether the message arrived" in raised.value.hint
+
+
+async def test_nobody_listens(store):
+    async with sdk_agent() as server:
+        agent = await found(store, server.url)
+    with pytest.raises(PeerUnreachable, match="nobody answers"):
+        await told(agent, "hello")
+
+
+async def test_a_changed_card_is_noticed(store):
+    name = "before"
+
+    async def card(request: Request) -> Response:
+        server: Running = request.app.state.server
+        from google.protobuf.json_format import MessageToDict
+
+        return JSONResponse(MessageToDict(card_v1(server.url, name=name)))
+
+    async with hand_made(card, "/.well-known/agent-card.json") as server:
+        agent = await found(store, server.url)
+        assert not await changed_card(agent, {})
+        name = "after"
+        assert await changed_card(agent, {})
+
+
+async def test_an_alias_is_nobody_elses(store):
+    async with sdk_agent() as one, sdk_agent() as two:
+        first = await found(store, one.url)
+        assert (await found(store, one.url)).alias == first.alias, "the same agent is added anew"
+        assert (await found(store, two.url)).alias == "echo-agent-2"
+        for taken in ("echo-agent", "claude", "all", "synapse-claude-8100", "a b"):
+            with pytest.raises(InvalidValue):
+                await found(store, two.url, alias=taken)
+
+
+async def test_a_card_url_is_taken_as_it_is(store):
+    async with sdk_agent() as server:
+        agent = await found(store, f"{server.url}/.well-known/agent-card.json")
+        assert agent.card_url == f"{server.url}/.well-known/agent-card.json"
+        assert (await told(agent, "hi"))[-1]
