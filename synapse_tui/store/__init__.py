@@ -1,6 +1,7 @@
 """What survives the process: the history of tasks and the outboxes, in SQLite through SQLModel.
 
-Only the modules of the writer thread import SQLModel: `database`, `engine`, `rows`, `schema`, `tables`.
+Only the modules of the writer thread import SQLModel: `database`, `engine`, `pages`, `rows`, `schema`, `tables`,
+`push_rows`, `push_tables`.
 """
 
 from .batch import AgentKey

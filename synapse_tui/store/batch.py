@@ -8,6 +8,8 @@ from datetime import datetime
 
 from synapse_tui.model import OutboxEntry, Task
 
+from .push import PushNotes
+
 MAX_CHANGES = 20_000
 """How many steps wait at most to be written; the oldest go first, never the newest state of a task."""
 
@@ -80,15 +82,17 @@ class Batch:
         places: Newest places by task id; None where the message waits no longer.
         changes: Steps in their order.
         reasons: Last steps that changed nothing but the reason, by task id: of many in a row one is kept.
+        push: Who is told of tasks, and what was sent.
     """
 
     tasks: dict[str, Snapshot] = field(default_factory=dict)
     places: dict[str, Place | None] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     reasons: dict[str, Change] = field(default_factory=dict)
+    push: PushNotes = field(default_factory=PushNotes)
 
     def __bool__(self) -> bool:
-        return bool(self.tasks or self.places or self.changes or self.reasons)
+        return bool(self.tasks or self.places or self.changes or self.reasons or self.push)
 
     def add(self, newer: Batch) -> None:
         """Put what came later over it."""
@@ -98,6 +102,7 @@ class Batch:
         for change in newer.changes:
             self.step(change)
         self.reasons.update(newer.reasons)
+        self.push.add(newer.push)
 
     def step(self, change: Change) -> None:
         """Note a step; the oldest is dropped when there are too many."""

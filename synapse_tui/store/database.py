@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Engine, UpdateBase
 from sqlalchemy.exc import DBAPIError
@@ -18,6 +18,8 @@ from .aftermath import HOST_ENDED, after_end
 from .batch import AgentKey, Batch, Change, Mark, Owed, Restored, Stored
 from .engine import BUSY, Alive, is_broken, move_aside, open_engine
 from .pages import find_tasks, read_page
+from .push import Delivery, PushLeft
+from .push_rows import prune_push, push_left, push_log, webhooks_left, write_push
 from .rows import (
     change_of,
     change_values,
@@ -30,6 +32,8 @@ from .rows import (
     task_of,
 )
 from .tables import ChangeRow, OutboxRow, TaskRow
+
+Result = TypeVar("Result")
 
 MAX_ASKED = 100
 """How many outgoing tasks of before an agent is given back."""
@@ -189,7 +193,10 @@ class Database:
             return [task_of(row) for row in rows]
 
     def _is_left(self, row: TaskRow) -> bool:
-        return row.owner == self._owner or not self._alive(row.owner)
+        return self._is_gone(row.owner)
+
+    def _is_gone(self, owner: str) -> bool:
+        return owner == self._owner or not self._alive(owner)
 
     def find(self, key: AgentKey, prefix: str) -> list[Task]:
         """The tasks of an agent whose ids begin so, no more than tell that there are several."""
@@ -232,6 +239,33 @@ class Database:
             session.commit()
         return len(ids)
 
+    def push_left(self, project: str) -> PushLeft:
+        """What ended processes left to be told; see `push_rows`."""
+        return self._push(lambda session: push_left(session, project, self._is_gone, self._owner))
+
+    def webhooks_left(self, project: str, agent_id: str, *, goes_on: bool) -> PushLeft:
+        """The webhooks of an agent that is opened again; see `push_rows`."""
+
+        def mine(owner: str) -> bool:
+            return goes_on or owner == self._owner
+
+        return self._push(lambda session: webhooks_left(session, project, agent_id, mine, self._owner))
+
+    def push_log(self, subscription_id: str, limit: int) -> list[Delivery]:
+        """The newest notifications to someone."""
+        return self._push(lambda session: push_log(session, subscription_id, limit))
+
+    def prune_push(self, before: datetime) -> None:
+        """Remove notifications that are kept no more."""
+        self._push(lambda session: prune_push(session, before))
+
+    def _push(self, work: Callable[[Session], Result]) -> Result:
+        self.open()
+        with Session(self._engine) as session:
+            found = work(session)
+            session.commit()
+        return found
+
     def close(self) -> None:
         """Close the file."""
         if self._engine is not None:
@@ -260,6 +294,7 @@ class Database:
             for statement, values in _statements(batch, known, self._owner):
                 if values:
                     session.exec(statement, params=values)
+            write_push(session, batch.push, self._owner)
             session.commit()
         ended = {task_id for task_id, each in batch.tasks.items() if each.task.state.final}
         self._known = (known | batch.tasks.keys()) - ended

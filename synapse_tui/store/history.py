@@ -19,6 +19,7 @@ from synapse_tui.errors import HistoryError
 from synapse_tui.model import DeliveryState, OutboxEntry, Task, TaskQuery, TaskState
 
 from .batch import AgentKey, Batch, Change, Mark, Owed, Place, Restored, Snapshot, Stored
+from .push import PushNotes
 
 if TYPE_CHECKING:
     from .database import Database
@@ -112,6 +113,11 @@ class History:
     def place(self, task_id: str, place: Place | None) -> None:
         """Note a message's place in its outbox; None when it waits no longer."""
         self._pending.places[task_id] = place
+        self._wanted.set()
+
+    def note_push(self, notes: PushNotes) -> None:
+        """Note who is told of tasks, and what was sent."""
+        self._pending.push.add(notes)
         self._wanted.set()
 
     async def flush(self, patience: float = PATIENCE) -> None:

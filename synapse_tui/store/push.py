@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from synapse_tui.model import Task
+
 MAX_NOTED = 5_000
 """How many notes wait at most to be written; what was delivered goes first."""
 
@@ -25,11 +27,11 @@ class Subscription:
 
     Attributes:
         id: UUID.
-        project: Folder of the project.
         agent_id: Whose tasks.
         protocol: In which words it is told: `1.0`, `0.3` or `dialect`.
         url: Where notifications go.
         created_at: When it was made, aware.
+        project: Folder of the project; filled in where it is written down.
         task_id: The task; empty for all of the agent.
         config_id: Its id among those of the task.
         events: Of an agent's: what is told (`task.completed`).
@@ -37,18 +39,16 @@ class Subscription:
         scheme: Of the header `Authorization`.
         credentials: Of the header `Authorization`.
         secret: Key of the signature.
-        caller: Whose key made it; empty for the user of this machine.
-        everyone: Whether tasks of other callers are told too.
         persist: Whether it outlives the agent, and goes on with the next of the same id.
         ended_at: When there was nothing more to tell; None while there may be.
     """
 
     id: str
-    project: str
     agent_id: str
     protocol: str
     url: str = field(repr=False)
     created_at: datetime
+    project: str = ""
     task_id: str = ""
     config_id: str = ""
     events: tuple[str, ...] = ()
@@ -56,8 +56,6 @@ class Subscription:
     scheme: str = ""
     credentials: str = field(default="", repr=False)
     secret: str = field(default="", repr=False)
-    caller: str = ""
-    everyone: bool = True
     persist: bool = False
     ended_at: datetime | None = None
 
@@ -134,7 +132,9 @@ class PushLeft:
     Attributes:
         subscriptions: Who is to be told.
         deliveries: What waits, oldest first.
+        ended: Tasks that ended with their process, so that nobody was told of it.
     """
 
     subscriptions: tuple[Subscription, ...] = ()
     deliveries: tuple[Delivery, ...] = ()
+    ended: tuple[Task, ...] = ()

@@ -13,6 +13,8 @@ from sqlmodel import inspect
 
 from synapse_tui.errors import HistoryError
 
+from .push_schema import PUSH_STEP
+
 Step = Sequence[str]
 STEPS: Sequence[Step] = (
     (
@@ -80,6 +82,7 @@ STEPS: Sequence[Step] = (
             project, agent_name, updated_at, id, follows, sender_id, caller, context_id, status
         )""",
     ),
+    PUSH_STEP,
 )
 """Statements of each step, in order; the version of a file is the number of steps it has taken."""
 

@@ -13,7 +13,7 @@ from sqlalchemy import inspect
 from sqlmodel import SQLModel, create_engine
 
 from synapse_tui.errors import HistoryError
-from synapse_tui.store import schema, tables
+from synapse_tui.store import push_tables, schema, tables
 from synapse_tui.store.engine import open_engine
 from tests.unit.store_kit import make_book, opened, rows, send
 
@@ -167,9 +167,8 @@ async def test_a_history_that_cannot_be_made_is_told(tmp_path):
 def test_the_steps_lead_to_the_tables(path):
     engine, _ = open_engine(path)
     model = create_engine("sqlite://")
-    names = {
-        row.__tablename__ for row in (tables.TaskRow, tables.ChangeRow, tables.OutboxRow, tables.SchemaRow)
-    }
+    models = (tables.TaskRow, tables.ChangeRow, tables.OutboxRow, tables.SchemaRow)
+    names = {row.__tablename__ for row in (*models, push_tables.SubscriptionRow, push_tables.DeliveryRow)}
     SQLModel.metadata.create_all(model, [SQLModel.metadata.tables[str(name)] for name in names])
     made, wanted = inspect(engine), inspect(model)
     assert set(made.get_table_names()) == names

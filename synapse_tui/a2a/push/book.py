@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from synapse_tui.errors import PushLimit, PushNotFound
@@ -16,6 +17,9 @@ MAX_OF_AGENT = 50
 MAX_IN_ALL = 5_000
 KEPT = timedelta(days=1)
 """How long the configuration of a task that has ended can still be read."""
+
+LONGEST = timedelta(days=30)
+"""How long a task is waited for; its history is kept no longer."""
 
 Note = Callable[[str, Subscription | None], None]
 
@@ -42,8 +46,11 @@ class SubscriptionBook:
         """The one of an id."""
         return self._by_id.get(subscription_id)
 
-    def add(self, subscription: Subscription) -> None:
+    def add(self, subscription: Subscription) -> Subscription:
         """Add one; it takes the place of the one with the same id of the caller's at the same task.
+
+        Returns:
+            It, under the id of that one.
 
         Raises:
             PushLimit: There are too many.
@@ -54,10 +61,11 @@ class SubscriptionBook:
         if old is None and (len(mates) >= limit or len(self._by_id) >= MAX_IN_ALL):
             of = "task" if subscription.task_id else "agent"
             raise PushLimit(f"there are {limit} pushes of that {of} already", "delete one of them")
-        if old is not None:
-            self.remove(old)
+        if old is not None:  # what waits for it goes on, in the new way
+            subscription = replace(subscription, id=old, created_at=self._by_id[old].created_at)
         self.put(subscription)
         self._note(subscription.id, subscription)
+        return subscription
 
     def put(self, subscription: Subscription) -> None:
         """Put one in that is written down already."""
@@ -128,7 +136,8 @@ class SubscriptionBook:
         """Forget those that have been over for a while and for which nothing waits."""
         for each in self:
             old = each.ended_at is not None and each.ended_at <= now - KEPT
-            if old and not busy(each.id):
+            lost = bool(each.task_id) and each.created_at <= now - LONGEST
+            if (old or lost) and not busy(each.id):
                 self.remove(each.id)
 
     def _mates(self, subscription: Subscription) -> dict[str, str]:

@@ -79,8 +79,6 @@ class WebhookRequest:
         events: Which; empty for those of the end of a task.
         secret: Key of the signature; empty for none.
         persist: Whether it outlives the agent.
-        caller: Whose key makes it; empty for the user of this machine.
-        everyone: Whether tasks of other callers are told too.
     """
 
     agent_id: str
@@ -88,8 +86,6 @@ class WebhookRequest:
     events: tuple[str, ...] = ()
     secret: str = field(default="", repr=False)
     persist: bool = False
-    caller: str = ""
-    everyone: bool = True
 
 
 def config_of(subscription: Subscription) -> PushConfig:

@@ -1,0 +1,54 @@
+"""Changes of tasks as JSON, in the words of those who are told; imports the SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from a2a.compat.v0_3.conversions import to_compat_task
+from a2a.types import a2a_pb2 as pb
+from google.protobuf.json_format import MessageToDict
+
+from synapse_tui.a2a.protocol.convert import NO_FILES, Files, artifact_proto, status_event, task_proto
+from synapse_tui.a2a.protocol.files import read_files
+from synapse_tui.a2a.wire import task_json
+
+from .changes import Change
+from .model import PushProtocol
+
+Json = Mapping[str, object]
+
+
+class Encoder:
+    """Writes changes."""
+
+    def encode(self, change: Change, protocol: PushProtocol) -> Json:
+        """A change, with the paths of its files."""
+        return _encode(change, protocol, NO_FILES)
+
+    async def encode_whole(self, change: Change, protocol: PushProtocol) -> Json:
+        """A change, with the contents of its files."""
+        return _encode(change, protocol, await read_files(change.parts))
+
+
+def _encode(change: Change, protocol: PushProtocol, files: Files) -> Json:
+    if protocol is PushProtocol.DIALECT:
+        return task_json(change.task)
+    if protocol is PushProtocol.V03:
+        told = to_compat_task(task_proto(change.task, files))
+        fields: Json = told.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return fields
+    return MessageToDict(_stream_response(change, files))
+
+
+def _stream_response(change: Change, files: Files) -> pb.StreamResponse:
+    """A change as the events of a stream tell it (A2A section 4.3.3)."""
+    task = change.task
+    if change.kind == "status":
+        return pb.StreamResponse(status_update=status_event(task))
+    if change.kind == "artifact":
+        artifact = artifact_proto(task.artifacts[change.index], change.index + 1, files)
+        update = pb.TaskArtifactUpdateEvent(
+            task_id=task.id, context_id=task.context_id, artifact=artifact, last_chunk=True
+        )
+        return pb.StreamResponse(artifact_update=update)
+    return pb.StreamResponse(task=task_proto(task, files))

@@ -1,0 +1,223 @@
+"""One attempt to tell: one request over a connection of its own, to an address that was looked at.
+
+httpcore is used without httpx: it knows neither redirects nor proxies nor cookies, and lets a connection be
+made by somebody else. The name stays in `Host` and in the certificate's check; only the address is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import ssl
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+
+import httpcore
+import httpx
+
+from synapse_tui import __version__
+from synapse_tui.errors import TargetRefused
+from synapse_tui.store.push import Delivery, Subscription
+
+from .backoff import Attempt, retry_after, worth_trying_again
+from .model import PushProtocol
+from .policy import Destination, TargetPolicy, destination_of
+
+TIMEOUT = 15.0
+"""Seconds for all of an attempt (A2A section 4.3.3 asks for 10 to 30)."""
+CONNECT_TIMEOUT = 5.0
+ONE_ADDRESS = 2.0
+"""Seconds for one of several addresses."""
+MAX_ADDRESSES = 4
+DRAIN_TIMEOUT = 1.0
+MAX_ANSWER = 4096
+"""Bytes of an answer that are read; they are of no interest."""
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class PushSender:
+    """Makes attempts.
+
+    Args:
+        policy: Decides which addresses may be called.
+        certificates: Whom HTTPS trusts; None for whom the system, `SSL_CERT_FILE` and browsers trust.
+        timeout: Seconds for all of an attempt.
+        clock: The time now, aware.
+    """
+
+    def __init__(
+        self,
+        policy: TargetPolicy,
+        *,
+        certificates: ssl.SSLContext | None = None,
+        timeout: float = TIMEOUT,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._backend = CheckedBackend(policy)
+        self._certificates = certificates or _trusted()
+        self._timeout = timeout
+        self._clock = clock
+
+    async def __call__(self, subscription: Subscription, delivery: Delivery) -> Attempt:
+        """Tell someone, once."""
+        try:
+            destination = destination_of(subscription.url)
+            body = delivery.body.encode()
+            headers = headers_of(subscription, delivery, self._clock())
+            async with asyncio.timeout(self._timeout):
+                return await self._post(destination, headers, body)
+        except TargetRefused as error:
+            return Attempt(problem=f"refused: {error.message}")
+        except (TimeoutError, httpcore.TimeoutException):
+            return Attempt(problem="it did not answer in time", again=True)
+        except (OSError, httpcore.NetworkError, httpcore.ProtocolError) as error:
+            return Attempt(problem=problem_of(error), again=True)
+
+    async def _post(self, destination: Destination, headers: Headers, body: bytes) -> Attempt:
+        url = httpcore.URL(
+            scheme=destination.scheme.encode(),
+            host=destination.host.encode(),
+            port=destination.port,
+            target=destination.target.encode(),
+        )
+        async with (
+            httpcore.AsyncConnectionPool(
+                self._certificates, max_keepalive_connections=0, network_backend=self._backend
+            ) as pool,
+            pool.stream(
+                "POST",
+                url,
+                headers=headers,
+                content=body,
+                extensions={"timeout": {"connect": CONNECT_TIMEOUT}},
+            ) as response,
+        ):
+            attempt = self._judge(response)
+            with contextlib.suppress(OSError, httpcore.NetworkError, httpcore.ProtocolError):
+                async with asyncio.timeout(DRAIN_TIMEOUT):
+                    await _drain(response)
+            return attempt
+
+    def _judge(self, response: httpcore.Response) -> Attempt:
+        status = response.status
+        if 200 <= status < 300:
+            return Attempt(status)
+        if 300 <= status < 400:
+            return Attempt(status, f"it answered {status}: redirects are not followed")
+        asked = next((value for name, value in response.headers if name.lower() == b"retry-after"), b"")
+        return Attempt(
+            status,
+            f"it answered {status}",
+            again=worth_trying_again(status),
+            retry_after=retry_after(asked.decode("latin-1"), self._clock()),
+        )
+
+
+def _trusted() -> ssl.SSLContext:
+    context = httpx.create_ssl_context()
+    context.load_default_certs()
+    return context
+
+
+async def _drain(response: httpcore.Response) -> None:
+    """Read a little of an answer, so that its sender sees it taken."""
+    size = 0
+    async for chunk in response.aiter_stream():
+        size += len(chunk)
+        if size > MAX_ANSWER:
+            return
+
+
+class CheckedBackend(httpcore.AsyncNetworkBackend):
+    """Connects to addresses that the policy has looked at, whatever the name means a moment later.
+
+    Args:
+        policy: Decides which addresses may be called.
+    """
+
+    def __init__(self, policy: TargetPolicy) -> None:
+        self._policy = policy
+        self._network = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - the interface's
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Connect to a host.
+
+        Raises:
+            TargetRefused: One of its addresses may not be connected to.
+            OSError: It has none.
+            httpcore.ConnectError: Nobody answers there.
+        """
+        async with asyncio.timeout(timeout):
+            addresses = list(await self._policy.addresses(host, port))[:MAX_ADDRESSES]
+            for address in addresses[:-1]:
+                try:
+                    return await self._network.connect_tcp(address, port, ONE_ADDRESS)
+                except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                    continue
+            return await self._network.connect_tcp(
+                addresses[-1], port, timeout, local_address, socket_options
+            )
+
+
+def headers_of(subscription: Subscription, delivery: Delivery, now: datetime) -> Headers:
+    """The headers of an attempt."""
+    headers = {
+        "Host": _authority(destination_of(subscription.url)),
+        "User-Agent": f"synapse-tui/{__version__}",
+        "Accept": "*/*",
+        # Not application/a2a+json: most receivers read bodies of the plain type only, as all SDKs send them.
+        "Content-Type": "application/json",
+        "Content-Length": str(len(delivery.body.encode())),
+        "X-Synapse-Delivery": delivery.id,
+    }
+    if subscription.token:
+        # The specification names no header; these are those of the SDKs for Python and for Go.
+        headers["X-A2A-Notification-Token"] = headers["A2A-Notification-Token"] = subscription.token
+    if subscription.scheme and subscription.credentials:
+        headers["Authorization"] = f"{subscription.scheme} {subscription.credentials}"
+    if subscription.protocol == PushProtocol.V1:
+        headers["A2A-Version"] = PushProtocol.V1.value
+    if subscription.protocol == PushProtocol.DIALECT:
+        headers["X-Synapse-Event"] = delivery.event
+        headers["X-Synapse-Event-Id"] = delivery.id
+        headers["X-Synapse-Timestamp"] = delivery.created_at.isoformat()
+    if subscription.secret:
+        headers["X-Synapse-Signature"] = signature(subscription.secret, delivery.body, now)
+    return [(name.encode(), value.encode()) for name, value in headers.items()]
+
+
+def signature(secret: str, body: str, now: datetime) -> str:
+    """The proof that a body is from us and new: `t=<unix seconds>,v1=<hex HMAC-SHA-256 of "t.body">`."""
+    time = str(int(now.timestamp()))
+    code = hmac.new(secret.encode(), f"{time}.{body}".encode(), hashlib.sha256).hexdigest()
+    return f"t={time},v1={code}"
+
+
+def _authority(destination: Destination) -> str:
+    host = f"[{destination.host}]" if ":" in destination.host else destination.host
+    usual = {"http": 80, "https": 443}[destination.scheme]
+    return host if destination.port == usual else f"{host}:{destination.port}"
+
+
+def problem_of(error: Exception) -> str:
+    """An error in words of ours: those of libraries may hold what was sent."""
+    cause = error
+    while cause.__cause__ is not None and not isinstance(cause, OSError):
+        cause = cause.__cause__  # type: ignore[assignment]
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {cause.verify_message}"
+    if isinstance(cause, ssl.SSLError):
+        return "TLS failed"
+    if isinstance(error, httpcore.ProtocolError):
+        return "what it answered is no HTTP"
+    return getattr(cause, "strerror", None) or "the connection failed"
