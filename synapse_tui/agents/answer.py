@@ -8,7 +8,7 @@ from typing import Any
 
 from synapse_tui.content import Artifact
 
-from .answer_text import after_echo, cut_prompts, tidy, without_frame, without_prompts
+from .answer_text import after_echo, cut_prompts, cut_work, tidy, without_frame, without_prompts
 from .stitching import StitchedRows, common
 
 _BARS = frozenset("┃│▐█▌░▒▓|")
@@ -24,7 +24,9 @@ class AnswerCollector:
         text: The message as it was typed.
         screen: Gives the rows of the screen as they are now.
         pastes: Stand-ins of the agent for a long message.
-        framed: Whether those rows hold the composer and what is below it too.
+        below: Gives how many rows stand below so many of the screen: the composer and what is under it. None
+            where no composer is seen.
+        working: What tells that the agent works, and among how many of the screen's last rows it is.
     """
 
     def __init__(
@@ -33,29 +35,44 @@ class AnswerCollector:
         screen: Callable[[], Sequence[str]],
         pastes: Sequence[re.Pattern[str]] = (),
         *,
-        framed: bool = True,
+        below: Callable[[int], int] = lambda _rows: 0,
+        working: Sequence[tuple[re.Pattern[str], int]] = (),
     ) -> None:
         self._text = text
         self._screen = screen
         self._pastes = pastes
+        self._count_below = below
+        self._working = working
         self._idle = _rows(screen())
+        self._below = below(len(self._idle))
         # Rows that stay the same are frame, but an answer like the one before stays the same too.
-        self._frame = self._idle if framed else []
+        self._frame = [] if self._below else self._idle
         self._seen = StitchedRows(self._idle)
+        self._kept: list[str] | None = None
+        """What was seen before the composer went out of sight; None while it is seen, or never was."""
 
     def state(self) -> dict[str, object]:
         """What was collected so far, as JSON."""
-        return {"idle": self._idle, "framed": bool(self._frame), "seen": self._seen.state()}
+        return {
+            "idle": self._idle,
+            "framed": bool(self._frame),
+            "seen": self._seen.state(),
+            "kept": self._kept,
+            "below": self._below,
+        }
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Go on where another collector, of which `state` was given, has come to."""
         self._idle = list(state["idle"])
         self._frame = self._idle if state["framed"] else []
         self._seen = StitchedRows.resumed(state["seen"])
+        self._kept = state.get("kept")
+        self._below = state.get("below", 0)
 
     def begin(self) -> None:
         """Enter is about to be pressed: what was on the screen up to now is no answer."""
         self._seen = StitchedRows(_rows(self._screen()))
+        self._kept = None
 
     def scrolled(self, row: str) -> None:
         """A row has left the screen at its top."""
@@ -67,7 +84,13 @@ class AnswerCollector:
         Returns:
             Whether it differs from the last look.
         """
-        return self._seen.look(_rows(self._screen()))
+        rows = self._screen()
+        below = self._count_below(len(rows))
+        if below:
+            self._below, self._kept = below, None
+        elif self._kept is None and not self._frame:
+            self._kept = list(self._seen.rows)
+        return self._seen.look(_rows(rows))
 
     def peek(self) -> str:
         """The answer as far as it can be seen."""
@@ -77,20 +100,28 @@ class AnswerCollector:
         """Whether the agent shows the message in its conversation."""
         return self._read(())[1]
 
-    def finish(self, prompts: Sequence[str] = (), steered_by: Sequence[str] = ()) -> Artifact:
+    def finish(
+        self, prompts: Sequence[str] = (), steered_by: Sequence[str] = (), *, exited: bool = False
+    ) -> Artifact:
         """The answer.
 
         Args:
             prompts: Later prompts: what follows one is cut off.
             steered_by: Messages that came into the turn: they are taken out.
+            exited: Whether the agent ended in the midst of its work: what it drew at its end is no answer.
         """
         self.observe()
-        text, found = self._read(prompts, steered_by)
+        text, found = self._read(prompts, steered_by, exited=exited)
         return Artifact(text, truncated=self._seen.truncated or not found)
 
-    def _read(self, prompts: Sequence[str], steered_by: Sequence[str] = ()) -> tuple[str, bool]:
+    def _read(
+        self, prompts: Sequence[str], steered_by: Sequence[str] = (), *, exited: bool = False
+    ) -> tuple[str, bool]:
         """The answer, and whether its beginning was found."""
         rows = without_frame(self._seen.rows, self._frame)
+        if exited:
+            reach = [(pattern, tail - self._below) for pattern, tail in self._working]
+            rows = cut_work(rows if self._kept is None else self._kept, reach)
         answer = after_echo(rows, self._text, self._pastes, known=common(rows, self._idle))
         if answer is None:
             before = set(self._idle)

@@ -86,6 +86,22 @@ def cut_prompts(rows: Sequence[str], prompts: Sequence[str]) -> list[str]:
     return list(rows)
 
 
+def cut_work(rows: Sequence[str], working: Sequence[tuple[re.Pattern[str], int]]) -> list[str]:
+    """Rows up to the one under the answer that tells that the agent works.
+
+    Args:
+        rows: What was seen of the conversation.
+        working: What tells it, and among how many of the last rows it is.
+    """
+    ends = [
+        place
+        for pattern, reach in working
+        for place in range(max(0, len(rows) - reach), len(rows))
+        if pattern.search(rows[place])
+    ]
+    return list(rows[: max(ends)]) if ends else list(rows)
+
+
 def without_prompts(rows: Sequence[str], prompts: Sequence[str]) -> list[str]:
     """Rows without those in which the agent shows messages that came in the midst of the turn."""
     kept = list(rows)

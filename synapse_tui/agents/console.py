@@ -253,8 +253,14 @@ class AgentConsole:
         """Make what collects the answer to a text, which is not in the composer yet."""
         self.report_scrolled(True)
         pastes = self._profile.composer.pastes if self._profile.composer is not None else ()
-        body = self.body()
-        return AnswerCollector(text, self.body, pastes, framed=len(body) == self.terminal.lines)
+        rules = (rule for rule in self._profile.states if rule.state is AgentState.PROCESSING)
+        working = [(pattern, rule.tail) for rule in rules for pattern in rule.screen]
+        return AnswerCollector(text, self.body, pastes, below=self._below, working=working)
+
+    def _below(self, rows: int) -> int:
+        """How many rows there are below so many of the screen, to the last one with text."""
+        below = [bool(row.strip()) for row in self.terminal.display[rows:]]
+        return len(below) - below[::-1].index(True) if any(below) else 0
 
     def resize(self, columns: int, lines: int) -> None:
         """Give the terminal another size, in cells."""

@@ -132,7 +132,7 @@ class Delivery:
     def abandon(self) -> None:
         """The process has ended: what stood in its composer stands there no more."""
         self._left.abandon()
-        self._turns.end(TaskState.FAILED, EXITED)
+        self._turns.end_all(TaskState.FAILED, EXITED)
 
     def explain(self) -> None:
         """Give the waiting messages the reason why they wait, and make way for one that interrupts."""

@@ -2,6 +2,8 @@
 
 import asyncio
 import dataclasses
+import re
+import signal
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -46,6 +48,18 @@ async def test_the_end_of_the_process_is_told(tmp_path, text, status):
         with pytest.raises(AgentExited):
             rig.send("too late")
         rig.type("keys to nobody")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_the_answer_of_an_agent_that_is_killed_holds_nothing_of_its_frame(tmp_path, number):
+    async with open_rig(tmp_path, "--word-delay", "0.01") as rig:
+        task = rig.send("%%slow:30%% hello")
+        await until(lambda: "slow line 1" in rig.session.console.tail(), "the answer")
+        rig.session.console.signal(number)
+        answer = (await rig.done(task)).answer
+        assert answer.startswith("synapse-claude-8100 says: hello")
+        assert re.fullmatch(r"[a-z0-9 ]*", answer.rpartition("\n")[2]), answer
+        assert not re.search(r"Working|❯|─|esc", answer)
 
 
 async def test_death_with_a_queue_and_restart(tmp_path):

@@ -215,3 +215,58 @@ def test_side_borders_and_bullets_are_taken_off():
     assert tidy(["text", "", "  Worked for <1s • 00:36"]) == "text"
     assert tidy(["text", "", " " * 84 + "? for shortcuts"]) == "text"
     assert tidy([]) == ""
+
+
+class FramelessScreen(Screen):
+    """The same screen, of which the rows over the composer are given, as long as that is seen."""
+
+    def __call__(self) -> list[str]:
+        rows = super().__call__()
+        return rows[:-4] if "> " in self.rows else rows
+
+    def collect(self) -> AnswerCollector:
+        working = [(re.compile(r"^. Working"), 6), (re.compile("^fine"), 4)]
+        below = lambda count: len(self.rows) - count  # noqa: E731
+        collector = AnswerCollector(TEXT, self, below=below, working=working)
+        collector.begin()
+        return collector
+
+
+ENDING = [
+    ["", "", "", "Terminated", ""],
+    ["✻ Working (3s)", "──────────", "> and now", "──────────", "  bye"],
+]
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+@pytest.mark.parametrize("ending", ENDING)
+def test_what_an_agent_draws_at_its_end_is_no_answer(ending, resumed):
+    screen = FramelessScreen()
+    collector = screen.collect()
+    screen.show(f"> {TEXT}", "● fine so far", "", "✻ Working (2s)")
+    collector.observe()
+    screen.rows = [f"> {TEXT}", "● fine so far", "", "✻ Working (2s)", *ending]
+    if resumed:
+        collector.observe()
+        state, collector = collector.state(), screen.collect()
+        collector.resume(state)
+    assert collector.finish(exited=True).text == "fine so far"
+
+
+def test_only_what_stands_low_enough_tells_of_work():
+    screen = FramelessScreen()
+    collector = screen.collect()
+    screen.show(f"> {TEXT}", "fine", "✻ Working hard", "fine it is", "done")
+    assert collector.finish(exited=True).text == "fine\n✻ Working hard\nfine it is\ndone"
+    assert collector.finish().text == "fine\n✻ Working hard\nfine it is\ndone"
+
+
+def test_a_composer_that_comes_back_into_sight_ends_what_was_kept():
+    screen = FramelessScreen()
+    collector = screen.collect()
+    screen.show(f"> {TEXT}", "one")
+    collector.observe()
+    screen.rows = [f"> {TEXT}", "one", "", "1. Yes", "2. No", "", "", "", ""]
+    collector.observe()
+    screen.show(f"> {TEXT}", "one", "two")
+    assert collector.finish(exited=True).text == "one\ntwo"
