@@ -70,25 +70,17 @@ class Desk:
         Raises:
             HistoryError: It cannot be.
         """
-        from sqlalchemy.exc import DBAPIError
+        from synapse_tui.store.file_safety import opened_file_safety
 
-        from synapse_tui.store.file_safety import FileSafety
-
-        try:
-            if self.path.parent == self._layers.project / ".synapse":
+        if self.path.parent == self._layers.project / ".synapse":
+            try:
                 make_project_folder(self._layers.project)
-            safety = FileSafety(self.path, alive=is_alive)
-        except (OSError, DBAPIError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error.orig
-            raise HistoryError(
-                f"{self.path} cannot be opened: {reason}", "check the folder and its permissions"
-            ) from error
-        try:
+            except OSError as error:
+                raise HistoryError(
+                    f"{self.path.parent} cannot be made: {error.strerror or error}", "check its permissions"
+                ) from error
+        with opened_file_safety(self.path, alive=is_alive) as safety:
             yield safety
-        except DBAPIError as error:
-            raise HistoryError(f"{self.path} cannot be used: {error.orig}", "try again") from error
-        finally:
-            safety.close()
 
     def key(self, file: Path) -> str:
         """The key of a file that is named from the current folder.

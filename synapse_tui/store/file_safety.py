@@ -6,13 +6,16 @@ when it writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session, col, delete, func, select, update
 
+from synapse_tui.errors import HistoryError
 from synapse_tui.file_safety import (
     LEASE,
     ChangeType,
@@ -302,6 +305,32 @@ class FileSafety:
             session.exec(delete(ModificationRow).where(col(ModificationRow.id).in_(ids)))
             session.commit()
         return len(ids)
+
+
+@contextmanager
+def opened_file_safety(path: Path, *, alive: Alive) -> Iterator[FileSafety]:
+    """A database of locks for as long as a command runs.
+
+    Args:
+        path: The file.
+        alive: Tells whether the process of a holder still runs.
+
+    Raises:
+        HistoryError: It cannot be opened or used.
+    """
+    try:
+        safety = FileSafety(path, alive=alive)
+    except (OSError, DBAPIError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error.orig
+        raise HistoryError(
+            f"{path} cannot be opened: {reason}", "check the folder and its permissions"
+        ) from error
+    try:
+        yield safety
+    except DBAPIError as error:
+        raise HistoryError(f"{path} cannot be used: {error.orig}", "try again") from error
+    finally:
+        safety.close()
 
 
 def _denied(row: LockRow) -> Verdict:

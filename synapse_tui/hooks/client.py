@@ -1,0 +1,91 @@
+"""The command that agents call at their tools: asks the host of the agent and prints what it answers.
+
+It is run as `python -S -E client.py EVENT --dialect NAME` and imports nothing that costs time: an agent runs
+it at every tool. Outside a hosted agent, or when its host does not answer in time, it says nothing and ends
+with 0: the agent goes on as without it.
+"""
+
+import _socket
+import os
+import sys
+import time
+
+PATIENCE = 2.0
+"""Seconds that all of it may take."""
+MOST = 16 * 1024 * 1024
+EVENTS = ("start", "pre", "post", "prompt", "asked", "idle", "end")
+USAGE = (
+    "usage: synapse hook start|pre|post|prompt|asked|idle|end --dialect claude|codex|gemini|opencode|copilot"
+)
+
+
+def run(event: str, dialect: str) -> int:
+    """Hand an event to the host.
+
+    Args:
+        event: One of EVENTS.
+        dialect: How the agent writes what it tells on standard input, and what it wants to be told.
+
+    Returns:
+        The exit code.
+    """
+    told = _read(0)
+    agent, place = os.environ.get("SYNAPSE_AGENT_ID", ""), os.environ.get("SYNAPSE_HOOKS", "")
+    if not agent or not place:
+        return 0
+    try:
+        answer = ask(place, event, dialect, agent, told)
+    except OSError:
+        return 0
+    if answer:
+        os.write(1, answer)
+    return 0
+
+
+def ask(place: str, event: str, dialect: str, agent: str, told: bytes) -> bytes:
+    """Ask a host, in one exchange: a line, the agent's words until the end; then the answer until the end.
+
+    Args:
+        place: The host's socket for hooks.
+        event: What happened.
+        dialect: In whose words.
+        agent: Id of the agent.
+        told: What the agent told.
+
+    Raises:
+        OSError: It does not answer, or not in time.
+    """
+    deadline = time.monotonic() + PATIENCE
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        connection.settimeout(PATIENCE)
+        connection.connect(place)
+        connection.sendall(f"{event} {dialect} {agent} {os.getpid()}\n".encode() + told)
+        connection.shutdown(_socket.SHUT_WR)
+        answer = b""
+        while part := connection.recv(65536):
+            answer += part
+            connection.settimeout(max(0.001, deadline - time.monotonic()))
+    finally:
+        connection.close()
+    return answer
+
+
+def _read(descriptor: int) -> bytes:
+    parts, size = [], 0
+    while size < MOST and (part := os.read(descriptor, 65536)):
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
+
+
+def main(words: "list[str]") -> int:
+    """Read the words of the command line and run."""
+    if len(words) != 3 or words[0] not in EVENTS or words[1] != "--dialect":
+        os.write(2, f"{USAGE}\n".encode())
+        return 2
+    return run(words[0], words[2])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

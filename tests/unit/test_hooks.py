@@ -1,0 +1,260 @@
+"""What the agents' hooks tell, and what they are answered; the shapes are those that real agents wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import synapse_tui.hooks.client as client_module
+from synapse_tui.file_safety import ChangeType
+from synapse_tui.hooks import (
+    Dialect,
+    FileWrite,
+    HookEvent,
+    HookKind,
+    context_answer,
+    denial_answer,
+    read_event,
+)
+from synapse_tui.hooks.patches import files_of_patch
+
+CLIENT = [sys.executable, "-S", "-E", str(Path(client_module.__file__))]
+PATCH = """*** Begin Patch
+*** Add File: new.txt
++hello
+*** Update File: src/a.py
+*** Move to: src/b.py
+@@
+-x
++y
+*** Delete File: old.txt
+*** End Patch"""
+PATCHED = (
+    FileWrite("new.txt", ChangeType.CREATE),
+    FileWrite("src/a.py", ChangeType.DELETE),
+    FileWrite("src/b.py", ChangeType.CREATE),
+    FileWrite("old.txt", ChangeType.DELETE),
+)
+
+
+def told(word: str, dialect: str, **fields: Any) -> HookEvent:
+    return read_event(word, Dialect(dialect), json.dumps(fields).encode())
+
+
+def test_claude_names_the_file_and_afterwards_its_lines() -> None:
+    base: dict[str, Any] = {
+        "session_id": "s",
+        "cwd": "/work",
+        "hook_event_name": "PreToolUse",
+        "tool_name": "Edit",
+        "tool_input": {"file_path": "/work/a.py", "old_string": "x", "new_string": "y"},
+        "tool_use_id": "toolu_1",
+    }
+    event = told("pre", "claude", **base)
+    assert (event.kind, event.tool, event.call, event.folder) == (
+        HookKind.PRE,
+        "Edit",
+        "toolu_1",
+        Path("/work"),
+    )
+    assert event.writes == (FileWrite("/work/a.py"),)
+    hunks = [{"oldStart": 3, "oldLines": 2, "newStart": 3, "newLines": 2, "lines": [" a", "-x", "+y"]}]
+    after = told(
+        "post",
+        "claude",
+        **base | {"hook_event_name": "PostToolUse", "tool_response": {"structuredPatch": hunks}},
+    )
+    assert after.kind is HookKind.POST
+    assert after.writes == (FileWrite("/work/a.py", lines="4"),)
+    failed = told(
+        "post", "claude", **base | {"hook_event_name": "PostToolUseFailure", "error": "Exit code 3"}
+    )
+    assert failed.kind is HookKind.FAILED
+
+
+@pytest.mark.parametrize(
+    ("dialect", "fields", "path"),
+    [
+        ("claude", {"tool_name": "Write", "tool_input": {"file_path": "/p/a", "content": ""}}, "/p/a"),
+        (
+            "claude",
+            {"tool_name": "NotebookEdit", "tool_input": {"notebook_path": "/p/a.ipynb"}},
+            "/p/a.ipynb",
+        ),
+        ("gemini", {"tool_name": "write_file", "tool_input": {"file_path": "a", "content": ""}}, "a"),
+        ("gemini", {"tool_name": "replace", "tool_input": {"file_path": "a", "old_string": ""}}, "a"),
+        ("opencode", {"tool": "write", "callID": "c", "args": {"filePath": "/p/a"}}, "/p/a"),
+        ("opencode", {"tool": "edit", "callID": "c", "args": {"filePath": "/p/a"}}, "/p/a"),
+        ("copilot", {"toolName": "create", "toolArgs": {"path": "/p/a", "file_text": ""}}, "/p/a"),
+        ("copilot", {"toolName": "edit", "toolArgs": '{"path": "/p/a", "old_str": ""}'}, "/p/a"),
+    ],
+)
+def test_tools_that_write_one_file_name_it(dialect: str, fields: dict[str, Any], path: str) -> None:
+    assert [write.path for write in told("pre", dialect, **fields).writes] == [path]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "fields"),
+    [
+        ("claude", {"tool_name": "Read", "tool_input": {"file_path": "/p/a"}}),
+        ("claude", {"tool_name": "Bash", "tool_input": {"command": "cat a"}}),
+        ("gemini", {"tool_name": "read_file", "tool_input": {"file_path": "a"}}),
+        ("opencode", {"tool": "read", "args": {"filePath": "/p/a"}}),
+        ("copilot", {"toolName": "view", "toolArgs": {"path": "/p/a"}}),
+        ("codex", {"tool_name": "Bash", "tool_input": {"command": "sed -n 1p a"}}),
+        ("claude", {}),
+    ],
+)
+def test_what_does_not_write_names_none(dialect: str, fields: dict[str, Any]) -> None:
+    assert told("pre", dialect, **fields).writes == ()
+
+
+def test_codex_writes_by_patches_also_in_the_shell() -> None:
+    tool = told("pre", "codex", cwd="/p", tool_name="apply_patch", tool_input={"command": PATCH})
+    assert tool.writes == PATCHED
+    heredoc = f"apply_patch <<'EOF'\n{PATCH}\nEOF"
+    shell = told("pre", "codex", tool_name="Bash", tool_input={"command": heredoc})
+    assert shell.writes == PATCHED
+    assert shell.shell == heredoc
+    assert files_of_patch("no patch") == ()
+
+
+def test_gemini_and_opencode_tell_the_lines_by_a_diff() -> None:
+    diff = "@@ -1,2 +1,3 @@\n a\n+b\n c\n"
+    gemini = {"tool_name": "replace", "tool_input": {"file_path": "a"}}
+    after = told("post", "gemini", **gemini, tool_response={"returnDisplay": {"fileDiff": diff}})
+    assert after.writes == (FileWrite("a", lines="2"),)
+    other = told("post", "opencode", tool="edit", args={"filePath": "a"}, metadata={"diff": diff})
+    assert other.writes == (FileWrite("a", lines="2"),)
+
+
+def test_a_call_without_an_id_is_known_by_its_arguments() -> None:
+    fields = {"tool_name": "write_file", "tool_input": {"file_path": "a", "content": "1"}}
+    before, after = told("pre", "gemini", **fields), told("post", "gemini", **fields)
+    other = told("pre", "gemini", **fields | {"tool_input": {"file_path": "a", "content": "2"}})
+    assert before.call
+    assert before.call == after.call != other.call
+
+
+@pytest.mark.parametrize(
+    ("word", "name", "kind"),
+    [
+        ("prompt", "UserPromptSubmit", HookKind.PROMPT),
+        ("idle", "Stop", HookKind.IDLE),
+        ("idle", "Interrupt", HookKind.INTERRUPTED),
+        ("start", "SessionStart", HookKind.START),
+        ("asked", "PermissionRequest", HookKind.ASKED),
+        ("end", "SessionEnd", HookKind.END),
+    ],
+)
+def test_other_events_have_their_kinds(word: str, name: str, kind: HookKind) -> None:
+    assert told(word, "claude", hook_event_name=name, prompt="hi").kind is kind
+
+
+@pytest.mark.parametrize("data", [b"[]", b"{", b'"x"'])
+def test_what_is_no_object_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        read_event("pre", Dialect.CLAUDE, data)
+
+
+def test_no_answer_ever_allows() -> None:
+    for dialect in Dialect:
+        text = denial_answer(dialect, "held by もう一人").decode()
+        assert "held by もう一人" in text
+        assert "allow" not in text
+        for kind in HookKind:
+            assert b"allow" not in context_answer(dialect, kind, "note").lower()
+            assert context_answer(dialect, kind, "") == b""
+
+
+def test_words_for_the_model_go_only_where_they_are_told() -> None:
+    assert context_answer(Dialect.GEMINI, HookKind.PRE, "note") == b""
+    assert json.loads(context_answer(Dialect.GEMINI, HookKind.POST, "note")) == {
+        "hookSpecificOutput": {"hookEventName": "AfterTool", "additionalContext": "note"}
+    }
+    assert json.loads(context_answer(Dialect.COPILOT, HookKind.PRE, "note")) == {"additionalContext": "note"}
+    assert json.loads(context_answer(Dialect.OPENCODE, HookKind.POST, "note")) == {"context": "note"}
+
+
+# -- the command ---
+
+
+def served(path: Path, answer: bytes) -> tuple[socket.socket, list[bytes]]:
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(path))
+    server.listen()
+    asked: list[bytes] = []
+
+    def serve() -> None:
+        connection, _ = server.accept()
+        with connection:
+            while part := connection.recv(65536):
+                asked.append(part)
+            connection.sendall(answer)
+
+    threading.Thread(target=serve, daemon=True).start()
+    return server, asked
+
+
+def run(words: list[str], environ: dict[str, str], told: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*CLIENT, *words], input=told, env=environ, capture_output=True, check=False)
+
+
+def test_the_command_prints_what_the_host_answers(tmp_path: Path) -> None:
+    server, asked = served(tmp_path / "s", b'{"decision":"deny"}')
+    environ = {"SYNAPSE_AGENT_ID": "synapse-claude-8100", "SYNAPSE_HOOKS": str(tmp_path / "s")}
+    told = b'{"tool_input": "' + b"x" * 300_000 + b'"}'
+    result = run(["pre", "--dialect", "claude"], environ, told)
+    server.close()
+    assert (result.returncode, result.stdout, result.stderr) == (0, b'{"decision":"deny"}', b"")
+    head, _, body = b"".join(asked).partition(b"\n")
+    assert head.split()[:3] == [b"pre", b"claude", b"synapse-claude-8100"]
+    assert body == told
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [{}, {"SYNAPSE_AGENT_ID": "a"}, {"SYNAPSE_AGENT_ID": "a", "SYNAPSE_HOOKS": "/nowhere/s"}],
+)
+def test_the_command_says_nothing_where_nobody_is_to_answer(environ: dict[str, str]) -> None:
+    result = run(["post", "--dialect", "copilot"], environ, b"{}")
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
+
+
+def test_the_command_does_not_wait_for_a_host_that_hangs(tmp_path: Path) -> None:
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(tmp_path / "s"))
+    server.listen()
+    begun = time.monotonic()
+    result = run(
+        ["pre", "--dialect", "claude"], {"SYNAPSE_AGENT_ID": "a", "SYNAPSE_HOOKS": str(tmp_path / "s")}
+    )
+    server.close()
+    assert (result.returncode, result.stdout) == (0, b"")
+    assert time.monotonic() - begun < 30
+
+
+def test_wrong_words_are_told() -> None:
+    result = run(["before"], dict(os.environ))
+    assert result.returncode == 2
+    assert b"usage: synapse hook" in result.stderr
+
+
+def test_the_command_imports_nothing_slow() -> None:
+    code = (
+        "import sys; before = set(sys.modules); sys.argv = ['x', 'pre', '--dialect', 'claude'];"
+        f"import runpy; sys.path.insert(0, {str(Path(client_module.__file__).parent)!r}); import client;"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    result = subprocess.run([sys.executable, "-S", "-E", "-c", code], capture_output=True, check=True)
+    loaded = set(result.stdout.decode().split())
+    assert not loaded & {"socket", "json", "re", "asyncio", "subprocess", "ssl", "logging"} - {"re", "runpy"}
