@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
+from .dialect import KEY_HEADER
 from .services import Services
-
-KEY_HEADER = "X-API-Key"
 
 CardShape = Literal["1.0", "0.3", "dual"]
 """Whose fields a card has: those of one version of the protocol, or both."""

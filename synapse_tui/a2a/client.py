@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable, Mapping
 
 import httpx
@@ -12,7 +13,9 @@ from synapse_tui.model import Reply, Sender
 
 from . import dialect
 from .dialect import Call, PeerTask
+from .network import LOOPBACK, Network
 from .signing import TokenVerifier, nobody
+from .tls import client_context
 
 __all__ = ["A2AClient", "PeerTask"]
 
@@ -28,6 +31,8 @@ class A2AClient:
         token_of: Gives the tokens of this host's agents; calls to this machine are signed with the sender's.
         timeout: Seconds that an answer may take.
         name_of: Gives the words by which errors name the server of an endpoint.
+        network: Whose certificates are trusted over https.
+        key: Shown to servers on this machine that demand one; empty for none.
     """
 
     def __init__(
@@ -36,15 +41,19 @@ class A2AClient:
         token_of: TokenVerifier = nobody,
         timeout: float = dialect.ANSWER_TIMEOUT,
         name_of: Callable[[str], str] = str,
+        network: Network = LOOPBACK,
+        key: str = "",
     ) -> None:
+        self._network = network
+        self._key = key
         self._name_of = name_of
         self._token_of = token_of
         self._timeout = httpx.Timeout(timeout, connect=dialect.CONNECT_TIMEOUT)
         # Certificates take long to load: the client for https is made only when one is called.
         self._plain = self._make(verify=False)
-        self._secure: asyncio.Task[httpx.AsyncClient] | None = None
+        self._secure: dict[bool, asyncio.Task[httpx.AsyncClient]] = {}
 
-    def _make(self, *, verify: bool) -> httpx.AsyncClient:
+    def _make(self, *, verify: ssl.SSLContext | bool) -> httpx.AsyncClient:
         limits = httpx.Limits(max_keepalive_connections=0)
         transport = httpx.AsyncHTTPTransport(verify=verify, limits=limits, trust_env=False)
         # trust_env: a proxy of the environment has no business between agents of this machine.
@@ -55,8 +64,9 @@ class A2AClient:
     async def close(self) -> None:
         """End all connections."""
         await self._plain.aclose()
-        if self._secure is not None:
-            await (await self._secure).aclose()
+        for made in await asyncio.gather(*self._secure.values(), return_exceptions=True):
+            if isinstance(made, httpx.AsyncClient):
+                await made.aclose()
 
     async def send(
         self,
@@ -157,9 +167,13 @@ class A2AClient:
     async def _client_for(self, endpoint: str) -> httpx.AsyncClient:
         if not endpoint.startswith("https:"):
             return self._plain
-        if self._secure is None:
-            self._secure = asyncio.create_task(asyncio.to_thread(self._make, verify=True))
-        return await asyncio.shield(self._secure)
+        near = dialect.is_near(endpoint)
+        if near not in self._secure:
+            self._secure[near] = asyncio.create_task(asyncio.to_thread(self._make_secure, near))
+        return await asyncio.shield(self._secure[near])
+
+    def _make_secure(self, near: bool) -> httpx.AsyncClient:
+        return self._make(verify=client_context(self._network, near=near))
 
     async def forward(
         self, endpoint: str, call: Call, *, sender_id: str, patience: float
@@ -189,7 +203,7 @@ class A2AClient:
     async def _exchange(
         self, endpoint: str, call: Call, sender_id: str, limits: httpx.Timeout
     ) -> tuple[int, bytes]:
-        headers = call.headers(endpoint, sender_id, self._token_of)
+        headers = call.headers(endpoint, sender_id, self._token_of, key=self._key)
         client = await self._client_for(endpoint)
         url = endpoint.rstrip("/") + call.target
         try:

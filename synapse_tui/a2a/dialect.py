@@ -19,9 +19,15 @@ MAX_ANSWER = 16 * 1024 * 1024
 """Bytes of an answer that are read."""
 CONNECT_TIMEOUT = 3.0
 ANSWER_TIMEOUT = 10.0
+KEY_HEADER = "X-API-Key"
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _NO_FIELDS: Mapping[str, object] = MappingProxyType({})
+
+
+def is_near(endpoint: str) -> bool:
+    """Whether an endpoint is on this machine."""
+    return urlsplit(endpoint).hostname in _LOOPBACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +89,25 @@ class Call:
     body: bytes = b""
     wait: float = 0.0
 
-    def headers(self, endpoint: str, sender_id: str, token_of: TokenVerifier) -> dict[str, str]:
-        """Headers for a peer; signed when the peer is on this machine and the sender has a token."""
+    def headers(
+        self, endpoint: str, sender_id: str, token_of: TokenVerifier, *, key: str = ""
+    ) -> dict[str, str]:
+        """Headers for a peer; only one on this machine is shown the key, or a signature.
+
+        Args:
+            endpoint: URL of the peer.
+            sender_id: Who sends; empty for nobody in particular.
+            token_of: Gives the sender's token, to sign with.
+            key: A key for peers that demand one; empty for none.
+        """
         headers = {"Accept": "application/json", "User-Agent": "synapse-tui"}
         if self.body:
             headers["Content-Type"] = "application/json"
         url = urlsplit(endpoint)
-        token = token_of(sender_id) if sender_id and url.hostname in _LOOPBACK else None
+        near = is_near(endpoint)
+        if key and near:
+            headers[KEY_HEADER] = key
+        token = token_of(sender_id) if sender_id and near else None
         if token:
             signed = SignedRequest(self.method, url.port or 80, url.path.rstrip("/") + self.target, self.body)
             headers |= signature_headers(signed, agent_id=sender_id, token=token)

@@ -18,7 +18,7 @@ from typing import Any
 from .access import DEFAULT_RULES, Access, Caller
 from .agent import HostedAgent
 from .bodies import BODY_TIMEOUT, MAX_BODY, BodyReader, check_content_type, replay
-from .card_security import KEY_HEADER
+from .dialect import KEY_HEADER
 from .peers import Owner, OwnerOf, owner_of
 from .permits import check_permit, is_card
 from .principal import NOBODY, Principal, signed_by

@@ -24,7 +24,8 @@ class LightClient:
     Args:
         token_of: Gives the token of a sender, to sign with.
         timeout: Seconds that an answer may take.
-        environ: Tells of the agent's spool, for sandboxes; None for the environment of this process.
+        environ: Tells of the agent's spool, for sandboxes, and of a key for servers that demand one
+            (`SYNAPSE_API_KEY`); None for the environment of this process.
         name_of: Gives the words by which errors name the server of an endpoint.
     """
 
@@ -40,6 +41,7 @@ class LightClient:
         self._token_of = token_of
         self._timeout = timeout
         self._environ = os.environ if environ is None else environ
+        self._key = self._environ.get("SYNAPSE_API_KEY", "")
 
     def send(
         self,
@@ -282,7 +284,7 @@ class LightClient:
             return without_connection(
                 endpoint, call, error, timeout=patience, environ=self._environ, name_of=self._name_of
             )
-        headers = call.headers(endpoint, sender_id, self._token_of)
+        headers = call.headers(endpoint, sender_id, self._token_of, key=self._key)
         try:
             return connection.exchange(
                 call.method,

@@ -41,12 +41,14 @@ class Network:
         allowed_hosts: Further names for the header Host, in lower case; with a port, or for any.
         allowed_origins: Web origins that may call.
         tls: What https is served with; None for http.
+        ca: Certificates that are trusted when others are called, besides the system's; None for none.
     """
 
     bind: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     tls: TlsFiles | None = None
+    ca: Path | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> Network:
@@ -60,6 +62,7 @@ class Network:
             allowed_hosts=_matching(settings, "a2a.allowed_hosts", _HOST, "agents.example.com"),
             allowed_origins=_matching(settings, "a2a.allowed_origins", _ORIGIN, "https://app.example.com"),
             tls=_tls_files(settings),
+            ca=Path(ca).expanduser() if (ca := settings.text("a2a.tls_ca")) else None,
         )
 
     @property

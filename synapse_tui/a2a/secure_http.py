@@ -5,7 +5,13 @@ from __future__ import annotations
 import http.client
 from collections.abc import Mapping
 
+from synapse_tui.paths import UserPaths
+from synapse_tui.settings import load_settings
+
+from .dialect import is_near
+from .network import Network
 from .plain_http import HttpError
+from .tls import client_context
 
 
 class SecureConnection:
@@ -18,7 +24,8 @@ class SecureConnection:
     """
 
     def __init__(self, host: str, port: int, timeout: float) -> None:
-        self._connection = http.client.HTTPSConnection(host, port, timeout=timeout)
+        context = client_context(_network(), near=is_near(f"https://{host}"))
+        self._connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
 
     def connect(self) -> None:
         """Connect.
@@ -51,3 +58,11 @@ class SecureConnection:
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+
+def _network() -> Network:
+    """Whose certificates the person trusts; a project has no say in it."""
+    paths = UserPaths.of_environment()
+    return Network.of(
+        load_settings(paths.synapse, paths=paths, environ={}, trusted=lambda _path, _data: False)
+    )

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import socket
 from collections.abc import Iterator, Sequence
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from .agent import HostedAgent
+from .connections import KEEP_ALIVE, PatientProtocol, Room
 from .gate import App, Gate
 from .peers import OwnerOf, owner_of
 from .routes import build_app
 from .services import NO_SERVICES, Services
 from .signing import SignatureChecker, TokenVerifier, nobody
-from .sockets import LoopbackSockets, bind_loopback, free_port
+from .sockets import BACKLOG, LoopbackSockets, bind_loopback, free_port
+from .tls import server_context
 
 __all__ = ["AgentServer", "LoopbackSockets", "bind_loopback", "build_app", "free_port"]
 
@@ -29,9 +31,6 @@ log = logging.getLogger(__name__)
 
 GRACE = 2
 """Seconds that requests under way get when their server stops."""
-MAX_CONNECTIONS = 200
-KEEP_ALIVE = 30
-"""Seconds after which an idle connection is closed."""
 
 
 class AgentServer:
@@ -44,6 +43,7 @@ class AgentServer:
         services: What the servers of the host share.
         app: The routes; `build_app()` once for all servers, or None for ones of its own.
         owner: Tells who owns a connection.
+        room: Counts connections, one for all servers of the process; None for one of its own.
     """
 
     def __init__(
@@ -55,16 +55,18 @@ class AgentServer:
         services: Services = NO_SERVICES,
         app: App | None = None,
         owner: OwnerOf = owner_of,
+        room: Room | None = None,
     ) -> None:
         self.agent = agent
         self.sockets = sockets
+        self._tls = services.network.tls if sockets.scheme == "https" else None
         self._gate = Gate(
             app or build_app(), agent, checker=SignatureChecker(token_of), services=services, owner=owner
         )
         self._server = _Server(
             uvicorn.Config(
                 self._gate,
-                http=_Protocol,
+                http=functools.partial(PatientProtocol, room=room or Room()),  # type: ignore[arg-type]
                 ws="none",
                 lifespan="off",
                 interface="asgi3",
@@ -73,7 +75,7 @@ class AgentServer:
                 proxy_headers=False,
                 server_header=False,
                 date_header=False,
-                limit_concurrency=MAX_CONNECTIONS,
+                backlog=BACKLOG,  # also how many are taken at once, between two frames of the application
                 timeout_keep_alive=KEEP_ALIVE,
                 timeout_graceful_shutdown=GRACE,
             )
@@ -90,7 +92,11 @@ class AgentServer:
 
         Raises:
             OSError: The sockets are of no use.
+            ConfigError: The certificate is of no use.
         """
+        self._server.config.load()
+        if self._tls is not None:
+            self._server.config.ssl = await asyncio.to_thread(server_context, self._tls)
         serving = self._server.serve(sockets=list(self.sockets.sockets))
         self._task = asyncio.create_task(serving, name=f"http {self.agent.agent_id}")
         ready = asyncio.ensure_future(self._server.ready.wait())
@@ -137,11 +143,3 @@ class _Server(uvicorn.Server):
     async def main_loop(self) -> None:
         await self.on_tick(0)
         await self._stop.wait()
-
-
-class _Protocol(H11Protocol):
-    """uvicorn's protocol; gives each connection a notebook that all its requests find in `scope["state"]`."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self.app_state = {**self.app_state, "connection": {}}
-        super().connection_made(transport)

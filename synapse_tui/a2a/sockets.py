@@ -1,4 +1,4 @@
-"""Listening sockets on the loopback interface, bound before anything is registered."""
+"""Listening sockets, on the loopback interface at the least, bound before anything is registered."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from synapse_tui.errors import PortsExhausted
+from synapse_tui.errors import ConfigError, PortsExhausted
 
+ALL_IPV4, ALL_IPV6 = "0.0.0.0", "::"
+LOOPBACK_IPV4, LOOPBACK_IPV6 = "127.0.0.1", "::1"
 BACKLOG = 128
 _NO_IPV6 = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT, errno.ENODEV}
 
@@ -21,17 +23,19 @@ class LoopbackSockets:
 
     Attributes:
         port: The port.
-        sockets: Listening already, on 127.0.0.1 and, where there is IPv6, on [::1]; child processes do not
-            inherit them.
+        sockets: Listening already, on 127.0.0.1 and, where there is IPv6, on [::1], and where else it was
+            asked for; child processes do not inherit them.
+        scheme: What is spoken there.
     """
 
     port: int
     sockets: tuple[socket.socket, ...]
+    scheme: str = "http"
 
     @property
     def endpoint(self) -> str:
         """The URL that the registry names."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self.scheme}://{LOOPBACK_IPV4}:{self.port}"
 
     def keep(self) -> tuple[int, ...]:
         """Descriptors of the same sockets that outlive these, and execve(2)."""
@@ -46,66 +50,88 @@ class LoopbackSockets:
             sock.close()
 
 
-def bind_loopback(port: int) -> LoopbackSockets:
-    """Take a port on every loopback address.
+def bind_loopback(port: int, further: Sequence[str] = (), *, scheme: str = "http") -> LoopbackSockets:
+    """Take a port on every loopback address, and on further ones.
 
-    Both addresses are taken or none: whoever held [::1] of our port would get what is sent to `localhost`.
+    All addresses are taken or none: whoever held [::1] of our port would get what is sent to `localhost`.
 
     Args:
         port: 1 to 65535, or 0 for any free one.
+        further: Addresses; `0.0.0.0` for all of IPv4, `::` for all there are.
+        scheme: What will be spoken there.
 
     Raises:
         PortsExhausted: It is taken, or this user may not bind it.
+        ConfigError: A further address is none of this machine.
     """
-    try:
-        first = _listen(socket.AF_INET, "127.0.0.1", port)
-    except OSError as error:
-        raise _taken(port, error) from error
-    number: int = first.getsockname()[1]
-    try:
-        second = _listen(socket.AF_INET6, "::1", number)
-    except OSError as error:
-        if error.errno in _NO_IPV6:
-            return LoopbackSockets(number, (first,))
-        first.close()
-        raise _taken(number, error) from error
-    return LoopbackSockets(number, (first, second))
+    with contextlib.ExitStack() as taken:
+        sockets: list[socket.socket] = []
+        for address in _addresses(further):
+            try:
+                sock = _listen(address, port)
+            except OSError as error:
+                if error.errno not in _NO_IPV6 or not sockets:
+                    raise _taken(port, error) from error
+                if address in further:
+                    raise _not_here(address) from error
+                continue
+            sockets.append(taken.enter_context(sock))
+            port = sock.getsockname()[1]
+        taken.pop_all()
+    return LoopbackSockets(port, tuple(sockets), scheme)
 
 
-def adopted_sockets(port: int, descriptors: Sequence[int]) -> LoopbackSockets:
+def _addresses(further: Sequence[str]) -> list[str]:
+    """What is bound; a wildcard takes the place of the addresses that it contains."""
+    everything = ALL_IPV6 in further
+    every_ipv4 = everything or ALL_IPV4 in further
+    wanted = [ALL_IPV4 if every_ipv4 else LOOPBACK_IPV4, ALL_IPV6 if everything else LOOPBACK_IPV6]
+    covered = {ALL_IPV4, ALL_IPV6, LOOPBACK_IPV4, LOOPBACK_IPV6}
+    rest = (address for address in further if address not in covered)
+    return wanted + [address for address in rest if not (everything if ":" in address else every_ipv4)]
+
+
+def adopted_sockets(port: int, descriptors: Sequence[int], *, scheme: str = "http") -> LoopbackSockets:
     """The sockets of a port that this process held before it executed another program.
 
     Args:
         port: The port.
         descriptors: What `keep` gave.
+        scheme: What will be spoken there.
     """
     sockets = tuple(socket.socket(fileno=descriptor) for descriptor in descriptors)
     for sock in sockets:
         sock.set_inheritable(False)
-    return LoopbackSockets(port, sockets)
+    return LoopbackSockets(port, sockets, scheme)
 
 
-def free_port(ports: Iterable[int], *, preferred: int = 0) -> LoopbackSockets:
+def free_port(
+    ports: Iterable[int], *, preferred: int = 0, further: Sequence[str] = (), scheme: str = "http"
+) -> LoopbackSockets:
     """Take the first free port of a range.
 
     Args:
         ports: The range, in the order of trying.
         preferred: Tried before all others (the port that the agent had last); 0 for none.
+        further: Addresses besides the loopback ones.
+        scheme: What will be spoken there.
 
     Raises:
         PortsExhausted: None is free.
+        ConfigError: A further address is none of this machine.
     """
     choices = tuple(ports)
     for port in (preferred, *choices) if preferred else choices:
         with contextlib.suppress(PortsExhausted):
-            return bind_loopback(port)
+            return bind_loopback(port, further, scheme=scheme)
     span = f"{min(choices)}-{max(choices)}" if choices else "(empty)"
     raise PortsExhausted(
         f"no port is free in {span}", "close an agent of this type, or give another port with --port"
     )
 
 
-def _listen(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
+def _listen(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     # asyncio sets TCP_NODELAY only on sockets that name their protocol; without it answers take 40 ms longer.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
@@ -121,6 +147,12 @@ def _listen(family: socket.AddressFamily, address: str, port: int) -> socket.soc
         sock.close()
         raise
     return sock
+
+
+def _not_here(address: str) -> ConfigError:
+    return ConfigError(
+        f"a2a.bind: {address} is no address of this machine", "give one that it has, or 0.0.0.0 for all"
+    )
 
 
 def _taken(port: int, error: OSError) -> PortsExhausted:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from synapse_tui.errors import ConfigError
 
 if TYPE_CHECKING:
-    from .network import TlsFiles
+    from .network import Network, TlsFiles
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
@@ -38,26 +38,26 @@ def server_context(files: TlsFiles) -> ssl.SSLContext:
     return context
 
 
-def client_context(cert: Path | None, ca: Path | None) -> ssl.SSLContext:
+def client_context(network: Network, *, near: bool) -> ssl.SSLContext:
     """What calls over https trust.
 
     Args:
-        cert: For calls to this machine: our servers' own certificate, the only one that is then trusted.
-        ca: Trusted besides the system's certificates; None for none.
+        network: Whose certificates.
+        near: Whether this machine is called, where our servers show a certificate that we know.
 
     Raises:
         ConfigError: A file cannot be used.
     """
-    if cert is None:
+    if not near or network.tls is None:
         context = ssl.create_default_context()
-        if ca is not None:
-            _trust(context, ca, "a2a.tls_ca")
+        if network.ca is not None:
+            _trust(context, network.ca, "a2a.tls_ca")
         return context
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     # The certificate itself is the anchor: it need not be one that may sign others.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    _trust(context, cert, "a2a.tls_cert", most=1)
+    _trust(context, network.tls.cert, "a2a.tls_cert", most=1)
     return context
 
 

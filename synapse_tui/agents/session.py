@@ -101,7 +101,7 @@ class AgentSession:
         self.agent_type = profile.name
         self.name = spec.name
         self.port = port
-        self.endpoint = f"http://127.0.0.1:{port}"
+        self.endpoint = environ.get("SYNAPSE_ENDPOINT", f"http://127.0.0.1:{port}")
         self.cwd = cwd
         self.context_id = adopted.context_id if adopted is not None else make_id()
         self.tasks = TaskBook(agent_id, self.context_id, events, journal=journal, new_id=make_id)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from synapse_tui.a2a.network import Network
 from synapse_tui.a2a.sockets import LoopbackSockets, bind_loopback, free_port
 from synapse_tui.addresses import agent_id_for
 from synapse_tui.agents.adoption import AdoptedSession
@@ -37,6 +38,7 @@ class SessionFactory:
         tokens: The agents' secrets.
         history: Makes tasks and outboxes durable.
         spools: Gives agents a way around their sandboxes.
+        network: Where and how they are served.
         make_id: Makes UUIDs.
     """
 
@@ -48,6 +50,7 @@ class SessionFactory:
     tokens: Tokens
     history: HistoryKeeper
     spools: SpoolKeeper
+    network: Network
     make_id: Callable[[], str]
     _last_ports: dict[tuple[str, Path], int] = field(default_factory=dict)
 
@@ -56,12 +59,18 @@ class SessionFactory:
 
         Raises:
             PortsExhausted: There is none.
+            ConfigError: An address that was asked for is none of this machine.
         """
         if spec.port:
-            return bind_loopback(spec.port)
+            return bind_loopback(spec.port, self.network.bind, scheme=self.network.scheme)
         first, last = profile.ports
         preferred = spec.last_port or self._last_ports.get((profile.name, folder), 0)
-        return free_port(range(first, last + 1), preferred=preferred)
+        return free_port(
+            range(first, last + 1),
+            preferred=preferred,
+            further=self.network.bind,
+            scheme=self.network.scheme,
+        )
 
     def remember_port(self, session: AgentSession) -> None:
         """Prefer an agent's port when one of its kind is opened in its folder again."""

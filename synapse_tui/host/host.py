@@ -39,12 +39,14 @@ from synapse_tui.settings import Settings
 from synapse_tui.store.batch import Change
 from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
 
+from .externals import Externals
 from .factory import SessionFactory
 from .history import HistoryKeeper
 from .identity import Tokens
 from .instructions import Instructions
 from .opening import Door
 from .peers import PeerWatch
+from .reach import Reach
 from .records import RecordKeeper
 from .replies import Replies
 from .routing import Receipt, Router, desks_of, name_at
@@ -94,11 +96,28 @@ class Host:
         self._records = RecordKeeper(self._registry, self.events)
         self._peers = PeerWatch(self._registry, self.events)
         self._watchdog = Watchdog(self._agents, self.events)
+        self.externals = Externals(
+            project,
+            paths=paths,
+            events=self.events,
+            agents=self._agents,
+            environ=lambda: self._environ,
+            types=lambda: tuple(self.profiles.profiles),
+            make_id=make_id,
+        )
+        self._reach = Reach(settings, paths=paths, environ=environ, events=self.events)
         self._servers = Servers(
             self._tokens,
             self.events,
-            Services(desks_of(self._agents)),
+            Services(
+                desks_of(self._agents),
+                access=self._reach.access,
+                external=self.externals,
+                network=self._reach.network,
+                card="v1" if settings.text("a2a.card") == "v1" else "dual",
+            ),
             lambda endpoint: name_at(endpoint, self.addresses()),
+            key=environ.get("SYNAPSE_API_KEY", ""),
         )
         self.history = HistoryKeeper(paths.history, project, self.events, self._agents)
         self._spools = SpoolKeeper(
@@ -118,10 +137,11 @@ class Host:
             self._tokens,
             self.history,
             self._spools,
+            self._reach.network,
             make_id,
         )
         self._replies = Replies(self.events, self._agents, self._servers.client, self.history)
-        self._router = Router(self._agents, self._peers, self._servers, project)
+        self._router = Router(self._agents, self._peers, self._servers, self.externals, project)
         self._door = Door(lambda: self.profiles, self._agents)
         self.instructions = Instructions(
             project,
@@ -142,7 +162,8 @@ class Host:
     @property
     def tasks(self) -> Sequence[Task]:
         """Recent tasks of all agents, oldest first."""
-        every = itertools.chain.from_iterable(agent.list_tasks() for agent in self._agents.values())
+        own = (agent.list_tasks() for agent in self._agents.values())
+        every = itertools.chain(itertools.chain.from_iterable(own), self.externals.tasks)
         return sorted((task for task in every if not task.outgoing), key=lambda task: task.created_at)
 
     # -- life ------------------------------------------------------------------
@@ -152,6 +173,7 @@ class Host:
         self._peers.start()
         self._replies.start()
         self._spools.start()
+        self.externals.start()
         self.instructions.start()
 
     def inherit(self, environ: Mapping[str, str]) -> None:
@@ -162,6 +184,7 @@ class Host:
         """Import what serves HTTP and the history, in threads; called once the first frame is drawn."""
         self._servers.load()
         self.history.load()
+        self.externals.load()
 
     async def stop(self) -> None:
         """End every agent and server and take their records away."""
@@ -172,6 +195,7 @@ class Host:
         )
         await self._watchdog.stop()
         await self._spools.stop()
+        await self.externals.stop()
         await self._replies.stop()
         await self._servers.stop()
         await self._records.close()
@@ -221,6 +245,7 @@ class Host:
         self.history.restore(session, release=session.spec.restore or adopted, adopted=adopted)
         self._records.add(session, session.spec, project=self.project)
         self._servers.add(session, sockets)
+        self._reach.tell()
         self._spools.add(session.agent_id, session.environ)
         goes_on = adopted or session.spec.resume or bool(session.told_as)
         self.instructions.expect(session, fresh=not goes_on)
@@ -236,6 +261,7 @@ class Host:
         await self._peers.stop()
         await self._replies.stop()
         await self._spools.hand_over()
+        await self.externals.stop()
         sockets = self._servers.keep_sockets()
         await self._servers.stop()
         agents = [
@@ -265,7 +291,8 @@ class Host:
             GuardianHandle(kept.pid, kept.fd, dict(kept.leaders))
         )
         for agent in handover.agents:
-            sockets = adopted_sockets(agent.port, agent.sockets)
+            endpoint = str(agent.environ.get("SYNAPSE_ENDPOINT", ""))
+            sockets = adopted_sockets(agent.port, agent.sockets, scheme=endpoint.partition(":")[0] or "http")
             try:
                 self._adopt(agent, sockets)
             except SynapseError as error:
@@ -290,9 +317,10 @@ class Host:
             Its profile and its working folder, a real path.
 
         Raises:
-            ConfigError: The profile is unknown, or the name cannot be given.
+            ConfigError: The profile is unknown, the name cannot be given, or agents may not be served so.
             SpawnError: The command or the folder does not allow it.
         """
+        self._reach.check()
         inherited = self._environ if environ is None else environ
         return self._door.check(spec, folder=self.folder, environ=inherited)
 
@@ -374,6 +402,8 @@ class Host:
             AgentNotFound: There is no such agent.
             TaskNotFound: It has no such task.
         """
+        if self.externals.has(agent_id):
+            return await self.externals.cancel(agent_id, task_id)
         return await self._session(agent_id).cancel(task_id)
 
     async def interrupt(self, agent_id: str, text: str = "") -> None:

@@ -15,6 +15,8 @@ from synapse_tui.events import EventBus, Notice
 
 if TYPE_CHECKING:
     from synapse_tui.a2a.client import A2AClient
+    from synapse_tui.a2a.connections import Room
+    from synapse_tui.a2a.gate import App
     from synapse_tui.a2a.server import AgentServer
 
 log = logging.getLogger(__name__)
@@ -31,6 +33,7 @@ class Servers:
         events: Told when a server fails.
         services: What the servers share.
         name_of: Gives the id of the agent at an endpoint, for errors.
+        key: Shown to agents of other hosts on this machine that demand one; empty for none.
     """
 
     def __init__(
@@ -39,7 +42,10 @@ class Servers:
         events: EventBus,
         services: Services = NO_SERVICES,
         name_of: Callable[[str], str] = str,
+        key: str = "",
     ) -> None:
+        self._key = key
+        self._room: Room | None = None
         self._name_of = name_of
         self._token_of = token_of
         self._events = events
@@ -49,6 +55,7 @@ class Servers:
         self._sockets: dict[str, LoopbackSockets] = {}
         self._starting: set[asyncio.Task[None]] = set()
         self._loaded: asyncio.Task[None] | None = None
+        self._app: App | None = None
         self._client: A2AClient | None = None
 
     def load(self) -> None:
@@ -75,10 +82,20 @@ class Servers:
         task.add_done_callback(self._starting.discard)
 
     async def _serve(self, agent_id: str) -> None:
-        from synapse_tui.a2a.server import AgentServer  # noqa: PLC0415
+        from synapse_tui.a2a.connections import Room  # noqa: PLC0415
+        from synapse_tui.a2a.server import AgentServer, build_app  # noqa: PLC0415
 
         session, sockets = self._waiting.pop(agent_id)
-        server = AgentServer(session, sockets, token_of=self._token_of, services=self._services)
+        self._app = self._app or build_app()
+        self._room = self._room or Room()
+        server = AgentServer(
+            session,
+            sockets,
+            token_of=self._token_of,
+            services=self._services,
+            app=self._app,
+            room=self._room,
+        )
         self._servers[agent_id] = server
         try:
             await server.start()
@@ -98,7 +115,12 @@ class Servers:
         if self._client is None:
             from synapse_tui.a2a.client import A2AClient  # noqa: PLC0415
 
-            self._client = A2AClient(token_of=self._token_of, name_of=self._name_of)
+            self._client = A2AClient(
+                token_of=self._token_of,
+                name_of=self._name_of,
+                network=self._services.network,
+                key=self._key,
+            )
         return self._client
 
     async def remove(self, agent_id: str) -> None:

@@ -180,6 +180,13 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 ("type", "inbox"),
             ),
             Setting(
+                "a2a.card",
+                "choice",
+                "dual",
+                "Whether agents' cards are for clients of A2A 1.0 and 0.3, or of 1.0 alone.",
+                ("dual", "v1"),
+            ),
+            Setting(
                 "a2a.bind",
                 "words",
                 [],
@@ -213,6 +220,13 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "text",
                 "",
                 "PEM file with further certificates that are trusted when others are called over https.",
+                project=False,
+            ),
+            Setting(
+                "a2a.push_allow",
+                "words",
+                [],
+                "Names and networks that may be told of tasks though they are private: *.lan, 10.0.0.0/8.",
                 project=False,
             ),
             Setting(

@@ -38,7 +38,7 @@ VERSION = 1
 ID = re.compile(r"[0-9a-f]{32}")
 _METHODS = ("GET", "POST")
 _TARGET = re.compile(r"/[!-\"$-~]{0,8191}")
-_ENDPOINT = re.compile(r"http://(?:127\.0\.0\.1|localhost|\[::1\]):\d{1,5}(?:/[A-Za-z0-9._~/-]{0,1024})?")
+_ENDPOINT = re.compile(r"https?://(?:127\.0\.0\.1|localhost|\[::1\]):\d{1,5}(?:/[A-Za-z0-9._~/-]{0,1024})?")
 """A sandbox is let out to agents of this machine, and to nothing else."""
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 _HEADER_VALUE = re.compile(r"[ -~]{0,4096}")

@@ -1,0 +1,213 @@
+"""Connections of the agents' servers: how many there may be, and how long one may keep us waiting.
+
+A server that has as many as it may have serves those and answers further ones with 503, so that their callers
+know; beyond that it closes them. The count of the whole process keeps room for everything else that needs a
+descriptor: a flood towards one agent must not keep another one from being opened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+from collections.abc import Callable
+from typing import Any
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+log = logging.getLogger(__name__)
+
+MAX_CONNECTIONS = 400
+"""Of one server."""
+LOBBY = 64
+"""Further ones that are told to come again."""
+RESERVED = 256
+"""Descriptors for all else: terminals, logs, databases, calls to others."""
+LEAST_DESCRIPTORS = 1024
+"""What a process may open at the least where its limit can be raised; macOS gives 256."""
+
+HEAD_TIMEOUT = 10.0
+"""Seconds in which a request line and its headers must have come."""
+LOBBY_TIMEOUT = 2.0
+"""Those of a connection that is one too many."""
+WRITE_TIMEOUT = 60.0
+"""Seconds for which a caller may leave what was sent to it unread."""
+KEEP_ALIVE = 30
+"""Seconds after which an idle connection is closed."""
+HURRY = 1
+"""Those where room is getting scarce."""
+
+_TURNED_AWAY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
+)
+_TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+def room_of_process() -> int:
+    """How many connections this process can have; its limit of descriptors is raised where it is very low."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < LEAST_DESCRIPTORS:
+        wanted = LEAST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, LEAST_DESCRIPTORS)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    return 1_000_000 if soft == resource.RLIM_INFINITY else max(soft - RESERVED - LOBBY, LOBBY)
+
+
+class Room:
+    """How many connections there are, and may be.
+
+    Args:
+        each: Connections of one server at most; never more than half of all.
+        in_all: Those of all servers of the process.
+    """
+
+    def __init__(self, each: int = MAX_CONNECTIONS, in_all: int | None = None) -> None:
+        self._in_all = room_of_process() if in_all is None else in_all
+        self._each = max(1, min(each, self._in_all // 2))
+        self.taken = 0
+
+    def crowded(self, here: int) -> bool:
+        """Whether a server that has so many connections has one too many."""
+        return here > self._each or self.taken > self._in_all
+
+    def full(self, here: int) -> bool:
+        """Whether it cannot even say so."""
+        return here > self._each + LOBBY or self.taken > self._in_all + LOBBY
+
+    def scarce(self, here: int) -> bool:
+        """Whether idle connections should make room."""
+        return here > self._each * 3 // 4 or self.taken > self._in_all * 3 // 4
+
+
+class PatientProtocol(H11Protocol):
+    """uvicorn's protocol with an end to its patience.
+
+    Each connection has a notebook that all its requests find in `scope["state"]["connection"]`; `crowded`
+    stands in it where the connection is one too many.
+
+    Args:
+        config: The server's.
+        server_state: The server's connections and tasks.
+        app_state: What requests find in their state.
+        room: How many connections there may be.
+        head_timeout: Seconds in which the head of a request must have come.
+        write_timeout: Seconds for which answers may be left unread.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        room: Room,
+        head_timeout: float = HEAD_TIMEOUT,
+        write_timeout: float = WRITE_TIMEOUT,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._room = room
+        self._head = _Patience(self.loop, head_timeout, self._give_up)
+        self._write = _Patience(self.loop, write_timeout, self._cut)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection, or turn it away."""
+        self._room.taken += 1
+        super().connection_made(transport)
+        here = len(self.connections)
+        crowded = self._room.crowded(here)
+        self.app_state = {**self.app_state, "connection": {"crowded": True} if crowded else {}}
+        if self._room.full(here):
+            transport.write(_TURNED_AWAY)
+            transport.close()
+            return
+        if crowded:
+            self._head.seconds = min(self._head.seconds, LOBBY_TIMEOUT)
+        self._watch_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Make room."""
+        self._room.taken -= 1
+        self._head.stop()
+        self._write.stop()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes."""
+        super().data_received(data)
+        self._watch_head()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, or see that the last bytes are read."""
+        self.timeout_keep_alive = HURRY if self._room.scarce(len(self.connections)) else KEEP_ALIVE
+        super().on_response_complete()
+        if not self.transport.is_closing():
+            self._watch_head()
+        elif self.transport.get_write_buffer_size():
+            self.pause_writing()
+
+    def pause_writing(self) -> None:
+        """Begin to wait for a caller that does not read."""
+        super().pause_writing()
+        self._write.start()
+
+    def resume_writing(self) -> None:
+        """Go on: it reads."""
+        self._write.stop()
+        super().resume_writing()
+
+    def _watch_head(self) -> None:
+        """Wait for the rest of a head that has begun, or for the first one; not for the next one."""
+        waiting = self.conn.their_state is h11.IDLE and not self.transport.is_closing()
+        if waiting and (self.conn.trailing_data[0] or not self._asked()):
+            self._head.start()
+        else:
+            self._head.stop()
+
+    def _asked(self) -> bool:
+        """Whether there has been a request."""
+        return self.cycle is not None
+
+    def _give_up(self) -> None:
+        if not self.transport.is_closing():
+            log.info("closed a connection whose request did not come")
+            self.transport.write(_TOO_SLOW)
+            self.transport.close()
+
+    def _cut(self) -> None:
+        log.info("cut a connection whose caller does not read")
+        self.transport.abort()
+
+
+class _Patience:
+    """Waits once.
+
+    Args:
+        loop: Counts the time.
+        seconds: How long.
+        end: Called when it is over.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, end: Callable[[], None]) -> None:
+        self.seconds = seconds
+        self._loop = loop
+        self._end = end
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Begin to wait, unless it is being waited already."""
+        if self._timer is None:
+            self._timer = self._loop.call_later(self.seconds, self._over)
+
+    def stop(self) -> None:
+        """Wait no longer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _over(self) -> None:
+        self._timer = None
+        self._end()

@@ -1,0 +1,91 @@
+"""Who may reach the agents of a host, and from where: what the settings say, followed when they change."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from synapse_tui.a2a.access import Access, AccessRules
+from synapse_tui.a2a.network import LOOPBACK, Network
+from synapse_tui.errors import ConfigError
+from synapse_tui.events import EventBus, Notice
+from synapse_tui.paths import UserPaths
+from synapse_tui.settings import Settings, load_settings
+
+log = logging.getLogger(__name__)
+
+Mark = tuple[int, int, int] | None
+"""Inode, size and time of a file's change; None where there is none."""
+
+
+class Reach:
+    """The rules about callers, and where and how agents are served.
+
+    Keys that are made or taken back in the user's settings count at once; addresses, names and certificates
+    from the next start of the host on.
+
+    Args:
+        settings: The settings that hold.
+        paths: Folders of the user.
+        environ: Environment of the host, which wins over the files.
+        events: Told when other machines can reach the agents.
+
+    Attributes:
+        access: The rules about callers.
+        network: Where and how agents are served.
+    """
+
+    def __init__(
+        self, settings: Settings, *, paths: UserPaths, environ: Mapping[str, str], events: EventBus
+    ) -> None:
+        self._paths = paths
+        self._environ = environ
+        self._events = events
+        self._file = paths.synapse / "settings.json"
+        self._mark = _mark(self._file)
+        self._fault: ConfigError | None = None
+        self._told = False
+        self.access = Access(AccessRules.of(settings), reload=self._changed)
+        try:
+            self.network = Network.of(settings)
+        except ConfigError as error:
+            self.network, self._fault = LOOPBACK, error
+
+    def check(self) -> None:
+        """Make sure that agents may be served as the settings say.
+
+        Raises:
+            ConfigError: They may not.
+        """
+        if self._fault is not None:
+            raise self._fault
+        self.network.check(self.access.rules)
+
+    def tell(self) -> None:
+        """Tell the person, once, when other machines can reach the agents."""
+        told = self.network.notice()
+        if told and not self._told:
+            self._told = True
+            log.warning("%s", told)
+            self._events.publish(Notice(told, "warning"))
+
+    def _changed(self) -> AccessRules | None:
+        """The rules as they are now; None when the user's settings have not changed."""
+        mark = _mark(self._file)
+        if mark == self._mark:
+            return None
+        self._mark = mark
+        # What a project says counts for nothing here, so none is looked at.
+        settings = load_settings(
+            self._paths.synapse, paths=self._paths, environ=self._environ, trusted=lambda _path, _data: False
+        )
+        return AccessRules.of(settings)
+
+
+def _mark(path: Path) -> Mark:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
