@@ -350,6 +350,7 @@ class AgentSpec:
         resume: Whether the agent takes up its last conversation in that folder (the profile's `resume`).
         last_port: Port that it was served on before: it is taken when it is free; 0 for none.
         told_as: Agent id under which the conversation that goes on got its instructions; empty for not yet.
+        began: When that conversation began, in seconds since the epoch; 0 for not known.
     """
 
     profile: str
@@ -362,6 +363,7 @@ class AgentSpec:
     resume: bool = False
     last_port: int = 0
     told_as: str = ""
+    began: float = 0.0
 
 
 def check_priority(value: object) -> int:

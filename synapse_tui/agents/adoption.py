@@ -129,7 +129,7 @@ def describe(session: AgentSession, console: AgentConsole, turns: TurnTracker) -
         profile=session.agent_type,
         name=session.name,
         cwd=str(session.cwd),
-        spec={"args": list(session.spec.args), "told_as": session.told_as},
+        spec={"args": list(session.spec.args), "told_as": session.told_as, "began": session.began},
         pid=process.pid,
         start=process.start,
         fd=process.fd,
@@ -164,6 +164,7 @@ def spec_of(handover: AgentHandover) -> AgentSpec:
         args=tuple(map(str, args)) if isinstance(args, list) else (),
         # A version that told no agent anything handed it over in the middle of its work: it is left alone.
         told_as=str(content.get("told_as", handover.agent_id)),
+        began=began if isinstance(began := content.get("began"), float) else 0.0,
     )
 
 

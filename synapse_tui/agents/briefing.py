@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 
 from synapse_tui.errors import MessageError
@@ -25,9 +26,12 @@ class Briefing:
         wake: Lets the delivery look again.
         wanted: Whether it is told by itself when a conversation begins.
         told_as: Agent id under which its conversation got its instructions; empty for not yet.
+        began: When that conversation began, in seconds since the epoch; 0 for now.
+        clock: The time now, in seconds since the epoch.
 
     Attributes:
         told_as: The same now.
+        began: The same now.
         source: Puts the instructions together as they would be now; set by the host.
     """
 
@@ -40,6 +44,8 @@ class Briefing:
         wake: Callable[[], None],
         wanted: bool,
         told_as: str = "",
+        began: float = 0.0,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._book = book
         self._outbox = outbox
@@ -47,6 +53,8 @@ class Briefing:
         self._wake = wake
         self.wanted = wanted
         self.told_as = told_as
+        self._clock = clock
+        self.began = began or clock()
         self.source: Callable[[], Awaitable[Composed]] = _nothing
 
     @property
@@ -63,6 +71,10 @@ class Briefing:
     def carries(self, task_id: str) -> bool:
         """Whether a task brings instructions; an unknown one does not."""
         return task_id in self._book and self._book.get(task_id).instructs
+
+    def begin(self) -> None:
+        """A new conversation begins, of which nothing from before is true."""
+        self.told_as, self.began = "", self._clock()
 
     def expect(self) -> None:
         """Let nothing be typed before the instructions, until `put` or `dismiss`."""

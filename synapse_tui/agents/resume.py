@@ -31,4 +31,5 @@ def resumed_spec(saved: SavedAgent, profile: Profile) -> AgentSpec:
         resume=bool(profile.resume) and not own,
         last_port=saved.port,
         told_as=saved.told_as if profile.resume else "",
+        began=saved.began if profile.resume else 0.0,
     )

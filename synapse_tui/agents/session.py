@@ -118,6 +118,7 @@ class AgentSession:
             wake=self._wake,
             wanted=profile.instructions and profile.receives,
             told_as=spec.told_as,
+            began=spec.began,
         )
         self.watcher = Watcher(
             agent_id,
@@ -182,6 +183,11 @@ class AgentSession:
     def told_as(self) -> str:
         """Agent id under which its conversation got its instructions; empty for not yet."""
         return self.briefing.told_as
+
+    @property
+    def began(self) -> float:
+        """When its conversation began, in seconds since the epoch."""
+        return self.briefing.began
 
     @property
     def pid(self) -> int:

@@ -95,6 +95,16 @@ class HistoryKeeper:
         if task is not None:
             await asyncio.wait({task})
 
+    async def instructed(self, agent_id: str, since: float) -> bool:
+        """Whether an agent was given instructions since then; no, where that cannot be read."""
+        key = AgentKey(self._project, agent_id, "")
+        moment = datetime.fromtimestamp(since, UTC)
+        try:
+            return await self._history.read(lambda database: database.instructed(key, moment))
+        except HistoryError as error:
+            log.warning("instructions of before not read: %s", error.message)
+            return False
+
     async def owed(self) -> list[Owed]:
         """The tasks of this project of which earlier processes did not tell the senders.
 

@@ -151,6 +151,7 @@ class Host:
             agents=self._agents,
             addresses=self.addresses,
             restored=self.history.restored,
+            instructed=self.history.instructed,
         )
         self._unsubscribe = self.events.subscribe(self._on_event)
 

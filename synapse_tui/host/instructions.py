@@ -54,6 +54,7 @@ class Instructions:
         agents: The sessions, by agent id.
         addresses: Gives everyone an address can mean.
         restored: Returns when an agent has got the messages that still waited for it.
+        instructed: Tells whether an agent was given instructions since a time, in seconds since the epoch.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Instructions:
         agents: Mapping[str, AgentSession],
         addresses: Callable[[], Sequence[Address]],
         restored: Callable[[str], Awaitable[None]],
+        instructed: Callable[[str, float], Awaitable[bool]],
     ) -> None:
         self._project = project
         self._paths = paths
@@ -74,6 +76,7 @@ class Instructions:
         self._agents = agents
         self._addresses = addresses
         self._restored = restored
+        self._instructed = instructed
         self._due: dict[str, bool] = {}
         """Agents that are told at their first READY; whether their conversation is a new one."""
         self._told: set[Fault] = set()
@@ -106,7 +109,7 @@ class Instructions:
         """
         session.briefing.source = functools.partial(self.compose, session)
         if fresh:
-            session.briefing.told_as = ""
+            session.briefing.begin()
         if not session.briefing.wanted or session.told_as == session.agent_id:
             return
         session.briefing.expect()
@@ -153,8 +156,10 @@ class Instructions:
     async def _tell(self, session: AgentSession, *, fresh: bool) -> None:
         try:
             await self._restored(session.agent_id)
+            if not fresh and await self._instructed(session.agent_id, session.began):
+                self._went(session)  # the host ended before that was saved with the workspace
             # Those that waited when the host ended are still right where the conversation goes on.
-            if fresh or not session.briefing.waiting:
+            elif fresh or not session.briefing.waiting:
                 await self._put(session)
         except SynapseError as error:
             self._events.publish(
@@ -180,8 +185,11 @@ class Instructions:
         if session is None or session.told_as == session.agent_id:
             return
         if task.delivery in _TAKEN or taken_back:
-            session.briefing.told_as = session.agent_id
-            self._events.publish(AgentInstructed(session.agent_id))
+            self._went(session)
+
+    def _went(self, session: AgentSession) -> None:
+        session.briefing.told_as = session.agent_id
+        self._events.publish(AgentInstructed(session.agent_id))
 
     # -- putting together ---
 

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm.exc import StaleDataError
 from sqlmodel import Session, col, delete, func, insert, select, update
 
-from synapse_tui.model import DeliveryState, ReplyState, Task, TaskQuery
+from synapse_tui.model import INSTRUCTIONS, SYSTEM, DeliveryState, ReplyState, Task, TaskQuery
 
 from .aftermath import HOST_ENDED, after_end
 from .batch import AgentKey, Batch, Change, Mark, Owed, Restored, Stored
@@ -173,6 +173,20 @@ class Database:
             ]
             session.commit()
         return sorted(found, key=lambda each: each.task.updated_at)
+
+    def instructed(self, key: AgentKey, since: datetime) -> bool:
+        """Whether instructions were submitted to an agent since then."""
+        self.open()
+        with Session(self._engine) as session:
+            found = session.exec(
+                select(TaskRow.meta).where(
+                    TaskRow.project == key.project,
+                    TaskRow.agent_name == key.agent_id,
+                    TaskRow.sender_id == SYSTEM.sender_id,
+                    col(TaskRow.submitted_at) >= since,
+                )
+            ).all()
+        return any(meta.get("kind") == INSTRUCTIONS for meta in found)
 
     def asked(self, key: AgentKey, since: datetime) -> list[Task]:
         """Outgoing tasks of an agent that ended with its host; an answer to them still is for the agent."""

@@ -66,6 +66,10 @@ class Agent(Protocol):
         """Agent id under which its conversation got its instructions; empty for not yet."""
 
     @property
+    def began(self) -> float:
+        """When its conversation began, in seconds since the epoch."""
+
+    @property
     def terminal(self) -> Terminal:
         """Its screen; another object after a restart."""
 
@@ -247,6 +251,7 @@ class WorkspaceKeeper:
                 args=agent.spec.args,
                 order=order,
                 told_as=agent.told_as,
+                began=agent.began,
             )
             for order, agent in enumerate(self._host.agents.values())
         )

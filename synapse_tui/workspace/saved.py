@@ -33,6 +33,7 @@ class SavedAgent:
         args: Arguments after the profile's own.
         order: Its place among the agents, from 0.
         told_as: Agent id under which its conversation got its instructions; empty for not yet.
+        began: When its conversation began, in seconds since the epoch; 0 for not known.
     """
 
     profile: str
@@ -43,6 +44,7 @@ class SavedAgent:
     args: tuple[str, ...] = ()
     order: int = 0
     told_as: str = ""
+    began: float = 0.0
 
     @classmethod
     def from_json(cls, content: Mapping[str, object]) -> SavedAgent:
@@ -60,6 +62,7 @@ class SavedAgent:
             args=strings(content, "args") if "args" in content else (),
             order=optional(content, "order", 0),
             told_as=optional(content, "told_as", ""),
+            began=optional(content, "began", 0.0),
         )
 
 

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import signal
 import socket
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -220,6 +221,38 @@ async def test_a_conversation_that_goes_on_is_told_when_it_was_not(tmp_path, tol
         ask(agent, "go on")
         await until(rig.answered(agent), "the answer")
         assert [HEADER in text for text in rig.submitted] == ([False] if told else [True, False])
+
+
+async def test_a_conversation_whose_host_was_killed_before_it_noted_that_is_not_told_twice(tmp_path):
+    rig = Rig(tmp_path)
+    async with running(rig.host):
+        agent = await rig.open()
+        # What the workspace held when the instructions had not gone yet.
+        args = ("--log", str(rig.log))
+        saved = SavedAgent(
+            "dummy", agent.agent_id, agent.port, str(rig.project), args=args, began=agent.began
+        )
+        saved = SavedAgent.from_json(json.loads(json.dumps(dataclasses.asdict(saved))))
+        await until(rig.answered(agent), "the instructions")
+    spec = resumed_spec(saved, rig.profiles.profiles["dummy"])
+    for _ in range(2):  # also when it is killed once more
+        rig.host = rig.another_host()
+        async with running(rig.host):
+            again = await rig.host.open(spec, columns=100, lines=30)
+            ask(again, "go on")
+            await until(rig.answered(again), "the answer")
+            assert [HEADER in text for text in rig.submitted].count(True) == 1
+            assert again.told_as == again.agent_id
+            assert again.began == saved.began
+    rig.host = rig.another_host()
+    async with running(rig.host):
+        fresh = await rig.host.open(dataclasses.replace(spec, began=time.time()), columns=100, lines=30)
+        await until(lambda: len(rig.told) == 2, "the instructions of a conversation that began since")
+        await until(rig.answered(fresh), "the answer")
+        began = fresh.began
+        await rig.host.restart(fresh.agent_id)
+        assert fresh.began > began
+        await until(lambda: len(rig.told) == 3, "those of the next")
 
 
 async def test_under_another_id_it_is_told_who_it_is_now(tmp_path):

@@ -30,6 +30,7 @@ class FakeAgent:
     spec: AgentSpec = field(default_factory=lambda: AgentSpec("claude", args=("--x",)))
     terminal: Terminal = field(default_factory=lambda: Terminal(40, 5))
     told_as: str = ""
+    began: float = 0.0
 
     @property
     def agent_id(self) -> str:
