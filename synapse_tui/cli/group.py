@@ -14,6 +14,7 @@ from synapse_tui import __version__
 
 SUMMARIES: Mapping[str, str] = MappingProxyType(
     {
+        "auth": "Make and take back the keys by which others may call the agents.",
         "broadcast": "Send a message to every other agent of this project.",
         "config": "Show, change and check the settings.",
         "delegate": "Send a task to the agent that the rules name for it.",

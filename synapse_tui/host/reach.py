@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from synapse_tui.a2a.access import Access, AccessRules
@@ -30,6 +31,7 @@ class Reach:
         paths: Folders of the user.
         environ: Environment of the host, which wins over the files.
         events: Told when other machines can reach the agents.
+        clock: Gives seconds; never goes back.
 
     Attributes:
         access: The rules about callers.
@@ -37,7 +39,13 @@ class Reach:
     """
 
     def __init__(
-        self, settings: Settings, *, paths: UserPaths, environ: Mapping[str, str], events: EventBus
+        self,
+        settings: Settings,
+        *,
+        paths: UserPaths,
+        environ: Mapping[str, str],
+        events: EventBus,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._paths = paths
         self._environ = environ
@@ -46,7 +54,7 @@ class Reach:
         self._mark = _mark(self._file)
         self._fault: ConfigError | None = None
         self._told = False
-        self.access = Access(AccessRules.of(settings), reload=self._changed)
+        self.access = Access(AccessRules.of(settings), reload=self._changed, clock=clock)
         try:
             self.network = Network.of(settings)
         except ConfigError as error:

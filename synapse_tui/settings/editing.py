@@ -116,7 +116,7 @@ def value_of(setting: Setting, words: tuple[str, ...]) -> object:
     """
     word = " ".join(words)
     raw: object = word
-    if setting.kind == "list":
+    if setting.kind in ("list", "words", "keys"):
         raw = _json(word) if len(words) == 1 and word.startswith("[") else list(words)
     elif setting.kind == "table":
         raw = _json(word)

@@ -67,12 +67,12 @@ def read_keys(value: object) -> tuple[ApiKey, ...]:
     Raises:
         ValueError: One is malformed; the message tells which, and never a key.
     """
-    if isinstance(value, str):
-        entries = [entry.strip() for entry in value.split(",")] if value.strip() else []
-    elif isinstance(value, list) and all(isinstance(entry, str) for entry in value):
-        entries = [entry.strip() for entry in value]
-    else:
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise ValueError("must be keys separated by commas, or a list of them")
+    if texts in ([], [""]) or (isinstance(value, str) and not value.strip()):
+        return ()
+    entries = [entry.strip() for text in texts for entry in text.split(",")]
     return tuple(_read(entry, number) for number, entry in enumerate(entries, 1))
 
 

@@ -108,8 +108,8 @@ def _file(value: object) -> str:
 
 
 def _words(value: object) -> list[str]:
-    words = value.split(",") if isinstance(value, str) else _list(value)
-    return [word.strip() for word in words if word.strip()]
+    texts = [value] if isinstance(value, str) else _list(value)
+    return [word.strip() for text in texts for word in text.split(",") if word.strip()]
 
 
 def _keys(value: object) -> list[str]:

@@ -1,0 +1,309 @@
+"""`synapse auth`: keys for callers of the agents, shown once and kept as hashes in the user's settings."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from synapse_tui.errors import ConfigError, InvalidValue
+from synapse_tui.files import private_folder
+from synapse_tui.settings import load_settings
+from synapse_tui.settings.editing import SettingsFile
+from synapse_tui.settings.keys import ApiKey, digest_of, read_keys
+
+from .caller import Caller
+from .output import note, show, show_json, show_table, want_json
+
+ADMIN = "admin"
+FIRST = "default"
+KEYS, ADMIN_KEY = "env.SYNAPSE_API_KEYS", "env.SYNAPSE_ADMIN_KEY"
+ENABLED, LOCALHOST = "env.SYNAPSE_AUTH_ENABLED", "env.SYNAPSE_ALLOW_LOCALHOST"
+_BYTES = 32
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key that was just made.
+
+    Attributes:
+        name: Whose it is.
+        secret: The key; it is shown and forgotten.
+    """
+
+    name: str
+    secret: str
+
+    @classmethod
+    def make(cls, name: str) -> NewKey:
+        """Make a key that nobody can guess."""
+        return cls(name, f"syn_{secrets.token_urlsafe(_BYTES)}")
+
+    @property
+    def hashed(self) -> ApiKey:
+        """What is kept of it."""
+        return ApiKey(self.name, digest_of(self.secret))
+
+
+class KeyFile:
+    """The keys in the user's settings.
+
+    Args:
+        caller: Who runs the command.
+
+    Raises:
+        InvalidValue: An agent does.
+        ConfigError: The file cannot be read, or its keys are broken.
+    """
+
+    def __init__(self, caller: Caller) -> None:
+        if caller.agent_id:
+            raise InvalidValue(
+                f"keys are for the person to make, not for {caller.agent_id}", "run it in a shell of your own"
+            )
+        self.path = caller.paths.synapse / "settings.json"
+        self._file = SettingsFile(self.path)
+        content = load_settings(
+            caller.paths.synapse, paths=caller.paths, environ={}, trusted=lambda _path, _data: False
+        )
+        broken = sorted(content.doubtful)
+        if broken:
+            raise ConfigError(
+                f"{self.path}: what is set for {broken[0]} cannot be read", "correct it: synapse config edit"
+            )
+        self.keys = read_keys(content.words(KEYS))
+        self.admin_keys = tuple(
+            ApiKey(ADMIN, key.digest) if key.unnamed else key for key in read_keys(content.words(ADMIN_KEY))
+        )
+        self.enabled = content.flag(ENABLED)
+
+    @property
+    def names(self) -> list[str]:
+        """The names that are taken."""
+        return [key.name for key in (*self.admin_keys, *self.keys)]
+
+    def check_name(self, name: str) -> None:
+        """Make sure that a name can be a key's.
+
+        Raises:
+            InvalidValue: It cannot.
+        """
+        try:
+            read_keys([f"{name}=key"])
+        except ValueError:
+            name = ""
+        if not name or name == ADMIN:
+            raise InvalidValue(
+                "that is no name for a key",
+                f"use letters, digits, '.', '_', '-', 64 at most, and neither '{ADMIN}' nor an agent's id",
+            )
+
+    def save(self, *, enable: bool = False) -> None:
+        """Write the keys down; with `enable` callers need one from then on.
+
+        Raises:
+            ConfigError: They cannot be written.
+        """
+        try:
+            private_folder(self.path.parent)
+        except OSError as error:
+            raise ConfigError(
+                f"{self.path.parent} cannot be made: {error.strerror or error}", "check its permissions"
+            ) from error
+        for place, keys in ((KEYS, self.keys), (ADMIN_KEY, self.admin_keys)):
+            if keys:
+                self._file.put(place, [str(key) for key in keys])
+            else:
+                self._file.remove(place)
+        if enable:
+            self._file.put(ENABLED, True)
+            self.enabled = True
+        self._file.save()
+
+
+@click.group(name="auth")
+def command() -> None:
+    """Make, replace and take back the keys by which others may call the agents."""
+
+
+@command.command(name="setup")
+@click.argument("name", default=FIRST)
+@_JSON
+@click.pass_context
+def setup_command(context: click.Context, *, name: str, as_json: bool) -> None:
+    """Make a key for the caller NAME, and demand keys from now on.
+
+    The first time an admin key is made too, which may do all that you may do. Keys are shown this once.
+    """
+    if as_json:
+        want_json(context)
+    file = KeyFile(Caller.of())
+    file.check_name(name)
+    if name in file.names:
+        raise InvalidValue(f"there is a key '{name}' already", f"`synapse auth rotate {name}` replaces it")
+    made = [NewKey.make(name)]
+    file.keys = (*file.keys, made[0].hashed)
+    if not file.admin_keys:
+        made.append(NewKey.make(ADMIN))
+        file.admin_keys = (made[1].hashed,)
+    file.save(enable=True)
+    _show_made(made, file, as_json=as_json)
+
+
+@command.command(name="rotate")
+@click.argument("name", default=FIRST)
+@click.option("--keep-old", is_flag=True, help="Let the old key count too, until it is revoked.")
+@_JSON
+@click.pass_context
+def rotate_command(context: click.Context, *, name: str, keep_old: bool, as_json: bool) -> None:
+    """Replace the key NAME, or the `admin` key, by a new one, which is shown this once."""
+    if as_json:
+        want_json(context)
+    file = KeyFile(Caller.of())
+    made = NewKey.make(name)
+
+    def replaced(keys: Sequence[ApiKey]) -> tuple[ApiKey, ...]:
+        return (*(key for key in keys if keep_old or key.name != name), made.hashed)
+
+    _change(file, name, replaced)
+    file.save()
+    _show_made([made], file, as_json=as_json)
+
+
+@command.command(name="revoke")
+@click.argument("name")
+@click.option("--old", is_flag=True, help="Only the older keys of that name.")
+@_JSON
+@click.pass_context
+def revoke_command(context: click.Context, *, name: str, old: bool, as_json: bool) -> None:
+    """Take back the keys of NAME: nobody can call with them any more."""
+    if as_json:
+        want_json(context)
+    file = KeyFile(Caller.of())
+    before = len(file.names)
+
+    def left(keys: Sequence[ApiKey]) -> tuple[ApiKey, ...]:
+        newest = [key for key in keys if key.name == name][-1:]
+        return tuple(key for key in keys if key.name != name or (old and key in newest))
+
+    _change(file, name, left)
+    file.save()
+    count = before - len(file.names)
+    if as_json:
+        show_json({"name": name, "revoked": count, "left": file.names})
+    note(f"synapse: {count} of the keys of '{name}' taken back")
+    if file.enabled and not file.names:
+        note(
+            "synapse: no key is left: everyone who needs one is refused until `synapse auth setup` makes one"
+        )
+    _warn_of_variables()
+
+
+@command.command(name="status")
+@_JSON
+@click.pass_context
+def status_command(context: click.Context, *, as_json: bool) -> None:
+    """Show whether keys are demanded, whose there are, and from where agents can be reached."""
+    if as_json:
+        want_json(context)
+    told = _status(Caller.of())
+    if as_json:
+        show_json(told)
+        return
+    demanded = "yes" if told["enabled"] else "no"
+    show(f"keys are demanded: {demanded} ({told['origins']['enabled']})")
+    exempt = "yes" if told["allow_localhost"] else "no"
+    show(f"the same user on this machine needs none: {exempt} ({told['origins']['allow_localhost']})")
+    show(f"agents are served on: {', '.join(['127.0.0.1', '[::1]', *told['bind']])} by {told['scheme']}")
+    if told["keys"]:
+        rows = [(key["name"], "yes" if key["admin"] else "", key["hash"]) for key in told["keys"]]
+        show_table(("KEY", "ADMIN", "SHA-256"), rows)
+    for fault in told["faults"]:
+        note(f"synapse: {fault}")
+
+
+def _change(file: KeyFile, name: str, change: Callable[[Sequence[ApiKey]], tuple[ApiKey, ...]]) -> None:
+    """Change the keys of a name, wherever they are.
+
+    Raises:
+        InvalidValue: There are none.
+    """
+    if name not in file.names:
+        hint = f"there are: {', '.join(dict.fromkeys(file.names))}" if file.names else "`synapse auth setup`"
+        raise InvalidValue(f"there is no key '{name}' in {file.path}", hint)
+    if any(key.name == name for key in file.admin_keys):
+        file.admin_keys = change(file.admin_keys)
+    else:
+        file.keys = change(file.keys)
+
+
+def _status(caller: Caller) -> dict[str, Any]:
+    from synapse_tui.a2a.access import AccessRules
+    from synapse_tui.a2a.network import Network
+
+    settings = load_settings(
+        caller.paths.synapse, paths=caller.paths, environ=os.environ, trusted=lambda _path, _data: False
+    )
+    rules = AccessRules.of(settings)
+    faults = [*map(str, settings.problems), *([rules.fault] if rules.fault else [])]
+    try:
+        network = Network.of(settings)
+        network.check(rules)
+    except ConfigError as error:
+        network = Network()
+        faults.append(str(error))
+    keys = [(key, False) for key in rules.keys] + [(key, True) for key in rules.admin_keys]
+    return {
+        "enabled": rules.enabled,
+        "allow_localhost": rules.allow_localhost,
+        "keys": [{"name": key.name, "admin": admin, "hash": key.digest[:8]} for key, admin in keys],
+        "bind": list(network.bind),
+        "scheme": network.scheme,
+        "origins": {
+            "enabled": settings.origins[ENABLED],
+            "allow_localhost": settings.origins[LOCALHOST],
+            "keys": settings.origins[KEYS],
+            "admin_keys": settings.origins[ADMIN_KEY],
+        },
+        "faults": faults,
+    }
+
+
+def _show_made(made: Sequence[NewKey], file: KeyFile, *, as_json: bool) -> None:
+    if as_json:
+        keys = [{"name": key.name, "key": key.secret, "admin": key.name in _admins(file)} for key in made]
+        show_json({"keys": keys, "file": str(file.path), "enabled": file.enabled})
+    else:
+        show_table(("NAME", "KEY"), [(key.name, key.secret) for key in made])
+    note(
+        f"synapse: keep {'it' if len(made) == 1 else 'them'} now: only the hash is in {_short(file.path)}.\n"
+        "  Callers send the header X-API-Key, or Authorization: Bearer; `synapse` sends $SYNAPSE_API_KEY.\n"
+        "  Running agents follow within a second."
+    )
+    if not file.enabled:
+        note("synapse: keys are not demanded: SYNAPSE_AUTH_ENABLED is not set")
+    _warn_of_variables()
+
+
+def _admins(file: KeyFile) -> list[str]:
+    return [key.name for key in file.admin_keys]
+
+
+def _warn_of_variables() -> None:
+    """Say which variables take the place of what was written; a host has those with which it was started."""
+    for key in (ENABLED, KEYS, ADMIN_KEY):
+        variable = key.removeprefix("env.")
+        if variable in os.environ:
+            note(f"synapse: ${variable} is set: agents that are started with it do not look at the file")
+
+
+def _short(path: Path) -> str:
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
