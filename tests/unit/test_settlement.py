@@ -1,0 +1,111 @@
+"""What becomes of a message that was typed, where the agent was faster than the look at its screen."""
+
+from __future__ import annotations
+
+import pytest
+
+from synapse_tui.agents.admission import Admission
+from synapse_tui.agents.after_dialog import Standing
+from synapse_tui.agents.answer import AnswerCollector
+from synapse_tui.agents.leftovers import Leftovers
+from synapse_tui.agents.outbox import Outbox
+from synapse_tui.agents.settlement import Settlement
+from synapse_tui.agents.task_desk import TaskDesk
+from synapse_tui.agents.tasks import TaskBook
+from synapse_tui.agents.turns import TurnTracker
+from synapse_tui.agents.typist import Typed, TypingResult, Typist
+from synapse_tui.events import EventBus
+from synapse_tui.model import (
+    AgentState,
+    DeliveryState,
+    MessageRequest,
+    Reply,
+    Sender,
+    StateReport,
+    Task,
+    TaskState,
+)
+from tests.unit.delivery_fakes import FakeAgent, make_profile
+
+PEER = Sender("synapse-claude-8100", "claude", "http://127.0.0.1:8100", verified=True)
+AGENT = "synapse-fake-1"
+
+
+class Rig:
+    """What settles the messages of one agent, without the loop that types them."""
+
+    def __init__(self) -> None:
+        self.agent = FakeAgent()
+        profile, keyboard = make_profile(), self.agent.keyboard
+        self.book = TaskBook(AGENT, "ctx", EventBus())
+        self.outbox = Outbox(self.book)
+        self.turns = TurnTracker(self.book, self.agent.now)
+        self.desk = TaskDesk(self.book, self.outbox, AGENT, running=lambda: self.turns.running)
+        typist = Typist(self.agent, keyboard, profile)
+        self.left = Leftovers(self.outbox, typist)
+        admission = Admission(
+            self.agent,
+            keyboard,
+            profile,
+            book=self.book,
+            outbox=self.outbox,
+            turns=self.turns,
+            left=self.left,
+        )
+        self.settlement = Settlement(
+            self.agent,
+            keyboard,
+            book=self.book,
+            outbox=self.outbox,
+            turns=self.turns,
+            left=self.left,
+            admission=admission,
+            typist=typist,
+        )
+
+    def entered(self, text: str) -> Task:
+        """A message on which Enter was pressed."""
+        task = self.book.create(MessageRequest(text, PEER, response_expected=True))
+        self.outbox.put(task)
+        self.outbox.note_entered(task.id, entered=True)
+        self.turns.prepare(AnswerCollector(text, lambda: [""]))
+        return self.book.change(task.id, delivery=DeliveryState.SUBMITTING)
+
+
+@pytest.mark.parametrize("outcome", Typed)
+def test_one_that_was_answered_before_it_was_proved_was_submitted(outcome: Typed) -> None:
+    rig = Rig()
+    task = rig.entered("what is the time?")
+    rig.desk.reply(task.id, Reply("late"))
+    result = TypingResult(outcome, "cannot be seen", entered=outcome is not Typed.REMOVED)
+    rig.settlement.settle(Standing(task.id, task.text, entered=True), result)
+    assert rig.turns.running == task.id, "its turn goes on, and what waits comes after it"
+    assert (rig.left.standing, rig.left.covered, len(rig.outbox)) == (None, None, 0)
+    now = rig.book.get(task.id)
+    assert (now.state, now.answer, now.replied) == (TaskState.COMPLETED, "late", True)
+    rig.turns.on_report(StateReport(AgentState.PROCESSING, "fake", "", rig.agent.time))
+    rig.turns.end(TaskState.COMPLETED)
+    assert rig.book.get(task.id) == now, "the turn's text is no second answer"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "entered", "delivery"),
+    [
+        (Typed.SUBMITTED, True, DeliveryState.SUBMITTED),
+        (Typed.UNCERTAIN, True, DeliveryState.HELD),
+        (Typed.REMOVED, True, DeliveryState.HELD),
+        (Typed.REMOVED, False, DeliveryState.HELD),
+        (Typed.LEFT, False, DeliveryState.HELD),
+        (Typed.BLOCKED, True, DeliveryState.HELD),
+        (Typed.EXITED, True, DeliveryState.HELD),
+    ],
+)
+def test_one_that_nobody_has_answered(outcome: Typed, entered: bool, delivery: DeliveryState) -> None:
+    rig = Rig()
+    task = rig.entered("what is the time?")
+    rig.settlement.settle(Standing(task.id, task.text, entered), TypingResult(outcome, "why", entered))
+    now = rig.book.get(task.id)
+    assert now.delivery is delivery
+    assert (task.id in rig.outbox) == (outcome is not Typed.SUBMITTED)
+    uncertain = entered and outcome in (Typed.UNCERTAIN, Typed.REMOVED, Typed.EXITED)
+    assert now.reason.startswith("uncertain") == uncertain
