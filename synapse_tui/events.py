@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from .file_safety import Modification
 from .model import ExitStatus, StateReport, Task
 
 log = logging.getLogger(__name__)
@@ -93,6 +94,20 @@ class TaskChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class LocksChanged:
+    """An agent has taken locks of files or given some back."""
+
+    agent_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanged:
+    """An agent has changed a file."""
+
+    modification: Modification
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """Something a person should know."""
 
@@ -114,6 +129,18 @@ class PeersChanged:
     """The agents of other processes in the registry are others than before."""
 
 
+@dataclass(frozen=True, slots=True)
+class ExternalsChanged:
+    """External agents were added, removed or have another card."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalTalked:
+    """The conversation with an external agent has changed."""
+
+    alias: str
+
+
 Event = (
     AgentAdded
     | AgentRemoved
@@ -125,9 +152,13 @@ Event = (
     | AgentBell
     | ClipboardRequested
     | TaskChanged
+    | LocksChanged
+    | FileChanged
     | Notice
     | WatchChanged
     | PeersChanged
+    | ExternalsChanged
+    | ExternalTalked
 )
 Listener = Callable[[Event], None]
 

@@ -72,6 +72,7 @@ def read_event(word: str, dialect: Dialect, told: bytes) -> HookEvent:
         tool=tool,
         call=_text(fields, "tool_use_id", "callID", "toolCallId") or _call_of(tool, arguments),
         writes=writes,
+        reads=_reads(dialect, tool, arguments),
         shell=shell,
         prompt=_text(fields, "prompt"),
     )
@@ -100,6 +101,11 @@ def _writes(dialect: Dialect, tool: str, arguments: Fields) -> tuple[FileWrite, 
     if dialect is Dialect.CODEX and tool in _WRITERS[dialect]:
         return files_of_patch(patch)
     return ()
+
+
+def _reads(dialect: Dialect, tool: str, arguments: Fields) -> tuple[str, ...]:
+    path = _text(arguments, *_PATHS)
+    return (path,) if path and tool not in _WRITERS[dialect] else ()
 
 
 def _with_lines(write: FileWrite, fields: Fields) -> FileWrite:

@@ -68,6 +68,7 @@ class HookEvent:
         tool: The tool, as the agent calls it; empty for an event of none.
         call: Which call of it; made of its arguments where the agent gives none.
         writes: The files that the tool writes, as far as its arguments name them.
+        reads: The files that the tool reads, as far as its arguments name them.
         shell: The command line of a shell tool: what it writes is not known; empty for other tools.
         prompt: The prompt that was submitted.
     """
@@ -78,5 +79,6 @@ class HookEvent:
     tool: str = ""
     call: str = ""
     writes: tuple[FileWrite, ...] = ()
+    reads: tuple[str, ...] = ()
     shell: str = ""
     prompt: str = ""

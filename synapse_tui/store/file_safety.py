@@ -142,15 +142,19 @@ class FileSafety:
             session.commit()
         return bool(found)
 
-    def release_agent(self, agent_id: str, *, but_call: str = "") -> list[str]:
-        """Give all locks of an agent back, but those of one tool call that runs.
+    def release_agent(self, agent_id: str, *, calls_only: bool = False) -> list[str]:
+        """Give the locks of an agent back.
+
+        Args:
+            agent_id: The agent.
+            calls_only: Only those that its tool calls took, not those that it asked for by itself.
 
         Returns:
             Their files.
         """
         with self._session() as session:
             rows = session.exec(select(LockRow).where(LockRow.agent_name == agent_id)).all()
-            ended = [row for row in rows if not but_call or row.call != but_call]
+            ended = [row for row in rows if row.call or not calls_only]
             files = [row.file_path for row in ended]
             for row in ended:
                 session.delete(row)
@@ -172,12 +176,16 @@ class FileSafety:
         return lock
 
     def renew(self, agent_id: str) -> int:
-        """Let all locks of an agent that still hold do so for another lease; gives how many."""
+        """Let the locks of an agent's tool calls that hold do so for another lease; gives how many."""
         now = self._clock()
         with self._session() as session:
             done = session.exec(
                 update(LockRow)
-                .where(col(LockRow.agent_name) == agent_id, col(LockRow.expires_at) > now)
+                .where(
+                    col(LockRow.agent_name) == agent_id,
+                    col(LockRow.call) != "",
+                    col(LockRow.expires_at) > now,
+                )
                 .values(expires_at=now + self._lease)
             )
             session.commit()
@@ -280,6 +288,11 @@ class FileSafety:
             living = self._only_living(session, rows, now)
             session.commit()
         return removed, len(rows) - len(living)
+
+    def last_modification(self) -> int:
+        """The number of the newest modification; 0 for none."""
+        with self._session() as session:
+            return int(session.exec(select(func.max(ModificationRow.id))).one() or 0)
 
     def counts(self) -> dict[str, int]:
         """How many locks hold, and how many modifications are known."""

@@ -215,8 +215,10 @@ def test_several_locks_are_taken_together_or_not_at_all(safety: FileSafety) -> N
 
 
 def test_a_lock_ends_with_its_lease_unless_it_is_renewed(safety: FileSafety, clock: Clock) -> None:
-    safety.acquire_lock("a", CLAUDE)
-    safety.acquire_lock("b", CLAUDE)
+    worker = Holder(CLAUDE.agent_id, call="1")
+    safety.acquire_lock("a", worker)
+    safety.acquire_lock("b", worker)
+    safety.acquire_lock("c", CLAUDE)
     clock.goes(minutes=4)
     assert safety.renew(CLAUDE.agent_id) == 2
     clock.goes(minutes=4)
@@ -241,8 +243,9 @@ def test_a_tool_call_ends_its_own_lock_only(safety: FileSafety) -> None:
     safety.acquire_lock("f", second)
     assert not safety.release_lock("f", "a-1", call="1")
     safety.acquire_lock("g", first)
-    assert safety.release_agent("a-1", but_call="2") == ["g"]
-    assert safety.release_agent("a-1") == ["f"]
+    safety.acquire_lock("h", Holder("a-1"))
+    assert safety.release_agent("a-1", calls_only=True) == ["f", "g"]
+    assert safety.release_agent("a-1") == ["h"]
 
 
 def test_a_person_breaks_a_lock(safety: FileSafety) -> None:

@@ -1,0 +1,228 @@
+"""What is done at each event of an agent's hooks: locks are taken and given back, changes noted and told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+
+from synapse_tui.events import EventBus, FileChanged, LocksChanged
+from synapse_tui.file_safety import (
+    ChangeType,
+    FileKeys,
+    Holder,
+    Modification,
+    ModificationQuery,
+    denial,
+    local_task,
+)
+from synapse_tui.hooks import FileWrite, HookEvent, HookKind, context_answer, denial_answer, takes_context
+
+from .keeper import SafetyKeeper
+from .news import News
+from .snapshots import Difference, Snapshot, Snapshots, compare, take
+
+log = logging.getLogger(__name__)
+
+INTENT = 120
+"""How many characters of a task's text tell what a lock is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """An agent as its hooks need it.
+
+    Attributes:
+        agent_id: Its id.
+        process: Its process, by the name that comes once (`process_times.process_name`).
+        task_id: The task that it works on; empty for none.
+        intent: What that task is about, in a few words.
+    """
+
+    agent_id: str
+    process: str
+    task_id: str = ""
+    intent: str = ""
+
+
+class HookDesk:
+    """Answers the hooks of all agents of a project.
+
+    It never allows anything and never waits for a lock: it denies at once, or says nothing.
+
+    Args:
+        keys: Names the files.
+        keeper: The database.
+        events: Told of locks and changes.
+        clock: The time now, aware.
+    """
+
+    def __init__(
+        self,
+        keys: FileKeys,
+        keeper: SafetyKeeper,
+        events: EventBus,
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._keys = keys
+        self._keeper = keeper
+        self._events = events
+        self._clock = clock
+        self._snapshots = Snapshots()
+        self._news = News()
+
+    async def handle(self, worker: Worker, event: HookEvent) -> bytes:
+        """Take an event.
+
+        Returns:
+            What the hook prints; nothing as a rule.
+
+        Raises:
+            HistoryError: The database cannot be used; the agent goes on as without hooks.
+        """
+        if not self._news.begun(worker.agent_id):
+            last = await self._keeper.ask(lambda store: store.last_modification())
+            self._news.begin(worker.agent_id, last)
+        match event.kind:
+            case HookKind.PRE:
+                return await self._before(worker, event)
+            case HookKind.POST | HookKind.FAILED:
+                await self._after(worker, event)
+            case HookKind.PROMPT | HookKind.IDLE | HookKind.INTERRUPTED | HookKind.END:
+                await self.settle(worker)
+            case HookKind.START | HookKind.ASKED:
+                pass
+        return await self._tell(worker, event)
+
+    async def settle(self, worker: Worker) -> None:
+        """Nothing runs in an agent any more: its tools' locks are free, what they did is noted.
+
+        Raises:
+            HistoryError: The database cannot be used.
+        """
+        for call, files in self._snapshots.pop_all(worker.agent_id):
+            await self._note(worker, files, {"call": call, "unfinished": True})
+        agent_id = worker.agent_id
+        freed = await self._keeper.ask(lambda store: store.release_agent(agent_id, calls_only=True))
+        if freed:
+            self._events.publish(LocksChanged(agent_id))
+
+    async def gone(self, worker: Worker) -> None:
+        """The agent's process has ended: all its locks are free.
+
+        Raises:
+            HistoryError: The database cannot be used.
+        """
+        await self.settle(worker)
+        agent_id = worker.agent_id
+        self._news.forget(agent_id)
+        if await self._keeper.ask(lambda store: store.release_agent(agent_id)):
+            self._events.publish(LocksChanged(agent_id))
+
+    async def renew(self, worker: Worker) -> None:
+        """An agent still works: its locks hold for another lease.
+
+        Raises:
+            HistoryError: The database cannot be used.
+        """
+        agent_id = worker.agent_id
+        await self._keeper.ask(lambda store: store.renew(agent_id))
+
+    async def _before(self, worker: Worker, event: HookEvent) -> bytes:
+        """A tool is about to write: it gets the locks of all its files, or is denied."""
+        paths = self._paths(event, event.writes)
+        if not paths:
+            return b""
+        holder = Holder(worker.agent_id, worker.task_id, worker.process, event.call or "?")
+        verdict = await self._keeper.ask(
+            lambda store: store.acquire_locks(list(paths), holder, intent=worker.intent[:INTENT])
+        )
+        if not verdict.allowed and verdict.lock is not None:
+            return denial_answer(event.dialect, denial(verdict.lock, self._clock()))
+        files = await asyncio.to_thread(lambda: {key: take(path) for key, path in paths.items()})
+        self._snapshots.put(worker.agent_id, event.call, files)
+        self._news.knows(worker.agent_id, paths)
+        self._events.publish(LocksChanged(worker.agent_id))
+        return b""
+
+    async def _after(self, worker: Worker, event: HookEvent) -> None:
+        """A tool is over: what it changed is noted, and its locks are given back."""
+        paths = self._paths(event, event.writes)
+        self._news.knows(worker.agent_id, [*paths, *self._paths(event, map(FileWrite, event.reads))])
+        files = self._snapshots.pop(worker.agent_id, event.call)
+        told = {key: write.lines for key, write in zip(paths, event.writes, strict=False) if write.lines}
+        await self._note(worker, files, {"tool": event.tool}, told)
+        if not (paths or files):
+            return
+        agent_id, call = worker.agent_id, event.call or "?"
+        keys = [*paths, *(key for key in files if key not in paths)]
+        await self._keeper.ask(lambda store: [store.release_lock(key, agent_id, call=call) for key in keys])
+        self._events.publish(LocksChanged(agent_id))
+
+    async def _note(
+        self,
+        worker: Worker,
+        files: Mapping[str, Snapshot],
+        about: Mapping[str, object],
+        told: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Note what became of files since they were looked at."""
+        found = await asyncio.to_thread(lambda: self._differences(files))
+        for key, difference in found.items():
+            touched = told.get(key, "") if difference.change is ChangeType.MODIFY else ""
+            await self.record(worker, key, Difference(difference.change, touched or difference.lines), about)
+
+    def _differences(self, files: Mapping[str, Snapshot]) -> dict[str, Difference]:
+        compared = {key: compare(before, take(self._keys.path(key))) for key, before in files.items()}
+        return {key: difference for key, difference in compared.items() if difference is not None}
+
+    async def record(
+        self, worker: Worker, key: str, difference: Difference, about: Mapping[str, object]
+    ) -> Modification:
+        """Note a change of a file and tell of it.
+
+        Raises:
+            HistoryError: The database cannot be used.
+        """
+        now = self._clock()
+        modification = Modification(
+            key,
+            difference.change,
+            worker.agent_id,
+            worker.task_id or local_task(worker.agent_id, now),
+            now,
+            difference.lines,
+            worker.intent[:INTENT],
+            MappingProxyType(dict(about)),
+        )
+        noted = await self._keeper.ask(lambda store: store.record_modification(modification))
+        self._events.publish(FileChanged(noted))
+        return noted
+
+    async def _tell(self, worker: Worker, event: HookEvent) -> bytes:
+        """What others changed since the agent was told last, where it can be told."""
+        agent_id = worker.agent_id
+        if event.kind not in (HookKind.PROMPT, HookKind.POST) or not takes_context(event.dialect, event.kind):
+            return b""
+        query = ModificationQuery(but=agent_id, after=self._news.seen(agent_id), limit=200)
+        changes = await self._keeper.ask(lambda store: store.modifications(query))
+        text = self._news.text(
+            agent_id, changes, self._clock(), every=event.kind is HookKind.PROMPT, shown=self._keys.shown
+        )
+        return context_answer(event.dialect, event.kind, text)
+
+    def _paths(self, event: HookEvent, writes: Sequence[FileWrite] | map[FileWrite]) -> dict[str, Path]:
+        """The files of an event by their keys; a name that is none is left out."""
+        found: dict[str, Path] = {}
+        for write in writes:
+            try:
+                key = self._keys.key(write.path, event.folder)
+            except (ValueError, OSError):
+                continue
+            found[key] = self._keys.path(key)
+        return found
