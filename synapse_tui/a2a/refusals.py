@@ -1,6 +1,6 @@
 """Refusals in the words of the endpoint that was called: the dialect's, JSON-RPC's or REST's.
 
-What the gate refuses never comes to the protocol's own code, and its callers look for errors of their own kind.
+What the gate refuses never comes to the protocol's own code, and callers look for errors of their own kind.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def refusal(path: str, error: SynapseError) -> Answer:
         error: What is wrong.
     """
     answer = answer_for(error)
-    if path in JSONRPC_PATHS:
+    if path in JSONRPC_PATHS and answer.status != 405:  # whoever does not POST speaks no JSON-RPC
         told: dict[str, object] = {
             "code": _CODES.get(answer.status, _INVALID_REQUEST),
             "message": error.message,

@@ -25,11 +25,13 @@ from synapse_tui.model import (
 )
 
 from .agent import HostedAgent
-from .card import card_json
+from .external_routes import external_router
 from .inbox_routes import inbox_router
 from .instructions_routes import instructions_router
 from .outbox_routes import outbox_router
-from .problems import HttpProblem, answer_for
+from .problems import HttpProblem
+from .protocol.endpoints import protocol_routes
+from .refusals import refusal
 from .reply_routes import ReplyTo, reply_router, take_answer
 from .request_state import Agent, IsOurs, Shared, VerifiedId, find_task
 from .rings import check_ring
@@ -38,6 +40,7 @@ from .services import Services
 from .status_routes import status_router
 from .waiting import Seen, Wait, waited
 from .watch_routes import watch_router
+from .webhook_routes import webhook_router
 from .wire import (
     PlainBody,
     SendBody,
@@ -58,13 +61,6 @@ Priority = Annotated[int, Query(ge=1, le=5, description=_PRIORITY_HINT)]
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many tasks at most")]
 
 router = APIRouter()
-
-
-@router.get("/.well-known/agent.json")
-@router.get("/.well-known/agent-card.json")
-async def read_card(agent: Agent) -> dict[str, Any]:
-    """The agent's card."""
-    return card_json(agent)
 
 
 @router.post("/tasks/send")
@@ -192,6 +188,10 @@ def build_app() -> FastAPI:
     app.include_router(inbox_router)
     app.include_router(status_router)
     app.include_router(instructions_router)
+    app.include_router(webhook_router)
+    app.include_router(external_router)
+    # Last: the dialect's paths are its own, whatever the protocol may come to serve.
+    app.router.routes.extend(protocol_routes())
     app.add_exception_handler(SynapseError, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
@@ -199,9 +199,9 @@ def build_app() -> FastAPI:
     return app
 
 
-async def _on_error(_: Request, error: Exception) -> Response:
+async def _on_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, SynapseError)
-    answer = answer_for(error)
+    answer = refusal(request.url.path, error)
     return Response(answer.body, answer.status, dict(answer.headers), "application/json")
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 from synapse_tui.agents.task_desk import TaskDesk
 
 from .access import Access
+from .external.desk import ExternalDesk
 from .network import LOOPBACK, Network
 from .push import PushDesk
 
@@ -31,6 +32,7 @@ class Services:
         network: Where and how agents are served.
         card: Whether cards have the fields of A2A 0.3 besides those of 1.0.
         push: Tells those who asked of tasks; None where nobody can be told.
+        external: The agents elsewhere; None where there are none.
     """
 
     desk_of: Callable[[str], TaskDesk | None] = no_desk
@@ -38,6 +40,7 @@ class Services:
     push: PushDesk | None = None
     network: Network = LOOPBACK
     card: CardForm = "dual"
+    external: ExternalDesk | None = None
 
 
 NO_SERVICES = Services()

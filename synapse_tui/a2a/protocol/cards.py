@@ -1,0 +1,140 @@
+"""The agent's cards: that of the protocol, for 1.0 alone or for 0.3 too, and the old `agent.json`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from synapse_tui import __version__
+from synapse_tui.a2a.agent import HostedAgent
+from synapse_tui.a2a.card_security import CardShape, card_security
+from synapse_tui.a2a.refusals import REST_PREFIX
+from synapse_tui.a2a.services import CardForm, Services
+
+from .extensions import EXTENSIONS, SYNAPSE, Extension
+
+INPUT_MODES = ["text/plain", "application/json", "application/octet-stream", "*/*"]
+OUTPUT_MODES = ["text/plain", "application/json", "application/octet-stream"]
+JSONRPC, REST = "JSONRPC", "HTTP+JSON"
+
+Form = CardForm | Literal["old"]
+"""That of the settings, or the one with the fields of the dialect."""
+_SHAPES: dict[Form, CardShape] = {"v1": "1.0", "dual": "dual", "old": "dual"}
+
+_SKILLS = [
+    {
+        "id": "chat",
+        "name": "Send a message",
+        "description": "Deliver a message to the agent as soon as it is safe, and return its answer",
+        "tags": ["chat"],
+    },
+    {
+        "id": "interrupt",
+        "name": "Interrupt",
+        "description": "Stop what the agent is doing and deliver the message at once (priority 5)",
+        "tags": ["interrupt"],
+    },
+]
+
+
+def card_json(
+    agent: HostedAgent,
+    base_url: str,
+    services: Services,
+    form: Form,
+    extensions: Iterable[Extension] = EXTENSIONS,
+) -> dict[str, Any]:
+    """The card of an agent.
+
+    Args:
+        agent: The agent.
+        base_url: Where the reader reaches it.
+        services: Tell what it can do, and which keys it demands.
+        form: Which fields it has.
+        extensions: What it offers beyond the protocol.
+    """
+    kind = agent.agent_type
+    card: dict[str, Any] = {
+        "name": f"Synapse {kind.title()}",
+        "description": f"The command-line agent {kind} in a terminal, reachable over A2A",
+        "version": __version__,
+        "supportedInterfaces": _interfaces(base_url, form),
+        "capabilities": {
+            "streaming": True,
+            "pushNotifications": services.push is not None,
+            "extendedAgentCard": True,
+            "extensions": [_extension(each, agent) for each in extensions],
+        },
+        "defaultInputModes": INPUT_MODES,
+        "defaultOutputModes": OUTPUT_MODES,
+        "skills": _SKILLS,
+        **card_security(services, _SHAPES[form]),
+    }
+    if form != "v1":
+        card |= _fields_of_03(base_url)
+        card["extensions"] = {"synapse": about_agent(agent)}
+    if form == "old":
+        card["capabilities"]["multiTurn"] = True
+    return card
+
+
+def _interfaces(base_url: str, form: Form) -> list[dict[str, str]]:
+    """The interfaces, the preferred one first."""
+    places = [(JSONRPC, base_url), (REST, base_url + REST_PREFIX)]
+    versions = ("1.0",) if form == "v1" else ("1.0", "0.3")
+    return [
+        {"url": url, "protocolBinding": binding, "protocolVersion": version}
+        for version in versions
+        for binding, url in places
+    ]
+
+
+def _fields_of_03(base_url: str) -> dict[str, Any]:
+    return {
+        "url": base_url,
+        "protocolVersion": "0.3.0",
+        "preferredTransport": JSONRPC,
+        "additionalInterfaces": [
+            {"url": base_url, "transport": JSONRPC},
+            {"url": base_url + REST_PREFIX, "transport": REST},
+        ],
+        "supportsAuthenticatedExtendedCard": True,
+    }
+
+
+def _extension(extension: Extension, agent: HostedAgent) -> dict[str, Any]:
+    told: dict[str, Any] = {"uri": extension.uri, "description": extension.description}
+    if extension.required:
+        told["required"] = True
+    if extension.uri == SYNAPSE.uri:
+        told["params"] = about_agent(agent)
+    return told
+
+
+def about_agent(agent: HostedAgent) -> dict[str, Any]:
+    """How an agent is addressed: `extensions.synapse`."""
+    return {
+        "agent_id": agent.agent_id,
+        "addressable_as": addresses_of(agent),
+        "pty_wrapped": True,
+        "priority_interrupt": True,
+        "at_agent_syntax": True,
+    }
+
+
+def addresses_of(agent: HostedAgent) -> list[str]:
+    """The addresses of an agent, the most exact one first."""
+    names = [agent.agent_id, f"{agent.agent_type}-{agent.port}", agent.name, agent.agent_type]
+    return [f"@{name}" for name in names if name]
+
+
+def extended_json(
+    agent: HostedAgent, base_url: str, services: Services, extensions: Iterable[Extension] = EXTENSIONS
+) -> dict[str, Any]:
+    """The card with what only known callers are told: where the agent works, and what it is doing."""
+    card = card_json(agent, base_url, services, "dual", extensions)
+    more = {"context_id": agent.context_id, "working_dir": str(agent.cwd), "status": agent.report.state.value}
+    for each in card["capabilities"]["extensions"]:
+        if each["uri"] == SYNAPSE.uri:
+            each["params"] |= more
+    return card

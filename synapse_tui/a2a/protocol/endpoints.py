@@ -1,0 +1,127 @@
+"""The protocol's endpoints: JSON-RPC and REST, 1.0 and 0.3, by the SDK's dispatchers on our handler."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from a2a.extensions.common import HTTP_EXTENSION_HEADER
+from a2a.server.request_handlers.response_helpers import build_error_response
+from a2a.server.routes.jsonrpc_dispatcher import JsonRpcDispatcher
+from a2a.server.routes.rest_routes import create_rest_routes
+from a2a.utils.constants import PROTOCOL_VERSION_0_3, PROTOCOL_VERSION_1_0
+from a2a.utils.error_handlers import build_rest_error_payload
+from a2a.utils.errors import A2AError, VersionNotSupportedError
+from sse_starlette.sse import EventSourceResponse
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from synapse_tui.a2a.refusals import JSONRPC_PATHS, REST_PREFIX
+
+from .calls import CallContextBuilder, extensions_of, version_of
+from .card_routes import Cards
+from .extensions import EXTENSIONS, Extension, activated
+from .handler import Handler
+from .legacy import OldJsonRpc, old_rest_routes
+from .streams import EventStream, hung_up
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+ErrorAnswer = Callable[[Request, A2AError], Awaitable[Response]]
+VERSIONS = (PROTOCOL_VERSION_1_0, PROTOCOL_VERSION_0_3)
+_NOBODY_THERE = 499
+
+
+def protocol_routes(extensions: tuple[Extension, ...] = EXTENSIONS) -> Sequence[BaseRoute]:
+    """The routes of the cards and of the protocol, for all agents.
+
+    Args:
+        extensions: What the agents offer beyond it.
+    """
+    handler, builder = Handler(extensions), CallContextBuilder()
+    rpc = JsonRpcDispatcher(handler, builder, enable_v0_3_compat=True)
+    # In place of the SDK's own, which has the faults that `legacy` names.
+    rpc._v03_adapter = OldJsonRpc(handler, builder)
+    answer_rpc = _served(rpc.handle_requests, _rpc_error, extensions)
+    rest = [
+        *old_rest_routes(handler, builder, REST_PREFIX),
+        *create_rest_routes(handler, builder, path_prefix=REST_PREFIX),
+    ]
+    return [
+        *Cards(extensions).routes(),
+        *(Route(path, answer_rpc, methods=["POST"]) for path in JSONRPC_PATHS),
+        *(
+            Route(
+                each.path, _served(each.endpoint, _rest_error, extensions), methods=list(each.methods or ())
+            )
+            for each in rest
+            # The SDK's mount for tenants takes every path of several segments; our cards name no tenants.
+            if isinstance(each, Route)
+        ),
+    ]
+
+
+def _served(endpoint: Endpoint, error_answer: ErrorAnswer, extensions: tuple[Extension, ...]) -> Endpoint:
+    """An endpoint with what the SDK leaves out: versions, extensions, callers that leave, ends of streams."""
+
+    async def serve(request: Request) -> Response:
+        try:
+            _check_version(request)
+            await request.body()
+            response = await _while_there(request, endpoint(request))
+            if isinstance(response, EventSourceResponse):
+                response = await _stream(response, request)
+        except A2AError as error:
+            response = await error_answer(request, error)
+        used = activated(extensions, extensions_of(request))
+        if used:
+            response.headers[HTTP_EXTENSION_HEADER] = ", ".join(used)
+        return response
+
+    return serve
+
+
+def _check_version(request: Request) -> None:
+    version = version_of(request)
+    if version not in VERSIONS:
+        raise VersionNotSupportedError(
+            f"version {version[:20]} of the protocol is not supported", {"supported": ", ".join(VERSIONS)}
+        )
+
+
+async def _while_there(request: Request, work: Awaitable[Response]) -> Response:
+    """The answer to a caller, who may leave before there is one."""
+    wanted = asyncio.ensure_future(work)
+    left = asyncio.ensure_future(hung_up(request.receive))
+    try:
+        await asyncio.wait({wanted, left}, return_when=asyncio.FIRST_COMPLETED)
+        return wanted.result() if wanted.done() else Response(status_code=_NOBODY_THERE)
+    finally:
+        for each in (wanted, left):
+            each.cancel()
+        await asyncio.gather(wanted, left, return_exceptions=True)
+
+
+async def _stream(response: EventSourceResponse, request: Request) -> Response:
+    """The SDK's stream as one of ours; what fails before the first event is an error like any other."""
+    events: Any = response.body_iterator
+    first = await anext(events, None)
+    return EventStream(events, request.state.stopping, first=first)
+
+
+async def _rpc_error(request: Request, error: A2AError) -> Response:
+    return JSONResponse(build_error_response(await _rpc_id(request), error))
+
+
+async def _rpc_id(request: Request) -> str | int | None:
+    try:
+        found = (await request.json())["id"]
+    except (ValueError, LookupError, TypeError):
+        return None
+    return found if isinstance(found, str | int) and not isinstance(found, bool) else None
+
+
+async def _rest_error(_request: Request, error: A2AError) -> Response:
+    told = build_rest_error_payload(error)
+    return JSONResponse(told, told["error"]["code"])

@@ -1,0 +1,147 @@
+"""A2A 0.3 by the SDK's adapters, with what these get wrong put right.
+
+Wrong parameters are -32602, every answer has a result, a stream ends with the event that says `final`, a push
+configuration is found without its id and can be deleted over REST, and bytes of files are base64 in earnest.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import AsyncIterable, AsyncIterator
+from contextlib import aclosing
+from functools import partial
+from typing import Any
+
+from a2a.compat.v0_3 import types as old
+from a2a.compat.v0_3.jsonrpc_adapter import JSONRPC03Adapter
+from a2a.compat.v0_3.request_handler import RequestHandler03
+from a2a.compat.v0_3.rest_adapter import REST03Adapter
+from a2a.server.context import ServerCallContext
+from a2a.server.jsonrpc_models import InvalidParamsError, MethodNotFoundError
+from a2a.server.request_handlers.request_handler import RequestHandler
+from a2a.server.routes.common import ServerCallContextBuilder
+from a2a.utils.constants import PROTOCOL_VERSION_0_3
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from .calls import version_of
+
+Said = old.SendStreamingMessageSuccessResponse
+
+
+class OldRequestHandler(RequestHandler03):
+    """The operations of 0.3; a stream ends when its task has ended or asks something."""
+
+    async def on_message_send_stream(
+        self, request: old.SendMessageRequest, context: ServerCallContext
+    ) -> AsyncIterator[Said]:
+        """Give the agent a message and tell what becomes of it."""
+        async for event in _until_final(super().on_message_send_stream(request, context)):
+            yield event
+
+    async def on_subscribe_to_task(
+        self, request: old.TaskResubscriptionRequest, context: ServerCallContext
+    ) -> AsyncIterator[Said]:
+        """Tell what happens to a task."""
+        async for event in _until_final(super().on_subscribe_to_task(request, context)):
+            yield event
+
+
+async def _until_final(events: AsyncIterable[Said]) -> AsyncIterator[Said]:
+    async with aclosing(events) as each:  # type: ignore[type-var]
+        async for event in each:
+            told = event.result
+            if isinstance(told, old.TaskStatusUpdateEvent):
+                told.final = told.final or told.status.state is old.TaskState.input_required
+            yield event
+            if isinstance(told, old.TaskStatusUpdateEvent) and told.final:
+                return
+
+
+class OldJsonRpc(JSONRPC03Adapter):
+    """The JSON-RPC methods of 0.3.
+
+    Args:
+        handler: The operations.
+        context_builder: Tells whose request it is.
+    """
+
+    def __init__(self, handler: RequestHandler, context_builder: ServerCallContextBuilder) -> None:
+        super().__init__(handler, context_builder)
+        self.handler = OldRequestHandler(handler)
+
+    async def handle_request(
+        self, request_id: str | int | None, method: str, body: dict[str, Any], request: Request
+    ) -> Any:  # noqa: ANN401 - the SDK's own promises a stream that is no Response to type checkers
+        """Answer a call whose envelope is sound."""
+        if version_of(request) != PROTOCOL_VERSION_0_3:
+            return self._generate_error_response(request_id, MethodNotFoundError())
+        model: type[BaseModel] = self.METHOD_TO_MODEL[method]  # type: ignore[assignment]
+        wrong = _wrong_params(model, body)
+        if wrong:
+            return self._generate_error_response(request_id, InvalidParamsError(data=wrong))
+        return _with_result(await super().handle_request(request_id, method, body, request))
+
+
+def _wrong_params(model: type[BaseModel], body: dict[str, Any]) -> str:
+    """What is wrong with the parameters of a call, in a few words; empty for nothing."""
+    try:
+        call = model.model_validate(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    message = getattr(getattr(call, "params", None), "message", None)
+    return _wrong_bytes(message.parts) if isinstance(message, old.Message) else ""
+
+
+def _wrong_bytes(parts: list[old.Part]) -> str:
+    for position, part in enumerate(parts):
+        if isinstance(part.root, old.FilePart) and isinstance(part.root.file, old.FileWithBytes):
+            try:
+                base64.b64decode(part.root.file.bytes, validate=True)
+            except (binascii.Error, ValueError) as error:
+                return f"params.message.parts.{position}.file.bytes is no base64: {error}"
+    return ""
+
+
+def _with_result(response: Response) -> Response:
+    """An answer with the result that JSON-RPC demands, also where that is null."""
+    if not isinstance(response, JSONResponse):
+        return response
+    told = json.loads(bytes(response.body))
+    if "result" in told or "error" in told:
+        return response
+    return JSONResponse({**told, "result": None})
+
+
+def old_rest_routes(
+    handler: RequestHandler, context_builder: ServerCallContextBuilder, prefix: str
+) -> list[Route]:
+    """The routes of the REST binding of 0.3, below `PREFIX/v1`."""
+    adapter = REST03Adapter(handler, context_builder)
+    adapter.handler.handler03 = operations = OldRequestHandler(handler)
+    routes = [
+        Route(f"{prefix}{path}", endpoint, methods=[method])
+        for (path, method), endpoint in adapter.routes().items()
+    ]
+    delete = partial(adapter._handle_request, partial(_delete_push, operations))
+    routes.append(
+        Route(f"{prefix}/v1/tasks/{{id}}/pushNotificationConfigs/{{push_id}}", delete, methods=["DELETE"])
+    )
+    return routes
+
+
+async def _delete_push(
+    operations: OldRequestHandler, request: Request, context: ServerCallContext
+) -> dict[str, Any]:
+    params = old.DeleteTaskPushNotificationConfigParams(
+        id=request.path_params["id"], push_notification_config_id=request.path_params["push_id"]
+    )
+    await operations.on_delete_task_push_notification_config(
+        old.DeleteTaskPushNotificationConfigRequest(id="", params=params), context
+    )
+    return {}

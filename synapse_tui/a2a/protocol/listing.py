@@ -1,0 +1,82 @@
+"""Pages of tasks (A2A section 3.1.4)."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.constants import DEFAULT_LIST_TASKS_PAGE_SIZE, MAX_LIST_TASKS_PAGE_SIZE
+from a2a.utils.errors import InvalidParamsError
+
+from synapse_tui.a2a.principal import Principal
+from synapse_tui.model import TaskPage, TaskQuery
+
+from .convert import Files, state_of, task_proto
+
+
+def history_length(
+    params: pb.GetTaskRequest | pb.ListTasksRequest | pb.SendMessageConfiguration,
+) -> int | None:
+    """How many messages of a task's history are wanted at most; None for all.
+
+    Raises:
+        InvalidParamsError: A negative number is.
+    """
+    if not params.HasField("history_length"):
+        return None
+    if params.history_length < 0:
+        raise InvalidParamsError("historyLength is negative", {"hint": "send 0 or more"})
+    return params.history_length
+
+
+def query_of(params: pb.ListTasksRequest, principal: Principal) -> TaskQuery:
+    """The query that a request means.
+
+    Raises:
+        InvalidParamsError: Its page size or its state is none.
+    """
+    size = params.page_size if params.HasField("page_size") else DEFAULT_LIST_TASKS_PAGE_SIZE
+    if not 1 <= size <= MAX_LIST_TASKS_PAGE_SIZE:
+        raise InvalidParamsError(
+            f"pageSize {size} is not valid", {"hint": f"send 1 to {MAX_LIST_TASKS_PAGE_SIZE}"}
+        )
+    after = (
+        params.status_timestamp_after.ToDatetime(UTC) if params.HasField("status_timestamp_after") else None
+    )
+    state = state_of(params.status)
+    return TaskQuery(
+        context_id=params.context_id,
+        states=frozenset() if state is None else frozenset({state}),
+        caller=None if principal.admin else principal.name,
+        changed_after=after,
+        limit=size,
+        cursor=params.page_token,
+    )
+
+
+def knows_state(params: pb.ListTasksRequest) -> bool:
+    """Whether tasks of ours can be in the state that is asked for."""
+    return params.status == pb.TASK_STATE_UNSPECIFIED or state_of(params.status) is not None
+
+
+def page_response(
+    page: TaskPage, params: pb.ListTasksRequest, size: int, files: Files
+) -> pb.ListTasksResponse:
+    """The answer that holds a page.
+
+    Args:
+        page: The page.
+        params: The request.
+        size: How many tasks it may hold.
+        files: Contents of the tasks' files.
+    """
+    history = history_length(params)
+    return pb.ListTasksResponse(
+        tasks=[
+            task_proto(task, files, history=history, artifacts=params.include_artifacts)
+            for task in page.tasks
+        ],
+        next_page_token=page.cursor,
+        page_size=size,
+        total_size=page.total,
+    )

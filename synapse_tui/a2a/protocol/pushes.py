@@ -1,0 +1,99 @@
+"""Push notification configurations of the protocol (A2A section 4.3) for the desk that keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.constants import PROTOCOL_VERSION_0_3
+from a2a.utils.errors import InvalidParamsError, PushNotificationNotSupportedError
+
+from synapse_tui.a2a.push import PushConfig, PushDesk, PushProtocol
+
+from .calls import Call
+
+
+def desk_of(call: Call) -> PushDesk:
+    """The desk that takes configurations.
+
+    Raises:
+        PushNotificationNotSupportedError: There is none.
+    """
+    if call.services.push is None:
+        raise PushNotificationNotSupportedError
+    return call.services.push
+
+
+def config_of(params: pb.TaskPushNotificationConfig, call: Call) -> PushConfig:
+    """A configuration as the desk takes it.
+
+    Raises:
+        InvalidParamsError: It has no URL.
+    """
+    if not params.url:
+        raise InvalidParamsError("the push configuration has no url")
+    auth = params.authentication
+    return PushConfig(
+        call.agent.agent_id,
+        params.task_id,
+        params.url,
+        params.id,
+        params.token,
+        auth.scheme,
+        auth.credentials,
+        PushProtocol.V03 if call.version == PROTOCOL_VERSION_0_3 else PushProtocol.V1,
+    )
+
+
+def config_proto(config: PushConfig) -> pb.TaskPushNotificationConfig:
+    """A configuration as it is told; secrets stay with those who gave them."""
+    told = pb.TaskPushNotificationConfig(task_id=config.task_id, id=config.config_id, url=config.url)
+    if config.scheme:
+        told.authentication.scheme = config.scheme
+    return told
+
+
+def page_of_configs(
+    configs: Sequence[PushConfig], params: pb.ListTaskPushNotificationConfigsRequest
+) -> pb.ListTaskPushNotificationConfigsResponse:
+    """A page of configurations; its token is the id of the last one of the page before.
+
+    Raises:
+        InvalidParamsError: The token is none of ours, or the size is none.
+    """
+    if params.page_size < 0:
+        raise InvalidParamsError("pageSize is negative")
+    ids = [config.config_id for config in configs]
+    if params.page_token and params.page_token not in ids:
+        raise InvalidParamsError("pageToken is none of this list", {"hint": "begin without one"})
+    start = ids.index(params.page_token) + 1 if params.page_token else 0
+    end = start + (params.page_size or len(configs))
+    shown = configs[start:end]
+    return pb.ListTaskPushNotificationConfigsResponse(
+        configs=[config_proto(config) for config in shown],
+        next_page_token=shown[-1].config_id if end < len(configs) else "",
+    )
+
+
+@asynccontextmanager
+async def pushed(configuration: pb.SendMessageConfiguration, call: Call, task_id: str) -> AsyncIterator[None]:
+    """Have somebody told of a task that is about to be made; of nothing, when it is not made.
+
+    Args:
+        configuration: Tells who.
+        call: The call.
+        task_id: Id that the task has, or will have.
+    """
+    if not configuration.HasField("task_push_notification_config"):
+        yield
+        return
+    desk = desk_of(call)
+    config = replace(config_of(configuration.task_push_notification_config, call), task_id=task_id)
+    made = await desk.create(config, sender_id=call.sender_id)
+    try:
+        yield
+    except BaseException:
+        await desk.delete(task_id, made.config_id)
+        raise

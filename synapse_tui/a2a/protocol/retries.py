@@ -1,0 +1,66 @@
+"""Messages that come again: who sends one and loses the answer sends it again, under the same `messageId`.
+
+The same message of the same caller means its task as long as that is open, and after its end until a caller
+has been told of that. A caller that was told and uses an id again means something new.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from synapse_tui.a2a.agent import HostedAgent
+from synapse_tui.content import Part, TaskMessage
+from synapse_tui.model import MessageRequest, Task
+
+MAX_TOLD = 5000
+"""How many ended tasks are remembered as told; more than are in the memory of the agents."""
+
+
+class Retries:
+    """Knows which tasks stand for which messages, from the tasks themselves."""
+
+    def __init__(self) -> None:
+        self._told: OrderedDict[str, None] = OrderedDict()
+
+    def find(self, agent: HostedAgent, request: MessageRequest) -> Task | None:
+        """The task that a message was made into before; None for a message that is new."""
+        wanted = request.message
+        if wanted is None or not wanted.message_id:
+            return None
+        for task in reversed(agent.list_tasks()):
+            if task.caller != request.caller or task.follows or task.id in self._told:
+                continue
+            if _holds(task, wanted, request.follows):
+                return task
+        return None
+
+    def told(self, task: Task) -> None:
+        """Note that a caller is being told of a task as it is."""
+        if not task.state.final:
+            return
+        self._told[task.id] = None
+        self._told.move_to_end(task.id)
+        while len(self._told) > MAX_TOLD:
+            self._told.popitem(last=False)
+
+
+def _holds(task: Task, wanted: TaskMessage, follows: str) -> bool:
+    """Whether a message is the first one of a task or, where it goes on with that task, a later one."""
+    if follows:
+        return task.id == follows and any(_same(each, wanted) for each in task.messages[1:])
+    return any(_same(each, wanted) for each in task.messages[:1])
+
+
+def _same(known: TaskMessage, wanted: TaskMessage) -> bool:
+    return (
+        known.role == wanted.role
+        and known.message_id == wanted.message_id
+        and [_content(part) for part in known.parts] == [_content(part) for part in wanted.parts]
+    )
+
+
+def _content(part: Part) -> tuple[object, ...]:
+    """What tells parts apart; where files were put was not sent, nor that long data became one."""
+    if part.kind in ("file", "data"):
+        return ("file", part.metadata)
+    return part.kind, part.text, part.name, part.media_type
