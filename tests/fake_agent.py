@@ -83,6 +83,7 @@ class FakeAgent:
         )
         self.answer: str | None = None
         self.to_inbox = False
+        self.scheme = "http"
         self.now = 0.0
         self.timeline = Timeline(today=lambda: T0 + timedelta(seconds=self.now))
         self.timeline.add(self.report, self.now)
@@ -98,7 +99,7 @@ class FakeAgent:
 
     @property
     def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self.scheme}://127.0.0.1:{self.port}"
 
     @property
     def report(self) -> StateReport:

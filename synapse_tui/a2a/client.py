@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import httpx
 
 from synapse_tui.errors import PeerRefused, PeerUnreachable
-from synapse_tui.model import Reply, Sender
+from synapse_tui.model import USER, Reply, Sender
 
 from . import dialect
 from .dialect import Call, PeerTask
@@ -198,6 +198,8 @@ class A2AClient:
     async def _call(self, endpoint: str, call: Call, sender: Sender | None = None) -> object:
         sender_id = sender.sender_id if sender else ""
         status, body = await self._exchange(endpoint, call, sender_id, self._timeout)
+        if self._token_of(USER.sender_id) and dialect.may_sign_again(call, status, sender_id):
+            status, body = await self._exchange(endpoint, call, USER.sender_id, self._timeout)
         return dialect.read_answer(self._name_of(endpoint), status, body)
 
     async def _exchange(

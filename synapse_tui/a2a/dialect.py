@@ -114,6 +114,11 @@ class Call:
         return headers
 
 
+def may_sign_again(call: Call, status: int, sender_id: str) -> bool:
+    """Whether a refused call only read something, in nobody's name: with a signature it may be let in."""
+    return status == 401 and call.method == "GET" and not sender_id
+
+
 def send_call(
     text: str,
     *,
@@ -207,6 +212,22 @@ def _checked(task_id: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", task_id):
         raise TaskNotFound(f"'{tidy(task_id)}' is no task id", "use the id, or its first 8 characters")
     return task_id
+
+
+def external_send_call(alias: str, text: str, *, response_expected: bool) -> Call:
+    """The call by which a host sends a message to an external agent."""
+    body = {
+        "message": text.encode("utf-8", "replace").decode(),
+        "metadata": {"response_expected": response_expected},
+    }
+    target = f"/external/agents/{quote(alias, safe='')}/send"
+    return Call("POST", target, json.dumps(body, ensure_ascii=False).encode())
+
+
+def external_task_call(alias: str, task_id: str, *, seen: str = "", seconds: float = 0.0) -> Call:
+    """The call that reads what became of such a message, as soon as it is another than was seen."""
+    target = f"/external/agents/{quote(alias, safe='')}/tasks/{_checked(task_id)}"
+    return Call("GET", f"{target}?wait={seconds:.3f}&seen={quote(seen, safe='')}", wait=seconds)
 
 
 def outbox_call(task_id: str = "", action: str = "", place: int = 0) -> Call:

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from .access import DEFAULT_RULES, Access, Caller
+from .access import CHALLENGE, DEFAULT_RULES, Access, Caller
 from .agent import HostedAgent
 from .bodies import BODY_TIMEOUT, MAX_BODY, BodyReader, check_content_type, replay
 from .dialect import KEY_HEADER
@@ -270,7 +270,13 @@ def _key_of(headers: Headers) -> str | None:
     shown = {key.strip() for scheme, _, key in bearers if scheme.lower() == "bearer"}
     shown |= set(headers.get(KEY_HEADER.lower(), ()))
     if len(shown) > 1:
-        raise HttpProblem(401, "two_keys", "the request shows two different keys", "send one of them")
+        raise HttpProblem(
+            401,
+            "two_keys",
+            "the request shows two different keys",
+            "send one of them",
+            {"www-authenticate": CHALLENGE},
+        )
     return next(iter(shown), None)
 
 

@@ -27,6 +27,7 @@ class LightClient:
         environ: Tells of the agent's spool, for sandboxes, and of a key for servers that demand one
             (`SYNAPSE_API_KEY`); None for the environment of this process.
         name_of: Gives the words by which errors name the server of an endpoint.
+        reader: Who signs what is only read, where servers demand a proof; empty for nobody.
     """
 
     def __init__(
@@ -36,7 +37,9 @@ class LightClient:
         timeout: float = dialect.ANSWER_TIMEOUT,
         environ: Mapping[str, str] | None = None,
         name_of: Callable[[str], str] = str,
+        reader: str = "",
     ) -> None:
+        self._reader = reader
         self._name_of = name_of
         self._token_of = token_of
         self._timeout = timeout
@@ -144,6 +147,15 @@ class LightClient:
             PeerRefused: There is no such task, or it has ended.
         """
         call = dialect.task_call(task_id, "cancel")
+        return dialect.read_task(endpoint, self._call(endpoint, call, sender_id))
+
+    def external(self, endpoint: str, call: Call, *, sender_id: str = "") -> PeerTask:
+        """Have a host write to an external agent, or read what became of that.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: It was not done.
+        """
         return dialect.read_task(endpoint, self._call(endpoint, call, sender_id))
 
     def status(self, endpoint: str, *, why: bool = False) -> Mapping[str, object]:
@@ -263,14 +275,19 @@ class LightClient:
         return dialect.read_task(endpoint, answer), told
 
     def _call(self, endpoint: str, call: Call, sender_id: str = "") -> object:
+        status, body = self._ask(endpoint, call, sender_id)
+        if self._reader and dialect.may_sign_again(call, status, sender_id):
+            status, body = self._ask(endpoint, call, self._reader)
+        name = endpoint if status < 300 else self._name_of(endpoint)  # looked up only for an error
+        return dialect.read_answer(name, status, body)
+
+    def _ask(self, endpoint: str, call: Call, sender_id: str) -> tuple[int, bytes]:
         url = urlsplit(endpoint)
         connection = _connection(url)
         try:
-            status, body = self._exchange(connection, url.path.rstrip("/"), endpoint, call, sender_id)
+            return self._exchange(connection, url.path.rstrip("/"), endpoint, call, sender_id)
         finally:
             connection.close()
-        name = endpoint if status < 300 else self._name_of(endpoint)  # looked up only for an error
-        return dialect.read_answer(name, status, body)
 
     def _exchange(
         self, connection: Connection, prefix: str, endpoint: str, call: Call, sender_id: str

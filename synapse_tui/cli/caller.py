@@ -72,7 +72,9 @@ class Caller:
         """What calls agents in the caller's name; errors name agents by their ids."""
         from synapse_tui.a2a.light import LightClient
 
-        return LightClient(token_of=self.token_of, environ=self.environ, name_of=self.name_of)
+        return LightClient(
+            token_of=self.token_of, environ=self.environ, name_of=self.name_of, reader=self.agent_id
+        )
 
     def name_of(self, endpoint: str) -> str:
         """The id of the agent at an endpoint; the endpoint where nobody is known to be."""

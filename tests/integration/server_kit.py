@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 
+from synapse_tui.a2a.connections import Room
 from synapse_tui.a2a.server import AgentServer, bind_loopback
+from synapse_tui.a2a.services import NO_SERVICES, Services
 from synapse_tui.a2a.signing import TokenVerifier, nobody
 from tests.fake_agent import FakeAgent
 
@@ -15,13 +17,20 @@ BODY = b'{"message": {"role": "user", "parts": [{"type": "text", "text": "Hello!
 
 @asynccontextmanager
 async def running(
-    kind: str = "claude", *, token_of: TokenVerifier = nobody, agent: FakeAgent | None = None
+    kind: str = "claude",
+    *,
+    token_of: TokenVerifier = nobody,
+    agent: FakeAgent | None = None,
+    services: Services = NO_SERVICES,
+    room: Room | None = None,
 ) -> AsyncIterator[tuple[FakeAgent, AgentServer]]:
     """An agent on a port of its own."""
-    sockets = bind_loopback(0)
+    network = services.network
+    sockets = bind_loopback(0, network.bind, scheme=network.scheme)
     agent = agent or FakeAgent(sockets.port, kind)
     agent.port = sockets.port
-    server = AgentServer(agent, sockets, token_of=token_of)
+    agent.scheme = sockets.scheme
+    server = AgentServer(agent, sockets, token_of=token_of, services=services, room=room)
     await server.start()
     try:
         yield agent, server

@@ -1,0 +1,391 @@
+"""Servers that demand keys, speak https, or are bound elsewhere: called by both clients and by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import shutil
+import socket
+import subprocess
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.a2a.access import Access, AccessRules
+from synapse_tui.a2a.client import A2AClient
+from synapse_tui.a2a.light import LightClient
+from synapse_tui.a2a.network import Network, TlsFiles
+from synapse_tui.a2a.server import AgentServer, bind_loopback
+from synapse_tui.a2a.services import Services
+from synapse_tui.errors import ConfigError, PeerRefused, PeerUnreachable
+from synapse_tui.model import USER, Sender
+from synapse_tui.settings.keys import read_keys
+from tests.fake_agent import FakeAgent
+from tests.integration.server_kit import BODY, Connection, http, running
+
+KEY = "a key of the tests".replace(" ", "-")
+TOKENS = {"synapse-codex-8120": "secret", "user": "own"}
+CODEX = Sender("synapse-codex-8120", "codex", "http://127.0.0.1:8120")
+STRICT = AccessRules(
+    enabled=True, keys=read_keys(f"ci={KEY}"), admin_keys=read_keys("root=root-key"), allow_localhost=False
+)
+
+
+def services(rules: AccessRules = STRICT, network: Network | None = None) -> Services:
+    return Services(access=Access(rules), network=network or Network())
+
+
+async def status_of(endpoint: str, *, light: bool, key: str = "", tokens: bool = False) -> object:
+    """Read an agent's state by one of the clients."""
+    token_of = TOKENS.get if tokens else lambda _sender: None
+    if light:
+        client = LightClient(
+            token_of=token_of, environ={"SYNAPSE_API_KEY": key} if key else {}, reader=CODEX.sender_id
+        )
+        return (await asyncio.to_thread(client.status, endpoint))["status"]
+    host_client = A2AClient(token_of=token_of, key=key)
+    try:
+        return (await host_client.status(endpoint))["status"]
+    finally:
+        await host_client.close()
+
+
+both = pytest.mark.parametrize("light", [False, True], ids=["host", "light"])
+
+
+@both
+async def test_clients_show_their_key(light: bool) -> None:
+    async with running(services=services()) as (agent, _):
+        assert await status_of(agent.endpoint, light=light, key=KEY) == "READY"
+        with pytest.raises(PeerRefused, match="a key is needed"):
+            await status_of(agent.endpoint, light=light)
+        with pytest.raises(PeerRefused, match="none of this server's"):
+            await status_of(agent.endpoint, light=light, key="wrong")
+
+
+@both
+async def test_who_can_sign_needs_no_key_to_read(light: bool) -> None:
+    """Agents have no key, also where the person's processes need one."""
+    async with running(services=services(), token_of=TOKENS.get) as (agent, _):
+        assert await status_of(agent.endpoint, light=light, tokens=True) == "READY"
+        assert await status_of(agent.endpoint, light=light, key="of another server", tokens=True) == "READY"
+
+
+async def test_messages_of_agents_need_no_key() -> None:
+    async with running(services=services(), token_of=TOKENS.get) as (agent, _):
+        client = A2AClient(token_of=TOKENS.get)
+        await client.send(agent.endpoint, "hello", sender=CODEX)
+        await client.send(agent.endpoint, "from the person", sender=USER)
+        with pytest.raises(PeerRefused, match="a key is needed"):
+            await client.send(agent.endpoint, "from nobody")
+        await client.close()
+        assert [request.sender.verified for request in agent.requests] == [True, True]
+
+
+@dataclass
+class Caller:
+    """Asks one server by hand."""
+
+    port: int
+
+    async def __call__(
+        self, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> tuple[int, dict[str, str], dict[str, object]]:
+        connection = await Connection.open(self.port)
+        connection.writer.write(http(method, path, self.port, body, headers))
+        head = await connection.reader.readuntil(b"\r\n\r\n")
+        lines = [line.partition(": ") for line in head.decode().split("\r\n")[1:-2]]
+        found = {name.lower(): value for name, _, value in lines}
+        content = await connection.reader.readexactly(int(found["content-length"]))
+        await connection.close()
+        answer = json.loads(content)
+        return int(head.split()[1]), found, answer if isinstance(answer, dict) else {"list": answer}
+
+
+@pytest.fixture
+async def ask() -> AsyncIterator[Caller]:
+    async with running(services=services()) as (agent, _):
+        yield Caller(agent.port)
+        assert not agent.requests
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X-API-Key": KEY},
+        {"x-api-key": KEY},
+        {"Authorization": f"Bearer {KEY}"},
+        {"authorization": f"bearer {KEY}"},
+        {"X-API-Key": KEY, "Authorization": f"Bearer {KEY}"},
+        {"X-API-Key": KEY, "Authorization": "Basic dXNlcjpwYXNz"},
+    ],
+)
+async def test_a_key_comes_in_either_header(ask: Caller, headers: dict[str, str]) -> None:
+    assert (await ask("GET", "/tasks", headers))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({}, "key_required"),
+        ({"Authorization": "Basic dXNlcjpwYXNz"}, "key_required"),
+        ({"X-API-Key": ""}, "invalid_key"),
+        ({"X-API-Key": KEY + " "}, "list"),
+        ({"X-API-Key": KEY.upper()}, "invalid_key"),
+        ({"Authorization": f"Bearer {KEY}x"}, "invalid_key"),
+        ({"Authorization": "Bearer"}, "invalid_key"),
+        ({"X-API-Key": KEY, "Authorization": "Bearer other"}, "two_keys"),
+        ({"X-API-Key": "sha256:" + read_keys(KEY)[0].digest}, "invalid_key"),
+    ],
+)
+async def test_other_keys_are_refused(ask: Caller, headers: dict[str, str], code: str) -> None:
+    status, found, answer = await ask("GET", "/tasks", headers)
+    if code == "list":
+        assert status == 200, "spaces around a value are no part of it"
+        return
+    assert (status, answer["error"]["code"]) == (401, code)  # type: ignore[index]
+    assert found["www-authenticate"].startswith("Bearer ")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "expected"),
+    [
+        ("GET", "/outbox", 403),
+        ("GET", "/inbox", 403),
+        ("GET", "/watch", 403),
+        ("GET", "/instructions", 403),
+        ("GET", "/reply", 403),
+        ("POST", "/tasks/create", 403),
+        ("POST", "/tasks/25ea4569/reply", 403),
+        ("GET", "/webhooks", 403),
+        ("GET", "/external/agents", 403),
+        ("GET", "//outbox", 403),
+        ("GET", "/tasks/../outbox", 403),
+        ("GET", "/%6futbox", 403),
+        ("GET", "/status", 200),
+        ("GET", "/tasks/25ea4569", 404),
+        ("POST", "/tasks/25ea4569/cancel", 404),
+    ],
+)
+async def test_a_key_is_for_messages_and_the_admin_key_for_all(
+    ask: Caller, method: str, path: str, expected: int
+) -> None:
+    status, _, answer = await ask(method, path, {"X-API-Key": KEY})
+    assert status == expected, answer
+    if expected == 403:
+        assert answer["error"]["code"] == "admin_only"  # type: ignore[index]
+        status, _, answer = await ask(method, path, {"X-API-Key": "root-key"})
+        assert "admin_only" not in str(answer)
+
+
+@pytest.mark.parametrize("path", ["/.well-known/agent-card.json", "/.well-known/agent.json"])
+async def test_a_card_tells_strangers_what_to_show(ask: Caller, path: str) -> None:
+    status, _, card = await ask("GET", path)
+    assert status == 200
+    assert set(card["securitySchemes"]) == {"apiKey", "bearer"}  # type: ignore[call-overload]
+    assert (await ask("GET", path, {"X-API-Key": "wrong"}))[0] == 401
+    assert (await ask("POST", path))[0] == 401
+
+
+async def test_without_a_usable_key_not_even_the_card_is_read() -> None:
+    broken = AccessRules(enabled=True, fault="keys are demanded and none is set")
+    async with running(services=services(broken)) as (agent, _):
+        ask = Caller(agent.port)
+        for path in ("/.well-known/agent-card.json", "/status", "/"):
+            status, _, answer = await ask("GET", path, {"X-API-Key": KEY})
+            assert status == 401
+            assert "none is set" in str(answer)
+
+
+async def test_the_protocols_callers_are_refused_in_its_words(ask: Caller) -> None:
+    """A2A 1.0 section 9.5 (JSON-RPC) and 11.6 (REST)."""
+    status, found, answer = await ask("POST", "/", body=b'{"jsonrpc": "2.0", "id": 1}')
+    assert (status, answer["jsonrpc"]) == (401, "2.0")
+    assert found["www-authenticate"].startswith("Bearer ")
+    assert answer["error"]["data"][0]["reason"] == "KEY_REQUIRED"  # type: ignore[index]
+    status, _, answer = await ask("GET", "/a2a/rest/tasks")
+    assert status == 401
+    assert answer["error"]["status"] == "UNAUTHENTICATED"  # type: ignore[index]
+
+
+async def test_a_caller_that_asks_too_much_is_told_when_to_come_again() -> None:
+    slow = AccessRules(
+        enabled=True, keys=STRICT.keys, admin_keys=STRICT.admin_keys, allow_localhost=False, rate=2
+    )
+    async with running(services=services(slow)) as (agent, _):
+        ask = Caller(agent.port)
+        statuses = [(await ask("GET", "/status", {"X-API-Key": KEY}))[0] for _ in range(2)]
+        status, found, answer = await ask("GET", "/status", {"X-API-Key": KEY})
+        assert (statuses, status, found["retry-after"]) == ([200, 200], 429, "30")
+        assert answer["error"]["code"] == "too_many_requests"  # type: ignore[index]
+        assert (await ask("GET", "/status", {"X-API-Key": "root-key"}))[0] == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X-Forwarded-For": "192.0.2.7"},
+        {"Forwarded": "for=192.0.2.7"},
+        {"Via": "1.1 tunnel"},
+        {"Host": "agents.example.com"},
+    ],
+)
+async def test_whoever_is_forwarded_is_not_the_person(headers: dict[str, str]) -> None:
+    """A tunnel to the world runs as the person's own process, too."""
+    open_rules = AccessRules(keys=STRICT.keys)
+    named = Network(allowed_hosts=("agents.example.com",))
+    async with running(services=services(open_rules, named)) as (agent, _):
+        ask = Caller(agent.port)
+        assert (await ask("GET", "/status"))[0] == 200
+        assert (await ask("GET", "/status", headers))[0] == 401
+        assert (await ask("GET", "/status", {**headers, "X-API-Key": KEY}))[0] == 200
+
+
+# -- certificates ----------------------------------------------------------------------------------------
+
+
+Certificate = Callable[[str], TlsFiles]
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Certificate:
+    """Makes certificates of their own, as a person would."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("there is no openssl to make a certificate")
+
+    def make(name: str) -> TlsFiles:
+        files = TlsFiles(tmp_path / f"{name}.pem", tmp_path / f"{name}.key")
+        words = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+        place = ["-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}"]
+        out = ["-keyout", str(files.key), "-out", str(files.cert)]
+        subprocess.run([openssl, *words, *place, *out], check=True, capture_output=True)
+        return files
+
+    return make
+
+
+async def test_https_is_spoken_with_the_certificate_of_the_settings(
+    certificate: Certificate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever name stands in it: agents of this machine call 127.0.0.1."""
+    files, other = certificate("agents.example.com"), certificate("other.example.com")
+    network = Network(tls=files)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    settings = tmp_path / ".synapse/settings.json"
+    settings.parent.mkdir()
+
+    def trusting(mine: TlsFiles) -> A2AClient:
+        settings.write_text(json.dumps({"a2a": {"tls_cert": str(mine.cert), "tls_key": str(mine.key)}}))
+        return A2AClient(token_of=TOKENS.get, network=Network(tls=mine))
+
+    async with running(services=services(AccessRules(), network), token_of=TOKENS.get) as (agent, _):
+        assert agent.endpoint.startswith("https://127.0.0.1:")
+        client = trusting(files)
+        await client.send(agent.endpoint, "hello", sender=CODEX)
+        light = LightClient(token_of=TOKENS.get, environ={})
+        await asyncio.to_thread(light.send, agent.endpoint, "hello", sender=CODEX)
+        assert [request.sender.verified for request in agent.requests] == [True, True]
+        await client.close()
+
+        client = trusting(other)
+        with pytest.raises(PeerUnreachable, match=r"nobody answers|certificate"):
+            await client.status(agent.endpoint)
+        with pytest.raises(PeerUnreachable):
+            await asyncio.to_thread(light.status, agent.endpoint)
+        await client.close()
+        connection = await Connection.open(agent.port)
+        connection.writer.write(http("POST", "/tasks/send", agent.port, BODY))
+        with contextlib.suppress(ConnectionError):
+            assert b"HTTP" not in await connection.reader.read()
+        await connection.close()
+        assert len(agent.requests) == 2
+
+
+@pytest.mark.parametrize("broken", ["missing", "of another certificate", "no key"])
+def test_a_certificate_that_cannot_be_used_is_told_before_agents_start(
+    certificate: Certificate, tmp_path: Path, broken: str
+) -> None:
+    files = certificate("agents.example.com")
+    key = {
+        "missing": tmp_path / "nowhere.key",
+        "of another certificate": certificate("other.example.com").key,
+        "no key": files.cert,
+    }[broken]
+    with pytest.raises(ConfigError, match="cannot be used"):
+        Network(tls=TlsFiles(files.cert, key)).check(AccessRules())
+
+
+# -- other addresses -------------------------------------------------------------------------------------
+
+
+def own_address() -> str:
+    """An address of this machine by which others reach it; empty where there is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.connect(("192.0.2.1", 9))  # sends nothing
+        except OSError:
+            return ""
+        address: str = sock.getsockname()[0]
+        return address if not address.startswith("127.") else ""
+
+
+@pytest.mark.parametrize("wildcard", [False, True])
+async def test_from_another_address_a_key_is_needed(wildcard: bool) -> None:
+    address = own_address()
+    if not address:
+        pytest.skip("this machine has no address but those of the loopback interface")
+    rules = AccessRules(enabled=True, keys=STRICT.keys)
+    network = Network(bind=("0.0.0.0",) if wildcard else (address,))
+    async with running(services=services(rules, network)) as (agent, _):
+
+        async def ask(host: str, headers: Mapping[str, str]) -> int:
+            connection = await Connection.open(agent.port, host)
+            status, _ = await connection.ask(
+                http("GET", "/status", agent.port, headers={"Host": f"{host}:{agent.port}", **headers})
+            )
+            await connection.close()
+            return status
+
+        assert await ask("127.0.0.1", {}) == 200
+        assert await ask(address, {}) == 401
+        assert await ask(address, {"X-API-Key": KEY}) == 200
+        assert await ask(address, {"X-API-Key": KEY, "Host": "rebound.example.com"}) == 403
+        assert await ask(address, {"Host": f"127.0.0.1:{agent.port}"}) == 401
+
+
+@pytest.mark.parametrize(
+    ("further", "bound"),
+    [
+        ((), {"127.0.0.1", "::1"}),
+        (("0.0.0.0",), {"0.0.0.0", "::1"}),
+        (("::",), {"0.0.0.0", "::"}),
+        (("127.0.0.1", "::1"), {"127.0.0.1", "::1"}),
+        (("127.0.0.2",), {"127.0.0.1", "::1", "127.0.0.2"}),
+        (("127.0.0.2", "0.0.0.0"), {"0.0.0.0", "::1"}),
+    ],
+)
+def test_loopback_is_always_bound(further: tuple[str, ...], bound: set[str]) -> None:
+    sockets = bind_loopback(0, further)
+    found = {sock.getsockname()[0] for sock in sockets.sockets}
+    assert {sock.getsockname()[1] for sock in sockets.sockets} == {sockets.port}
+    sockets.close()
+    ipv6 = {address for address in bound if ":" in address}
+    assert found in (bound, bound - ipv6 if not socket.has_ipv6 else bound)
+
+
+def test_an_address_of_another_machine_cannot_be_bound() -> None:
+    with pytest.raises(ConfigError, match=r"192\.0\.2\.1 is no address of this machine"):
+        bind_loopback(0, ["192.0.2.1"])
+
+
+async def test_a_server_without_its_certificate_does_not_start(tmp_path: Path) -> None:
+    files = TlsFiles(tmp_path / "gone.pem", tmp_path / "gone.key")
+    sockets = bind_loopback(0, scheme="https")
+    server = AgentServer(FakeAgent(sockets.port), sockets, services=services(network=Network(tls=files)))
+    with pytest.raises(ConfigError, match=r"gone\.pem"):
+        await server.start()
+    await server.stop()
