@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import time
 import unicodedata
@@ -30,6 +31,10 @@ DUMP = os.environ.get("FAKE_DUMP", "")
 AGENTS = ["claude", "codex", "gemini", "opencode", "copilot"]
 PEER = Sender("synapse-tester-8200", "tester", verified=True)
 SLOW = 60.0
+_TAKEN_IN = re.compile(
+    r"\AThe user sent a new message while you were working:\n(.*)\n\nIMPORTANT: .*\Z", re.DOTALL
+)
+"""How Claude Code tells its model of a message that came in the midst of a turn, between two tools."""
 
 
 class JsonLines:
@@ -114,9 +119,11 @@ def user_texts(request: dict[str, Any]) -> list[str]:
     """The user's texts of a request, in the words of any of the APIs that the agents use."""
     texts: list[str] = []
     for message in request.get("messages") or request.get("input") or request.get("contents") or ():
-        if message.get("role") != "user":
-            continue
         content = message.get("content", message.get("parts"))
+        if message.get("role") == "system" and (taken_in := _TAKEN_IN.match(str(content))):
+            content = taken_in[1]
+        elif message.get("role") != "user":
+            continue
         parts = [{"text": content}] if isinstance(content, str) else content or ()
         texts += [part["text"] for part in parts if isinstance(part.get("text"), str)]
     return texts

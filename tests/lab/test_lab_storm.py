@@ -21,8 +21,8 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.agents.tasks import Journal
-from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.model import AgentState
+from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.store import AgentJournal, AgentKey, History
 from tests.lab.lab_kit import AGENTS, DUMP, LOG, Lab, open_lab
 from tests.lab.storm import Storm
