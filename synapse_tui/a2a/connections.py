@@ -11,6 +11,7 @@ import asyncio
 import logging
 import resource
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import h11
@@ -29,16 +30,25 @@ RESERVED = 256
 LEAST_DESCRIPTORS = 1024
 """What a process may open at the least where its limit can be raised; macOS gives 256."""
 
-HEAD_TIMEOUT = 10.0
-"""Seconds in which a request line and its headers must have come."""
-LOBBY_TIMEOUT = 2.0
-"""Those of a connection that is one too many."""
-WRITE_TIMEOUT = 60.0
-"""Seconds for which a caller may leave what was sent to it unread."""
-KEEP_ALIVE = 30
-"""Seconds after which an idle connection is closed."""
-HURRY = 1
-"""Those where room is getting scarce."""
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How many seconds one caller may take.
+
+    Attributes:
+        head: In which a request line and its headers must have come.
+        lobby: The same, of a connection that is one too many.
+        unread: For which it may leave unread what was sent to it.
+        idle: For which its connection stays open between requests.
+        hurry: The same, where room is getting scarce.
+    """
+
+    head: float = 10.0
+    lobby: float = 2.0
+    unread: float = 60.0
+    idle: int = 30
+    hurry: int = 1
+
 
 _TURNED_AWAY = (
     b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
@@ -61,10 +71,14 @@ class Room:
 
     Args:
         each: Connections of one server at most; never more than half of all.
-        in_all: Those of all servers of the process.
+        in_all: Those of all servers of the process; None for as many as it can have.
+        patience: How long their callers may take.
     """
 
-    def __init__(self, each: int = MAX_CONNECTIONS, in_all: int | None = None) -> None:
+    def __init__(
+        self, each: int = MAX_CONNECTIONS, in_all: int | None = None, patience: Patience | None = None
+    ) -> None:
+        self.patience = patience or Patience()
         self._in_all = room_of_process() if in_all is None else in_all
         self._each = max(1, min(each, self._in_all // 2))
         self.taken = 0
@@ -92,9 +106,7 @@ class PatientProtocol(H11Protocol):
         config: The server's.
         server_state: The server's connections and tasks.
         app_state: What requests find in their state.
-        room: How many connections there may be.
-        head_timeout: Seconds in which the head of a request must have come.
-        write_timeout: Seconds for which answers may be left unread.
+        room: How many connections there may be, and how long they may take.
     """
 
     def __init__(
@@ -105,13 +117,11 @@ class PatientProtocol(H11Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
         room: Room,
-        head_timeout: float = HEAD_TIMEOUT,
-        write_timeout: float = WRITE_TIMEOUT,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._room = room
-        self._head = _Patience(self.loop, head_timeout, self._give_up)
-        self._write = _Patience(self.loop, write_timeout, self._cut)
+        self._head = _Timer(self.loop, room.patience.head, self._give_up)
+        self._unread = _Timer(self.loop, room.patience.unread, self._cut)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection, or turn it away."""
@@ -125,14 +135,14 @@ class PatientProtocol(H11Protocol):
             transport.close()
             return
         if crowded:
-            self._head.seconds = min(self._head.seconds, LOBBY_TIMEOUT)
+            self._head.seconds = self._room.patience.lobby
         self._watch_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Make room."""
         self._room.taken -= 1
         self._head.stop()
-        self._write.stop()
+        self._unread.stop()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -142,7 +152,9 @@ class PatientProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         """Wait for the next request, or see that the last bytes are read."""
-        self.timeout_keep_alive = HURRY if self._room.scarce(len(self.connections)) else KEEP_ALIVE
+        patience = self._room.patience
+        scarce = self._room.scarce(len(self.connections))
+        self.timeout_keep_alive = patience.hurry if scarce else patience.idle
         super().on_response_complete()
         if not self.transport.is_closing():
             self._watch_head()
@@ -152,11 +164,11 @@ class PatientProtocol(H11Protocol):
     def pause_writing(self) -> None:
         """Begin to wait for a caller that does not read."""
         super().pause_writing()
-        self._write.start()
+        self._unread.start()
 
     def resume_writing(self) -> None:
         """Go on: it reads."""
-        self._write.stop()
+        self._unread.stop()
         super().resume_writing()
 
     def _watch_head(self) -> None:
@@ -182,7 +194,7 @@ class PatientProtocol(H11Protocol):
         self.transport.abort()
 
 
-class _Patience:
+class _Timer:
     """Waits once.
 
     Args:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 import uvicorn
 
 from .agent import HostedAgent
-from .connections import KEEP_ALIVE, PatientProtocol, Room
+from .connections import PatientProtocol, Room
 from .gate import App, Gate
 from .peers import OwnerOf, owner_of
 from .routes import build_app
@@ -76,7 +76,6 @@ class AgentServer:
                 server_header=False,
                 date_header=False,
                 backlog=BACKLOG,  # also how many are taken at once, between two frames of the application
-                timeout_keep_alive=KEEP_ALIVE,
                 timeout_graceful_shutdown=GRACE,
             )
         )

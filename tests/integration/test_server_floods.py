@@ -1,0 +1,186 @@
+"""Many callers, slow ones, and ones that never read: each gets an answer, and nobody else notices."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import resource
+import socket
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from synapse_tui.a2a import bodies
+from synapse_tui.a2a.connections import LOBBY, Patience, Room, room_of_process
+from tests.fake_agent import FakeAgent
+from tests.integration.server_kit import BODY, Connection, http, running
+
+IMPATIENT = Patience(head=0.05, lobby=0.05, unread=0.1, idle=30, hurry=1)
+
+
+async def opened(stack: contextlib.AsyncExitStack, port: int, count: int) -> list[Connection]:
+    connections = [await Connection.open(port) for _ in range(count)]
+    for connection in connections:
+        stack.push_async_callback(connection.close)
+    return connections
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110 - what is waited for happens below asyncio's streams
+            await asyncio.sleep(0.005)
+
+
+async def asked(connection: Connection, port: int) -> int:
+    """The status of an answer; 0 when the connection was cut."""
+    try:
+        return (await connection.ask(http("GET", "/status", port)))[0]
+    except (ConnectionError, asyncio.IncompleteReadError):
+        return 0
+
+
+@pytest.fixture
+async def stack() -> AsyncIterator[contextlib.AsyncExitStack]:
+    async with contextlib.AsyncExitStack() as stack:
+        yield stack
+
+
+async def test_two_hundred_callers_are_served_at_once(stack: contextlib.AsyncExitStack) -> None:
+    """All of them stay, and each is answered: those that wait for a task, and those that come after."""
+    agent, _ = await stack.enter_async_context(running())
+    first = (await opened(stack, agent.port, 1))[0]
+    _, answer = await first.ask(http("POST", "/tasks/send", agent.port, BODY))
+    path = f"/tasks/{json.loads(answer)['task']['id']}"
+    waiting = await opened(stack, agent.port, 100)
+    for connection in waiting:
+        connection.writer.write(http("GET", f"{path}?wait=30", agent.port))
+    others = await opened(stack, agent.port, 100)
+    assert await asyncio.gather(*(asked(each, agent.port) for each in others)) == [200] * 100
+    await first.ask(http("POST", f"{path}/cancel", agent.port))
+    answers = await asyncio.gather(*(each.answer() for each in waiting))
+    assert {json.loads(body)["status"] for _, body in answers} == {"canceled"}
+
+
+async def test_a_flood_is_told_to_come_again_and_another_agent_is_not_touched(
+    stack: contextlib.AsyncExitStack,
+) -> None:
+    room = Room(each=4, in_all=9)
+    agent, _ = await stack.enter_async_context(running(room=room))
+    other, _ = await stack.enter_async_context(running("codex", room=room))
+    held = await opened(stack, agent.port, 4)
+    assert [await asked(each, agent.port) for each in held] == [200] * 4
+    late = (await opened(stack, agent.port, 1))[0]
+    status, body = await late.ask(http("POST", "/tasks/send", agent.port, BODY))
+    assert (status, json.loads(body)["error"]["code"]) == (503, "too_many_connections")
+    assert await late.reader.read() == b"", "it is closed"
+    assert not agent.requests
+    assert [await asked(each, other.port) for each in await opened(stack, other.port, 4)] == [200] * 4
+    await held.pop().close()
+    await until(lambda: room.taken == 7)
+    assert await asked((await opened(stack, agent.port, 1))[0], agent.port) == 200
+
+
+async def test_beyond_the_lobby_connections_are_closed(stack: contextlib.AsyncExitStack) -> None:
+    room = Room(each=2, in_all=10)
+    agent, _ = await stack.enter_async_context(running(room=room))
+    crowd = await opened(stack, agent.port, 2 + LOBBY)
+    last = (await opened(stack, agent.port, 1))[0]
+    with contextlib.suppress(ConnectionError):
+        assert (await last.reader.read()).startswith(b"HTTP/1.1 503 ")
+    assert await asked(crowd[0], agent.port) == 200
+
+
+async def test_a_caller_that_trickles_its_request_is_given_up(stack: contextlib.AsyncExitStack) -> None:
+    """Slowloris: headers that never end."""
+    agent, _ = await stack.enter_async_context(running(room=Room(patience=IMPATIENT)))
+    [again] = await opened(stack, agent.port, 1)
+    assert await asked(again, agent.port) == 200
+    silent, slow = await opened(stack, agent.port, 2)
+    slow.writer.write(b"GET /status HTTP/1.1\r\nHost: localhost\r\nX-")
+    again.writer.write(b"GET /status HTTP/1.1\r\n")
+    for connection in (silent, slow, again):
+        async with asyncio.timeout(10):
+            assert (await connection.reader.read()).startswith(b"HTTP/1.1 408 ")
+
+
+async def test_a_connection_may_rest_between_requests(stack: contextlib.AsyncExitStack) -> None:
+    agent, _ = await stack.enter_async_context(running(room=Room(patience=IMPATIENT)))
+    [resting] = await opened(stack, agent.port, 1)
+    assert await asked(resting, agent.port) == 200
+    [silent] = await opened(stack, agent.port, 1)
+    await silent.reader.read()  # by now it is over with those that never asked
+    assert await asked(resting, agent.port) == 200
+
+
+async def test_a_request_that_is_worked_on_is_not_given_up(stack: contextlib.AsyncExitStack) -> None:
+    agent, _ = await stack.enter_async_context(running(room=Room(patience=IMPATIENT)))
+    [busy] = await opened(stack, agent.port, 1)
+    _, answer = await busy.ask(http("POST", "/tasks/send", agent.port, BODY))
+    path = f"/tasks/{json.loads(answer)['task']['id']}"
+    busy.writer.write(http("GET", f"{path}?wait=30", agent.port))
+    for _ in range(3):  # each is given up after the time that the other is not
+        [silent] = await opened(stack, agent.port, 1)
+        await silent.reader.read()
+    [other] = await opened(stack, agent.port, 1)
+    await other.ask(http("POST", f"{path}/cancel", agent.port))
+    assert (await busy.answer())[0] == 200
+
+
+class Talkative(FakeAgent):
+    """Its status is larger than all buffers on the way."""
+
+    def recent_text(self) -> str:
+        return "x" * 8_000_000
+
+
+async def test_a_caller_that_does_not_read_is_cut(stack: contextlib.AsyncExitStack) -> None:
+    room = Room(patience=IMPATIENT)
+    agent, _ = await stack.enter_async_context(running(agent=Talkative(), room=room))
+    with socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(deaf, ("127.0.0.1", agent.port))
+        await loop.sock_sendall(deaf, http("GET", "/status", agent.port, headers={"Connection": "close"}))
+        await until(lambda: room.taken == 1)
+        await until(lambda: room.taken == 0)
+
+
+async def test_a_body_after_a_refusal_holds_no_connection(
+    stack: contextlib.AsyncExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bodies, "DROP_TIMEOUT", 0.05)
+    agent, _ = await stack.enter_async_context(running())
+    caller = (await opened(stack, agent.port, 1))[0]
+    headers = {"Host": "evil.example", "Content-Length": "1000000"}
+    caller.writer.write(http("POST", "/tasks/send", agent.port, b"{", headers))
+    async with asyncio.timeout(10):
+        assert (await caller.answer())[0] == 403
+        assert await caller.reader.read() == b""
+
+
+async def test_a_refused_caller_with_a_whole_body_keeps_its_connection(
+    stack: contextlib.AsyncExitStack,
+) -> None:
+    agent, _ = await stack.enter_async_context(running())
+    caller = (await opened(stack, agent.port, 1))[0]
+    request = http("POST", "/tasks/send", agent.port, BODY, {"Origin": "https://evil.example"})
+    assert [(await caller.ask(request))[0] for _ in range(2)] == [403, 403]
+    assert (await caller.ask(http("POST", "/tasks/send", agent.port, BODY)))[0] == 200
+
+
+def test_room_is_what_the_process_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = [(256, 4096)]
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: limits[-1])
+    monkeypatch.setattr(resource, "setrlimit", lambda _which, wanted: limits.append(wanted))
+    assert room_of_process() == 1024 - 256 - LOBBY
+    assert limits[1:] == [(1024, 4096)]
+    limits.append((65_536, 65_536))
+    assert room_of_process() == 65_536 - 256 - LOBBY
+    limits.append((resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert room_of_process() > 100_000
+    limits.append((300, 300))
+    room = Room()
+    assert not room.crowded(1)
+    assert room.crowded(LOBBY)
