@@ -67,9 +67,8 @@ def test_detach_and_attach_show_the_same_screens(launch: Launch, agents: Ready, 
     assert session["attached"] is False
     assert run("synapse", "send", second, "hello there", "--response").returncode == 0
     terminal.keys("clear; synapse-tui", "Enter")
-    terminal.wait_for("日本語 stays", f"1 {first}")
-    assert f"2 {second}" in terminal.rows[1], "two columns"
-    assert "hello there" in terminal.screen
+    terminal.wait_for("日本語 stays", f"1 {first}", "hello there")
+    terminal.wait(lambda: f"2 {second}" in terminal.rows[1], "two columns")
     assert sessions(run)[0]["attached"] is True
 
 
@@ -423,15 +422,22 @@ def test_a_lost_workspace_is_offered_and_opened_again(launch: Launch, agents: Re
     assert "Open the last workspace" not in terminal.screen, "it was closed by a person"
 
 
-def test_a_workspace_of_a_killed_host_can_be_declined(launch: Launch, agents: Ready, run: Run) -> None:
+def test_a_workspace_of_a_killed_host_can_be_declined(
+    launch: Launch, agents: Ready, run: Run, home: Path
+) -> None:
+    def saved() -> bool:
+        """Whether the workspace of this host and two agents is on the disk."""
+        found = [json.loads(path.read_text()) for path in home.glob(".synapse/workspaces/*/workspace.json")]
+        return [(each["pid"], len(each["agents"])) for each in found] == [(host_of(run).pid, 2)]
+
     terminal = launch()
     agents(terminal, 2)
-    time.sleep(1.5)  # the workspace is saved a second after the last change
+    terminal.wait(saved, "the workspace to be saved")
     host_of(run).kill()
     terminal.wait_for("the host of session 'project' ended")
     terminal.keys("clear; synapse-tui", "Enter")
     terminal.wait_for("Open the last workspace again?")
-    time.sleep(1.5)  # what is offered is kept when this host is lost as well
+    terminal.wait(saved, "what is offered to be saved: it is kept when this host is lost as well")
     host_of(run).kill()
     terminal.wait_for("the host of session 'project' ended")
     terminal.keys("clear; synapse-tui", "Enter")

@@ -105,7 +105,7 @@ def test_a_terminal_that_goes_away_ends_it(launch: Launch, agents: Ready) -> Non
 
 
 CRASH = """
-import asyncio, synapse_tui.host.host as host
+import asyncio, os, sys, synapse_tui.host.host as host
 load = host.Host.load_servers
 def crash():
     raise SystemError("a defect that nobody caught")
@@ -113,8 +113,13 @@ def broken():
     raise SystemExit("the loop itself was torn down")
 def load_servers(self):
     load(self)
-    asyncio.get_running_loop().call_later(2.0, crash)
-    asyncio.get_running_loop().call_later(3.0, broken)
+    look(asyncio.get_running_loop())
+def look(loop):
+    if os.path.exists(sys.argv[1]):
+        loop.call_soon(crash)
+        loop.call_later(1.0, broken)
+    else:
+        loop.call_later(0.05, look, loop)
 host.Host.load_servers = load_servers
 from synapse_tui.cli.tui import main
 main(["--foreground", "dummy", "dummy"])
@@ -126,11 +131,12 @@ def test_a_crash_leaves_a_clean_terminal_and_no_child(
 ) -> None:
     script = tmp_path / "crash.py"
     script.write_text(CRASH)
-    terminal = launch(command=["python", str(script)])
+    terminal = launch(command=["python", str(script), str(tmp_path / "fail")])
     agents(terminal, 2)
     pid = terminal.command_pid
     assert pid is not None
     children = descendants(pid)
+    (tmp_path / "fail").touch()
     terminal.wait(lambda: terminal.flag("alternate_on") == "0", "the crash")
     assert_clean(terminal)
     _, alive = psutil.wait_procs(children, timeout=10)

@@ -77,6 +77,4 @@ def test_agents_and_http_go_on(
             cwd=project,
         )
     wait(lambda: len(dummy_log("turn-end")) == 3, "three turns of an agent that floods")
-    began = time.monotonic()
-    assert answers(second)
-    assert time.monotonic() - began < 2
+    wait(lambda: answers(second), "the other agent's server")

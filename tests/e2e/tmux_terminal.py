@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-TIMEOUT = 15.0
+TIMEOUT = 25.0
 """Seconds that a test waits for something to show before it fails."""
 
 
