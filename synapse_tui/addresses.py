@@ -1,8 +1,8 @@
 """Who is meant by `@claude`, `@claude-8100`, `@reviewer`, `@all`: agent ids, addresses and their completion.
 
-The order is exact id > type-port > name > type. Types, names and `all` mean agents of this project; those of
-others are reached by their exact id. Letters' case and width (a Japanese keyboard's `ｃｌａｕｄｅ`) do not
-matter. A sender never addresses itself.
+The order is exact id > type-port > name > type > alias of an external agent. Types, names and `all` mean
+agents of this project; those of others are reached by their exact id. Letters' case and width (a Japanese
+keyboard's `ｃｌａｕｄｅ`) do not matter. A sender never addresses itself.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class Address:
         working_dir: Its working folder.
         aliases: Other words for its type (`ClaudeCode`).
         live: Whether it runs; one that has ended is known, but can be sent nothing.
+        external: Whether it is an A2A agent elsewhere, whose id is its alias; `all` never means it.
     """
 
     agent_id: str
@@ -46,6 +47,7 @@ class Address:
     working_dir: str = ""
     aliases: tuple[str, ...] = ()
     live: bool = True
+    external: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ def _folded_forms(candidate: Address) -> list[str]:
 
 
 def _has_id(candidate: Address, wanted: str) -> bool:
-    return fold(candidate.agent_id) == wanted
+    return not candidate.external and fold(candidate.agent_id) == wanted
 
 
 def _has_type_and_port(candidate: Address, wanted: str) -> bool:
@@ -184,7 +186,17 @@ def _has_type(candidate: Address, wanted: str) -> bool:
     return candidate.local and wanted in map(fold, (candidate.agent_type, *candidate.aliases))
 
 
-_LEVELS: tuple[Callable[[Address, str], bool], ...] = (_has_id, _has_type_and_port, _has_name, _has_type)
+def _has_alias(candidate: Address, wanted: str) -> bool:
+    return candidate.external and fold(candidate.agent_id) == wanted
+
+
+_LEVELS: tuple[Callable[[Address, str], bool], ...] = (
+    _has_id,
+    _has_type_and_port,
+    _has_name,
+    _has_type,
+    _has_alias,
+)
 
 
 def _everyone(others: Sequence[Address]) -> list[Address]:

@@ -101,6 +101,13 @@ class LocksChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class HooksChanged:
+    """An agent's hooks were heard of for the first time: its locks are enforced."""
+
+    agent_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class FileChanged:
     """An agent has changed a file."""
 
@@ -154,6 +161,7 @@ Event = (
     | TaskChanged
     | LocksChanged
     | FileChanged
+    | HooksChanged
     | Notice
     | WatchChanged
     | PeersChanged

@@ -76,6 +76,16 @@ class UserPaths:
         """`~/.a2a/registry`."""
         return self.home / ".a2a" / "registry"
 
+    @property
+    def external(self) -> Path:
+        """`~/.a2a/external`: agents elsewhere."""
+        return self.home / ".a2a" / "external"
+
+    @property
+    def talks(self) -> Path:
+        """`~/.synapse/external`: what was said with them."""
+        return self.synapse / "external"
+
 
 def shipped_profiles() -> Path:
     """The folder of the profiles that come with this installation, as a wheel or as a checkout."""

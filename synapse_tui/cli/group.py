@@ -19,6 +19,7 @@ SUMMARIES: Mapping[str, str] = MappingProxyType(
         "config": "Show, change and check the settings.",
         "delegate": "Send a task to the agent that the rules name for it.",
         "doctor": "Run an installed agent and prove what its profile says of it.",
+        "external": "Add A2A agents elsewhere, and write to them.",
         "file-safety": "Tell who may write which file, and who has written what.",
         "inbox": "Print the unread messages and mark them read.",
         "instructions": "Show or send what agents are told of one another.",

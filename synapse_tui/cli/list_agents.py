@@ -8,6 +8,9 @@ from pathlib import Path
 
 import click
 
+from synapse_tui.a2a.external.origins import shown_origin
+from synapse_tui.a2a.external.record import ExternalAgent
+from synapse_tui.a2a.external.store import ExternalStore
 from synapse_tui.registry import Record
 
 from .caller import Caller
@@ -23,7 +26,8 @@ HEADS = ("ID", "TYPE", "NAME", "STATE", "PORT", "FOLDER")
 def command(context: click.Context, everywhere: bool, as_json: bool) -> None:
     """List the agents of this project.
 
-    Agents of other projects (--all) are marked by a `*`: they are reached by their exact id.
+    Agents of other projects (--all) are marked by a `*`: they are reached by their exact id. External agents
+    are reached by their alias.
     """
     if as_json:
         want_json(context)
@@ -31,11 +35,14 @@ def command(context: click.Context, everywhere: bool, as_json: bool) -> None:
     records = caller.registry.list()
     project = caller.project_of(records)
     shown = [record for record in records if everywhere or record.project == project]
+    externals = ExternalStore(caller.paths.external).list()
     if as_json:
-        show_json([{**asdict(record), "here": record.project == project} for record in shown])
+        here = [{**asdict(record), "here": record.project == project} for record in shown]
+        show_json([*here, *map(_external_json, externals)])
         return
-    if shown:
-        show_table(HEADS, [_row(record, project) for record in shown])
+    rows = [_row(record, project) for record in shown] + [_external_row(agent) for agent in externals]
+    if rows:
+        show_table(HEADS, rows)
     _explain(len(records) - len(shown), shown)
 
 
@@ -43,6 +50,21 @@ def _row(record: Record, project: str) -> tuple[str, ...]:
     mark = "" if record.project == project else " *"
     folder = _home(record.working_dir)
     return (record.agent_id + mark, record.agent_type, record.name, record.status, str(record.port), folder)
+
+
+def _external_row(agent: ExternalAgent) -> tuple[str, ...]:
+    return (agent.alias, "external", agent.name, "", "", shown_origin(agent.url))
+
+
+def _external_json(agent: ExternalAgent) -> dict[str, object]:
+    return {
+        "agent_id": agent.alias,
+        "agent_type": "external",
+        "name": agent.name,
+        "endpoint": agent.url,
+        "external": True,
+        "here": False,
+    }
 
 
 def _home(folder: str) -> str:

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from synapse_tui.errors import InvalidValue, MessageError, MessageTooLarge
+from synapse_tui.errors import AgentNotFound, InvalidValue, MessageError, MessageTooLarge
 from synapse_tui.model import DEFAULT_PRIORITY, MAX_MESSAGE_BYTES, check_priority
 
 from .caller import Caller
@@ -53,7 +53,8 @@ def command(
 ) -> None:
     """Send MESSAGE to the agent TARGET and print its answer.
 
-    TARGET is an agent id (synapse-claude-8100), type and port (claude-8100), a name, a type, or `all`.
+    TARGET is an agent id (synapse-claude-8100), type and port (claude-8100), a name, a type, `all`, or the
+    alias of an external agent.
     MESSAGE `-` is read from standard input.
     """
     if as_json:
@@ -68,7 +69,13 @@ def command(
 
         reply_instead_of_send(caller, target, text, reply_to, waits=response is True, as_json=as_json)
         return
-    targets = caller.find(target, sender=who.sender_id)
+    try:
+        targets = caller.find(target, sender=who.sender_id)
+    except AgentNotFound as error:
+        from .external_send import send_instead
+
+        send_instead(context, caller, target, text, error, response=response, timeout=wait_timeout)
+        return
     waiting = waits(flow_of(caller), response)
     order = Order(caller, who, text, priority, wait_timeout if waiting else None)
     outcomes = order.deliver(targets)

@@ -50,6 +50,7 @@ from .reach import Reach
 from .records import RecordKeeper
 from .replies import Replies
 from .routing import Receipt, Router, desks_of, name_at
+from .safety.office import FileSafetyOffice
 from .serving import Servers
 from .spool import SpoolKeeper
 from .watchdog import Watchdog
@@ -128,6 +129,14 @@ class Host:
             client=self._servers.client,
             endpoints=lambda: [agent.endpoint for agent in self._agents.values()],
         )
+        self.safety = FileSafetyOffice(
+            project,
+            paths=paths,
+            settings=settings,
+            events=self.events,
+            agents=self._agents,
+            environ=environ,
+        )
         self._factory = SessionFactory(
             paths,
             settings,
@@ -138,6 +147,7 @@ class Host:
             self.history,
             self._spools,
             self._reach.network,
+            self.safety,
             make_id,
         )
         self._replies = Replies(self.events, self._agents, self._servers.client, self.history)
@@ -176,6 +186,7 @@ class Host:
         self._spools.start()
         self.externals.start()
         self.instructions.start()
+        await self.safety.start()
 
     def inherit(self, environ: Mapping[str, str]) -> None:
         """Let agents that are opened from now on inherit another environment: that of who opens them."""
@@ -186,6 +197,7 @@ class Host:
         self._servers.load()
         self.history.load()
         self.externals.load()
+        self.safety.load()
 
     async def stop(self) -> None:
         """End every agent and server and take their records away."""
@@ -195,6 +207,7 @@ class Host:
             *(self.close(agent_id) for agent_id in tuple(self._agents)), return_exceptions=True
         )
         await self._watchdog.stop()
+        await self.safety.stop()
         await self._spools.stop()
         await self.externals.stop()
         await self._replies.stop()
@@ -232,7 +245,16 @@ class Host:
         sockets = self._factory.bind(profile, spec, folder)
         try:
             environ = self._factory.environ(profile, sockets, folder, inherited)
-            session = self._factory.make(profile, spec, folder, sockets.port, environ, before=before)
+            hooks = await self.safety.prepare(profile, environ, folder)
+            session = self._factory.make(
+                profile,
+                spec,
+                folder,
+                sockets.port,
+                {**environ, **hooks.environ},
+                hook_args=hooks.args,
+                before=before,
+            )
             session.start(columns, lines)
         except BaseException:
             sockets.close()
@@ -262,6 +284,7 @@ class Host:
         await self._peers.stop()
         await self._replies.stop()
         await self._spools.hand_over()
+        await self.safety.stop()
         await self.externals.stop()
         sockets = self._servers.keep_sockets()
         await self._servers.stop()

@@ -14,6 +14,7 @@ from synapse_tui.errors import AgentNotFound, SynapseError
 from synapse_tui.model import USER, AgentState, Sender
 from synapse_tui.registry import Record
 
+from .externals import Externals
 from .peers import PeerWatch
 from .serving import Servers
 
@@ -42,21 +43,29 @@ class Router:
         agents: The agents here.
         peers: Agents of other processes.
         servers: Gives the client towards all of them.
+        externals: Agents elsewhere.
         project: Types, names and `all` mean its agents.
     """
 
     def __init__(
-        self, agents: Mapping[str, AgentSession], peers: PeerWatch, servers: Servers, project: Path
+        self,
+        agents: Mapping[str, AgentSession],
+        peers: PeerWatch,
+        servers: Servers,
+        externals: Externals,
+        project: Path,
     ) -> None:
         self._agents = agents
         self._peers = peers
         self._servers = servers
+        self._externals = externals
         self._project = project
 
     def addresses(self) -> list[Address]:
-        """Everyone an address can mean: the agents here, ended ones too, then those of other processes."""
+        """Everyone an address can mean: agents here, ended ones too, those of other processes, externals."""
         own = [address_of(session) for session in self._agents.values()]
-        return own + [peer_address(record, self._project) for record in self._peers.records]
+        peers = [peer_address(record, self._project) for record in self._peers.records]
+        return [*own, *peers, *self._externals.addresses()]
 
     def resolve(self, address: str, *, sender: str = "") -> list[Address]:
         """Find who an address means; several only for `all`.
@@ -90,6 +99,11 @@ class Router:
         about = {"author": "user"} if sender else {}
 
         async def deliver(target: Address) -> Receipt:
+            if target.external:
+                task = await self._externals.send(
+                    target.agent_id, text, sender=who, author=str(about.get("author", ""))
+                )
+                return Receipt(target.agent_id, task.id, task.delivery.value)
             answer = await client.send(target.endpoint, text, sender=who, priority=priority, metadata=about)
             return Receipt(target.agent_id, answer.task_id, answer.status)
 

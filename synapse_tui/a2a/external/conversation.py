@@ -88,6 +88,10 @@ class Conversation:
         """What was said, oldest first."""
         return tuple(self._entries.values())
 
+    def knows(self, task_id: str) -> bool:
+        """Whether there is a task of exactly that id."""
+        return task_id in self._tasks
+
     def entries_of(self, task_id: str) -> list[Entry]:
         """What was said about a task, oldest first."""
         return [entry for entry in self._entries.values() if entry.task_id == task_id]

@@ -120,6 +120,25 @@ class ExternalAgent:
             if isinstance(skill, Mapping)
         ]
 
+    def as_json(self) -> dict[str, Any]:
+        """It as data for programs: no secrets, and harmless texts."""
+        return {
+            "alias": self.alias,
+            "name": self.name,
+            "description": self.description,
+            "url": self.url,
+            "card_url": self.card_url,
+            "protocol": self.protocol,
+            "endpoint": self.interface.url if self.interface else "",
+            "streaming": self.streaming,
+            "skills": [{"name": name, "description": told} for name, told in self.skills()],
+            "allowed_origins": list(self.allowed),
+            "credentials": list(self.secrets),
+            "card_hash": self.card_hash,
+            "added_at": self.added_at,
+            "last_seen": self.last_seen,
+        }
+
     def seen(self, when: str) -> ExternalAgent:
         """The same, which has answered just now."""
         return replace(self, last_seen=when)

@@ -46,7 +46,6 @@ class Talks:
         self._told = told
         self._turns: dict[str, asyncio.Lock] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
-        self._stopping = False
 
     def send(
         self, agent: ExternalAgent, conversation: Conversation, task: Task, text: str, message_id: str
@@ -97,9 +96,14 @@ class Talks:
         self._told(conversation, newest)
         return newest
 
+    def drop(self, task_id: str) -> None:
+        """Follow a task no more."""
+        running = self._running.get(task_id)
+        if running is not None:
+            running.cancel()
+
     async def stop(self) -> None:
         """Let go of all tasks; what goes on at the agents is followed by the next process."""
-        self._stopping = True
         running = tuple(self._running.values())
         for task in running:
             task.cancel()

@@ -1,0 +1,212 @@
+"""The routes of external agents: the person adds and removes them, hosted agents write to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from synapse_tui.errors import MessageError, TaskNotFound
+from synapse_tui.model import USER, Sender, Task, TaskState
+
+from .external.desk import AddOrder, ExternalDesk, Offer
+from .external.origins import check_url, is_loopback_host
+from .external.record import read_header
+from .external.untrusted import clean_line
+from .principal import Principal
+from .problems import HttpProblem
+from .request_state import IsOurs, Shared, VerifiedId
+from .senders import sender_of
+from .waiting import Seen, Wait, while_wanted
+from .wire import check_unicode, task_json
+
+external_router = APIRouter(prefix="/external")
+
+
+def _caller(request: Request) -> Principal:
+    principal: Principal = request.state.principal
+    return principal
+
+
+Caller = Annotated[Principal, Depends(_caller)]
+"""Who calls, as far as it is proved."""
+
+
+class DiscoverBody(BaseModel):
+    """Body of `POST /external/discover` and `POST /external/agents`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    url: Annotated[str, Field(min_length=1, max_length=2000)]
+    alias: Annotated[str, Field(max_length=64)] = ""
+    headers: dict[str, str] = {}
+    token_env: Annotated[str, Field(max_length=128)] = ""
+    allowed_origins: Annotated[list[str], Field(max_length=20)] = []
+    replace: bool = False
+
+
+class ExternalMessage(BaseModel):
+    """Body of `POST /external/agents/{alias}/send`."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    message: str = ""
+    metadata: dict[str, Any] = {}
+
+
+def _desk(shared: Shared) -> ExternalDesk:
+    if shared.external is None:
+        raise HttpProblem(503, "no_external_agents", "this server knows no external agents", "ask its host")
+    return shared.external
+
+
+def _person(principal: Caller, verified_id: VerifiedId) -> None:
+    """Only the person names URLs to be called: for others they would be a way out of a sandbox.
+
+    Raises:
+        HttpProblem: It is somebody else.
+    """
+    if not principal.admin or verified_id not in ("", USER.sender_id):
+        raise HttpProblem(
+            403,
+            "person_only",
+            "only the person adds and removes external agents",
+            "ask them to: synapse external add URL",
+        )
+
+
+Desk = Annotated[ExternalDesk, Depends(_desk)]
+Person = Annotated[None, Depends(_person)]
+
+
+@external_router.post("/discover")
+async def discover_agent(
+    body: DiscoverBody, request: Request, shared: Shared, desk: Desk, _person: Person
+) -> dict[str, Any]:
+    """Find an agent by its URL, without keeping it."""
+    return offer_json(await desk.preview(await _order(body, request, shared)))
+
+
+@external_router.get("/agents")
+async def list_external(desk: Desk) -> dict[str, Any]:
+    """All external agents."""
+    return {"agents": [agent.as_json() for agent in desk.agents]}
+
+
+@external_router.post("/agents")
+async def add_external(
+    body: DiscoverBody, request: Request, shared: Shared, desk: Desk, _person: Person
+) -> dict[str, Any]:
+    """Find an agent and keep it."""
+    offer = await desk.preview(await _order(body, request, shared))
+    await desk.keep(offer)
+    return offer_json(offer)
+
+
+@external_router.get("/agents/{alias}")
+async def read_external(alias: str, desk: Desk) -> dict[str, Any]:
+    """One external agent, with its card."""
+    agent = desk.get(alias)
+    return {"agent": agent.as_json(), "card": dict(agent.card)}
+
+
+@external_router.delete("/agents/{alias}")
+async def remove_external(alias: str, desk: Desk, _person: Person) -> dict[str, Any]:
+    """Forget an agent and what was said with it."""
+    return {"agent": (await desk.remove(alias)).as_json()}
+
+
+@external_router.post("/agents/{alias}/send")
+async def send_external(
+    alias: str,
+    body: ExternalMessage,
+    desk: Desk,
+    principal: Caller,
+    verified_id: VerifiedId,
+    is_ours: IsOurs,
+) -> dict[str, Any]:
+    """Send a message; it goes on with the task of which the agent has asked the sender something."""
+    check_unicode(body.message, "message")
+    expected = body.metadata.get("response_expected", False)
+    if not isinstance(expected, bool):
+        raise MessageError("metadata.response_expected is neither true nor false", "send a boolean")
+    sender = _sender(principal, body.metadata, verified_id, is_ours)
+    task = await desk.send(alias, body.message, sender=sender, expected=expected)
+    return {"task": task_json(task)}
+
+
+@external_router.get("/agents/{alias}/tasks/{task_id}")
+async def read_external_task(
+    alias: str,
+    task_id: str,
+    request: Request,
+    desk: Desk,
+    principal: Caller,
+    wait: Wait = 0.0,
+    seen: Seen = "",
+) -> dict[str, Any]:
+    """One task; with `wait` as soon as it differs from what was seen, or the time is over."""
+    task = _task(desk, alias, task_id, principal)
+    if wait:
+        waited = desk.wait(alias, task.id, seen=seen.replace(" ", "+"), seconds=wait)
+        found = await while_wanted(request, waited)
+        task, there = found if found is not None else (task, False)
+        if there and _at_rest(task) and request.state.sender_id == task.sender.sender_id:
+            desk.collected(alias, task)
+    return task_json(task)
+
+
+@external_router.post("/agents/{alias}/tasks/{task_id}/cancel")
+async def cancel_external_task(alias: str, task_id: str, desk: Desk, principal: Caller) -> dict[str, Any]:
+    """Cancel a task, at the agent where it has it."""
+    task = _task(desk, alias, task_id, principal)
+    return task_json(await desk.cancel(alias, task.id))
+
+
+def offer_json(offer: Offer) -> dict[str, Any]:
+    """An agent that was found, as data."""
+    return {"agent": offer.agent.as_json(), "warnings": list(offer.warnings)}
+
+
+async def _order(body: DiscoverBody, request: Request, shared: Shared) -> AddOrder:
+    """What is to be added; somebody elsewhere may not name addresses of this machine's network."""
+    here = request.client is None or is_loopback_host(request.client.host)
+    if not here and shared.push is not None:
+        for url in (body.url, *body.allowed_origins):
+            await shared.push.policy.check(check_url(url))
+    headers = dict(read_header(f"{name}: {value}") for name, value in body.headers.items())
+    return AddOrder(
+        body.url,
+        alias=body.alias,
+        headers=headers,
+        token_env=body.token_env,
+        allowed=tuple(body.allowed_origins),
+        replace=body.replace,
+    )
+
+
+def _sender(principal: Principal, metadata: Mapping[str, Any], verified_id: str, is_ours: IsOurs) -> Sender:
+    """Who writes: a hosted agent by its signature, else the person."""
+    claimed = sender_of(metadata, verified_id, is_ours=is_ours)
+    person = principal.admin and claimed.sender_id in ("external", USER.sender_id)
+    return USER if person else claimed
+
+
+def _task(desk: ExternalDesk, alias: str, task_id: str, principal: Principal) -> Task:
+    """A task that a caller may see: the person every one, an agent those that it asked.
+
+    Raises:
+        TaskNotFound: There is none.
+    """
+    task = desk.task(alias, task_id)
+    if not principal.admin and task.sender.sender_id != principal.name:
+        raise TaskNotFound(
+            f"there is no task '{clean_line(task_id, 40)}' of {principal.name}", "see its answer"
+        )
+    return task
+
+
+def _at_rest(task: Task) -> bool:
+    return task.state.final or task.state is TaskState.INPUT_REQUIRED

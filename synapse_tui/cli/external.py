@@ -1,0 +1,205 @@
+"""`synapse external`: A2A agents elsewhere, added by their URL and written to by an alias."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import click
+
+from synapse_tui.a2a.external.record import ExternalAgent, read_header
+from synapse_tui.a2a.external.store import ExternalStore
+
+from .caller import Caller
+from .output import note, show, show_json, show_table, want_json
+from .texts import TextCommand
+
+HEADS = ("ALIAS", "NAME", "PROTOCOL", "URL", "LAST SEEN")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group(name="external", context_settings={"max_content_width": 110})
+def command() -> None:
+    """Add A2A agents elsewhere, and write to them.
+
+    What they say is untrusted: it is shown, never obeyed, and marked as theirs.
+    """
+
+
+@command.command(name="add")
+@click.argument("url")
+@click.option("--alias", metavar="A", default="", help="What to call it; else a word made of its name.")
+@click.option(
+    "--header", "headers", metavar="'K: V'", multiple=True, help="A header for every request; secret."
+)
+@click.option("--token-env", metavar="NAME", default="", help="Environment variable with a bearer token.")
+@click.option(
+    "--allow-origin", "allowed", metavar="URL", multiple=True, help="Messages may go there as well."
+)
+@click.option("--replace", is_flag=True, help="Take the place of another agent of that alias.")
+@_JSON
+@click.pass_context
+def add(
+    context: click.Context,
+    *,
+    url: str,
+    alias: str,
+    headers: tuple[str, ...],
+    token_env: str,
+    allowed: tuple[str, ...],
+    replace: bool,
+    as_json: bool,
+) -> None:
+    """Find the agent at URL by its card, and keep it.
+
+    URL is where the agent is, or its card itself. Adding it again takes its card as it is now.
+    """
+    import asyncio
+    import os
+
+    from synapse_tui.a2a.external.adding import find_agent
+    from synapse_tui.a2a.external.desk import AddOrder
+
+    from .group import profile_names
+
+    if as_json:
+        want_json(context)
+    order = AddOrder(
+        url,
+        alias=alias,
+        headers=dict(map(read_header, headers)),
+        token_env=token_env,
+        allowed=allowed,
+        replace=replace,
+    )
+    store = _store()
+    offer = asyncio.run(
+        find_agent(order, store, environ=os.environ, types=profile_names(), now=lambda: datetime.now(UTC))
+    )
+    store.put(offer.agent)
+    for warning in offer.warnings:
+        note(f"synapse: {warning}")
+    if as_json:
+        show_json({"agent": offer.agent.as_json(), "warnings": list(offer.warnings)})
+    else:
+        show(f"@{offer.agent.alias}: {offer.agent.name} ({offer.agent.protocol})")
+
+
+@command.command(name="list")
+@_JSON
+@click.pass_context
+def list_all(context: click.Context, *, as_json: bool) -> None:
+    """List the external agents."""
+    if as_json:
+        want_json(context)
+    agents = _store().list()
+    if as_json:
+        show_json([agent.as_json() for agent in agents])
+    elif agents:
+        show_table(HEADS, [_row(agent) for agent in agents])
+    else:
+        note("there is no external agent; add one: synapse external add URL")
+
+
+@command.command(name="info")
+@click.argument("alias")
+@click.option("--card", is_flag=True, help="Print the card as it was when the agent was added.")
+@_JSON
+@click.pass_context
+def info(context: click.Context, *, alias: str, card: bool, as_json: bool) -> None:
+    """Show what is known of an external agent."""
+    if as_json:
+        want_json(context)
+    agent = _store().get(alias)
+    if card:
+        show_json(dict(agent.card))
+    elif as_json:
+        show_json(agent.as_json())
+    else:
+        show(description_of(agent))
+
+
+@command.command(name="send", cls=TextCommand)
+@click.argument("alias")
+@click.argument("message")
+@click.option(
+    "--response/--no-response", default=None, help="Wait for the answer, or do not. [setting a2a.flow]"
+)
+@click.option("--wait-timeout", metavar="S", type=float, default=300.0, help="Seconds to wait at most. [300]")
+@_JSON
+@click.pass_context
+def send(
+    context: click.Context,
+    *,
+    alias: str,
+    message: str,
+    response: bool | None,
+    wait_timeout: float,
+    as_json: bool,
+) -> None:
+    """Send MESSAGE to an external agent and print its answer.
+
+    The conversation goes on where it was; MESSAGE answers what the agent has asked. MESSAGE `-` is read from
+    standard input.
+    """
+    from .external_send import send_to
+    from .send import check_timeout, read_message
+
+    if as_json:
+        want_json(context)
+    check_timeout(wait_timeout)
+    text = read_message(message)
+    caller = Caller.of()
+    send_to(context, caller, _store().get(alias), text, response=response, timeout=wait_timeout)
+
+
+@command.command(name="remove")
+@click.argument("alias")
+@_JSON
+@click.pass_context
+def remove(context: click.Context, *, alias: str, as_json: bool) -> None:
+    """Forget an external agent, and what was said with it in this project."""
+    from synapse_tui.a2a.external.journal import Journal
+    from synapse_tui.paths import find_project
+
+    if as_json:
+        want_json(context)
+    caller = Caller.of()
+    agent = _store().remove(alias)
+    Journal(caller.paths.talks, find_project(caller.folder), "").forget(agent.alias)
+    if as_json:
+        show_json({"agent": agent.as_json()})
+    else:
+        show(f"@{agent.alias} is removed")
+
+
+def _store() -> ExternalStore:
+    return ExternalStore(Caller.of().paths.external)
+
+
+def _row(agent: ExternalAgent) -> tuple[str, ...]:
+    return (agent.alias, agent.name, agent.protocol, agent.url, agent.last_seen)
+
+
+def description_of(agent: ExternalAgent) -> str:
+    """What is known of an agent, for a person."""
+    rows = [
+        ("alias", f"@{agent.alias}"),
+        ("name", agent.name),
+        ("url", agent.url),
+        ("card", agent.card_url),
+        ("protocol", agent.protocol + (", streaming" if agent.streaming else "")),
+        ("endpoint", agent.interface.url if agent.interface else ""),
+        ("allowed", ", ".join(agent.allowed)),
+        ("credentials", ", ".join(agent.secrets)),
+        ("card hash", agent.card_hash[:16]),
+        ("added", agent.added_at),
+        ("last seen", agent.last_seen),
+    ]
+    lines = [f"{name:<12} {value}" for name, value in rows if value]
+    if agent.description:
+        lines += ["", *("  " + line for line in agent.description.splitlines())]
+    skills = agent.skills()
+    if skills:
+        lines += ["", "skills"]
+        lines += [f"  {name}" + (f": {told}" if told else "") for name, told in skills]
+    return "\n".join(lines)

@@ -1,0 +1,172 @@
+"""Sends a message to an external agent: through the host of this project when one runs, else from here."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import NoReturn
+
+import click
+
+from synapse_tui.a2a import dialect
+from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a.external.record import ExternalAgent
+from synapse_tui.a2a.external.store import ExternalStore
+from synapse_tui.addresses import Address
+from synapse_tui.errors import AgentNotFound, PeerRefused, PeerUnreachable, SynapseError
+from synapse_tui.model import TaskState
+
+from .caller import Caller
+from .flow import waits
+from .order import Outcome
+from .output import TaskEnded, WaitTimedOut, exit_code_for, note, plain, show
+from .reporting import report, report_json
+from .send import flow_of
+
+LOOK = 25.0
+"""Seconds of one long poll."""
+_NOT_FOR_US = ("there is no /external", "knows no external agents")
+"""What servers say that write to no external agents: those of earlier versions, and those without a host."""
+PAUSE = 0.5
+_JSON = "synapse.json"
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A host that writes for us.
+
+    Attributes:
+        endpoint: URL of a server of one of its agents.
+        sender_id: The agent inside which this runs; empty for the person.
+    """
+
+    endpoint: str
+    sender_id: str
+
+
+def send_instead(
+    context: click.Context,
+    caller: Caller,
+    target: str,
+    text: str,
+    error: AgentNotFound,
+    *,
+    response: bool | None,
+    timeout: float,
+) -> None:
+    """Send to the external agent that an address means, where it means no other.
+
+    Raises:
+        AgentNotFound: It means no external one either.
+    """
+    agent = ExternalStore(caller.paths.external).find(target)
+    if agent is None:
+        raise error
+    send_to(context, caller, agent, text, response=response, timeout=timeout)
+
+
+def send_to(
+    context: click.Context,
+    caller: Caller,
+    agent: ExternalAgent,
+    text: str,
+    *,
+    response: bool | None,
+    timeout: float,
+) -> None:
+    """Send a message and print its answer, or its receipt; ends the command with its exit code."""
+    waiting = waits(flow_of(caller), response)
+    target = Address(agent.alias, "external", "", 0, agent.url, local=False, external=True)
+    try:
+        task = _send(caller, agent, text, timeout if waiting else None)
+        outcome = Outcome(target, task, _problem(agent.alias, task) if waiting else None)
+    except _Waited as over:
+        outcome = Outcome(target, over.task, over.error)
+    if context.meta.get(_JSON):
+        report_json([outcome], array=False)
+    elif waiting and outcome.error is None and outcome.task is not None:
+        show(plain(outcome.task.text or outcome.task.reason))
+    else:
+        report(outcome, waiting=waiting, alone=True)
+    if outcome.task is not None and outcome.task.state is TaskState.INPUT_REQUIRED:
+        note(f'synapse: {agent.alias} asks; answer it: synapse send {agent.alias} "..."')
+    if outcome.error is not None:
+        context.exit(int(exit_code_for(outcome.error)))
+
+
+class _Waited(Exception):
+    """The time is over."""
+
+    def __init__(self, task: PeerTask, error: SynapseError) -> None:
+        super().__init__(error.message)
+        self.task = task
+        self.error = error
+
+
+def _send(caller: Caller, agent: ExternalAgent, text: str, timeout: float | None) -> PeerTask:
+    for way in _ways(caller):
+        try:
+            return _by_host(caller, way, agent, text, timeout)
+        except PeerUnreachable:
+            if caller.has_server:  # its answer is to come to the agent, which only its host can see to
+                raise
+        except PeerRefused as error:
+            if not any(words in error.message for words in _NOT_FOR_US):
+                raise
+    from .external_talk import talk
+
+    return talk(caller, agent, text, timeout, too_late=_too_late)
+
+
+def _ways(caller: Caller) -> list[_Way]:
+    """Hosts that can write for us: the one of the agent inside which this runs, else one of this project."""
+    if caller.has_server:
+        return [_Way(caller.endpoint, caller.agent_id)]
+    records = caller.registry.list()
+    project = caller.project_of(records)
+    return [_Way(record.endpoint, "") for record in records if record.project == project][:1]
+
+
+def _by_host(caller: Caller, way: _Way, agent: ExternalAgent, text: str, timeout: float | None) -> PeerTask:
+    client = caller.client()
+    call = dialect.external_send_call(agent.alias, text, response_expected=timeout is not None)
+    task = client.external(way.endpoint, call, sender_id=way.sender_id)
+    if timeout is None:
+        return task
+    deadline, told = time.monotonic() + timeout, ""
+    while not _at_rest(task):
+        if task.status != told:
+            told = task.status
+            note(f"{agent.alias}: {told} (task {task.task_id[:8]})")
+        left = deadline - time.monotonic()
+        if left <= 0:
+            _too_late(agent.alias, task, timeout, agent_waits=bool(way.sender_id))
+        began = time.monotonic()
+        before = task
+        look = dialect.external_task_call(
+            agent.alias, task.task_id, seen=task.updated_at, seconds=min(LOOK, left)
+        )
+        task = client.external(way.endpoint, look, sender_id=way.sender_id)
+        if task.updated_at == before.updated_at and time.monotonic() - began < PAUSE:
+            time.sleep(min(PAUSE, max(0.0, left)))
+    return task
+
+
+def _too_late(alias: str, task: PeerTask, timeout: float, *, agent_waits: bool) -> NoReturn:
+    hint = (
+        "the answer will come as a message; wait longer with --wait-timeout"
+        if agent_waits
+        else f"its answer is kept: see the tab of @{alias} in synapse-tui"
+    )
+    message = f"{alias} did not answer in {timeout:g} s; task {task.task_id[:8]} goes on ({task.status})"
+    raise _Waited(task, WaitTimedOut(message, hint))
+
+
+def _problem(alias: str, task: PeerTask) -> SynapseError | None:
+    if not task.state.final or task.state is TaskState.COMPLETED:
+        return None
+    return TaskEnded(f"{alias}: task {task.task_id[:8]} {task.status}")
+
+
+def _at_rest(task: PeerTask | None) -> bool:
+    return task is not None and (task.state.final or task.state is TaskState.INPUT_REQUIRED)

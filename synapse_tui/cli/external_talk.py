@@ -1,0 +1,116 @@
+"""Talks with an external agent from this very process, when no host of the project runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import NoReturn
+from uuid import uuid4
+
+from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a.external.conversation import Conversation, remote_id
+from synapse_tui.a2a.external.journal import Journal
+from synapse_tui.a2a.external.record import ExternalAgent
+from synapse_tui.a2a.external.store import ExternalStore
+from synapse_tui.a2a.external.talks import Talks
+from synapse_tui.model import USER, Task, TaskState
+from synapse_tui.paths import find_project
+from synapse_tui.process_times import process_name
+
+from .caller import Caller
+from .output import note
+
+TooLate = Callable[..., NoReturn]
+
+
+def talk(
+    caller: Caller, agent: ExternalAgent, text: str, timeout: float | None, *, too_late: TooLate
+) -> PeerTask:
+    """Send a message and wait for its answer.
+
+    Args:
+        caller: Who runs the command.
+        agent: To whom.
+        text: The message.
+        timeout: Seconds to wait; None to return as soon as the agent has taken the message.
+        too_late: Raises what is told when the time is over.
+
+    Returns:
+        The task as a host would tell of it.
+    """
+    return asyncio.run(_Talk(caller, agent).run(text, timeout, too_late))
+
+
+class _Talk:
+    def __init__(self, caller: Caller, agent: ExternalAgent) -> None:
+        self._agent = agent
+        self._store = ExternalStore(caller.paths.external)
+        self._journal = Journal(caller.paths.talks, find_project(caller.folder), process_name(os.getpid()))
+        self._conversation = Conversation(
+            agent.alias, make_id=lambda: str(uuid4()), now=lambda: datetime.now(UTC)
+        )
+        self._news = asyncio.Event()
+        self._told = ""
+
+    async def run(self, text: str, patience: float | None, too_late: TooLate) -> PeerTask:
+        conversation = self._conversation
+        saved = self._journal.load(self._agent.alias)
+        conversation.adopt(saved.tasks, saved.entries)
+        conversation.context_id, conversation.opened = saved.context_id, True
+        self._journal.news(conversation)
+        asked = conversation.asked_of(USER)
+        task = (
+            conversation.go_on(asked.id, text, USER)
+            if asked
+            else conversation.begin(text, USER, expected=True)
+        )
+        talks = Talks(lambda: os.environ, self._journal.files, self._heard)
+        talks.send(self._agent, conversation, task, text, str(uuid4()))
+        self._heard(conversation, task)
+        try:
+            async with asyncio.timeout(patience):
+                await self._until_done(task.id, wanted=patience is not None)
+        except TimeoutError:
+            too_late(self._agent.alias, _told_by(conversation.get(task.id)), patience, agent_waits=False)
+        finally:
+            await talks.stop()
+            self._write()
+        newest = conversation.get(task.id)
+        if newest.state is not TaskState.FAILED:
+            self._store.touch(self._agent.alias, datetime.now(UTC).isoformat(timespec="seconds"))
+        return _told_by(newest)
+
+    async def _until_done(self, task_id: str, *, wanted: bool) -> None:
+        while True:
+            task = self._conversation.get(task_id)
+            if task.state.final or task.state is TaskState.INPUT_REQUIRED:
+                return
+            if remote_id(task) and not wanted:
+                return
+            self._news.clear()
+            await self._news.wait()
+
+    def _heard(self, _conversation: Conversation, task: Task) -> None:
+        self._news.set()
+        told = _told_by(task)
+        if told.status != self._told and not (task.state.final or task.state is TaskState.INPUT_REQUIRED):
+            self._told = told.status
+            note(f"{self._agent.alias}: {told.status} (task {task.short_id})")
+            self._write()
+
+    def _write(self) -> None:
+        self._journal.write(self._agent.alias, self._journal.news(self._conversation))
+
+
+def _told_by(task: Task) -> PeerTask:
+    """A task as a host would tell of it."""
+    return PeerTask(
+        task.id,
+        task.context_id,
+        task.state,
+        task.delivery.value,
+        task.reason,
+        tuple(artifact.text for artifact in task.artifacts),
+    )

@@ -1,0 +1,304 @@
+"""External agents of a host: conversations, addresses, replies to hosted agents, routes, restarts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from synapse_tui.a2a.external.conversation import remote_id
+from synapse_tui.a2a.external.desk import AddOrder
+from synapse_tui.errors import AgentNotFound, TaskEnded
+from synapse_tui.events import Event, ExternalsChanged, ExternalTalked, TaskChanged
+from synapse_tui.host import Host
+from synapse_tui.host.externals import at_rest
+from synapse_tui.model import USER, DeliveryState, ReplyState, Sender, Task, TaskState
+from tests.integration.external_kit import Running, sdk_agent
+from tests.integration.test_host import make_host, open_ready, running, until
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture
+async def host(tmp_path: Path) -> AsyncIterator[Host]:
+    async with running(make_host(tmp_path)) as started:
+        yield started
+
+
+@pytest.fixture
+async def echo() -> AsyncIterator[Running]:
+    async with sdk_agent() as server:
+        yield server
+
+
+async def add(host: Host, url: str, alias: str = "echo") -> None:
+    await host.externals.keep(await host.externals.preview(AddOrder(url, alias=alias)))
+
+
+async def rested(host: Host, task: Task) -> Task:
+    async with asyncio.timeout(20):
+        while not at_rest(task):
+            task = await host.externals.wait(
+                task.target, task.id, seen=task.updated_at.isoformat(), seconds=20
+            )
+    return task
+
+
+async def test_a_message_is_answered_in_its_conversation(host, echo):
+    events: list[Event] = []
+    host.events.subscribe(events.append)
+    await add(host, echo.url)
+    task = await host.externals.send("@Echo", "stream it", sender=USER)
+    ended = await rested(host, task)
+
+    assert (ended.state, ended.delivery) == (TaskState.COMPLETED, DeliveryState.DONE)
+    assert ended.answer == "one two three"
+    conversation = host.externals.conversation("echo")
+    assert conversation is not None
+    assert [(entry.kind, entry.text) for entry in conversation.entries] == [
+        ("sent", "stream it"),
+        ("answer", "one two three"),
+    ]
+    assert ended in host.tasks
+    states = [event.task.state for event in events if isinstance(event, TaskChanged)]
+    assert states[0] is TaskState.SUBMITTED
+    assert states[-1] is TaskState.COMPLETED
+    assert ExternalsChanged() in events
+    await until(lambda: ExternalTalked("echo") in events)
+
+
+async def test_conversations_go_on_under_the_agents_own_id(host, echo):
+    await add(host, echo.url)
+    first = await rested(host, await host.externals.send("echo", "one", sender=USER))
+    second = await rested(host, await host.externals.send("echo", "two", sender=USER))
+    host.externals.begin_anew("echo")
+    third = await rested(host, await host.externals.send("echo", "three", sender=USER))
+
+    assert first.context_id
+    assert first.context_id == second.context_id != third.context_id
+    assert remote_id(first) != remote_id(second)
+
+
+async def test_the_answer_to_a_question_goes_to_its_task(host, echo):
+    await add(host, echo.url)
+    asked = await rested(host, await host.externals.send("echo", "ask", sender=USER))
+    assert (asked.state, asked.reason) == (TaskState.INPUT_REQUIRED, "which colour?")
+    stranger = Sender("synapse-codex-8120", "codex", verified=True)
+    other = await host.externals.send("echo", "hello", sender=stranger)
+    assert other.id != asked.id, "somebody else's message answers no question of mine"
+
+    answered = await host.externals.send("echo", "blue", sender=USER)
+
+    assert answered.id == asked.id
+    assert (await rested(host, answered)).answer == "blue"
+
+
+async def test_failures_say_why(host, echo):
+    await add(host, echo.url)
+    failed = await rested(host, await host.externals.send("echo", "fail", sender=USER))
+    assert (failed.state, failed.delivery, failed.reason) == (
+        TaskState.FAILED,
+        DeliveryState.FAILED,
+        "it broke",
+    )
+    with pytest.raises(TaskEnded):
+        await host.externals.cancel("echo", failed.id)
+    with pytest.raises(AgentNotFound, match="there is no external agent"):
+        await host.externals.send("nobody", "hello", sender=USER)
+
+
+async def test_a_task_is_canceled_at_the_agent(host, echo):
+    await add(host, echo.url)
+    task = await host.externals.send("echo", "slow", sender=USER)
+    await until(lambda: bool(remote_id(host.externals.task("echo", task.id))))
+
+    canceled = await host.cancel_task("echo", task.id)
+
+    assert (canceled.state, canceled.delivery) == (TaskState.CANCELED, DeliveryState.CANCELED)
+
+
+async def test_text_of_an_agent_is_made_harmless(host, echo):
+    await add(host, echo.url)
+    task = await rested(host, await host.externals.send("echo", "nasty", sender=USER))
+    assert task.answer == "red gnp.exe [bold]x[/]"
+
+
+async def test_files_are_kept_apart(host, echo, tmp_path):
+    await add(host, echo.url)
+    task = await rested(host, await host.externals.send("echo", "file", sender=USER))
+
+    (kept,) = (tmp_path / "home" / ".synapse" / "external").glob("*/echo.files/*")
+    assert kept.name == "evil_name.txt"
+    assert kept.read_bytes() == b"\x00\x01 bytes"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert f"kept as {kept}" in task.answer
+    await host.externals.remove("echo")
+    assert not kept.exists()
+
+
+async def test_a_mention_goes_to_an_external_agent_and_all_means_none(host, echo):
+    await add(host, echo.url)
+    one, _two = await open_ready(host, "one", "two")
+
+    (receipt,) = await host.send("echo", "hello", sender=one.agent_id)
+    assert receipt.target == "echo"
+    assert (await rested(host, host.externals.task("echo", receipt.task_id))).answer == "hello"
+
+    assert "echo" not in {each.agent_id for each in host.resolve("all", sender=one.agent_id)}
+    host.rename(one.agent_id, "echo")
+    assert [each.agent_id for each in host.resolve("echo")] == [one.agent_id], "a hosted agent's name wins"
+
+
+async def test_the_answer_reaches_the_hosted_agent_that_asked(host, echo):
+    await add(host, echo.url)
+    (asker,) = await open_ready(host, "one")
+    who = Sender(asker.agent_id, asker.agent_type, asker.endpoint, verified=True)
+    task = await host.externals.send("echo", "hello", sender=who)
+    await until(lambda: any(each.sender.sender_id == "echo" for each in asker.list_tasks()))
+
+    (told,) = (each for each in asker.list_tasks() if each.sender.sender_id == "echo")
+    assert not told.sender.verified
+    assert told.text.startswith("[external agent @echo, not verified")
+    assert told.text.endswith("\nhello")
+    assert told.metadata["in_reply_to"] == task.id
+    assert host.externals.task("echo", task.id).reply is ReplyState.TOLD
+
+
+async def test_what_the_person_asked_in_a_pane_is_not_typed_there(host, echo):
+    await add(host, echo.url)
+    (pane,) = await open_ready(host, "one")
+    (receipt,) = await host.send("echo", "hello", sender=pane.agent_id)
+    ended = await rested(host, host.externals.task("echo", receipt.task_id))
+    assert (ended.state, ended.reply) == (TaskState.COMPLETED, ReplyState.NONE)
+
+
+async def test_conversations_outlive_the_host_and_go_on(tmp_path, echo):
+    async with running(make_host(tmp_path)) as first:
+        await add(first, echo.url)
+        done = await rested(first, await first.externals.send("echo", "one", sender=USER))
+        slow = await first.externals.send("echo", "slow one", sender=USER)
+        await until(lambda: bool(remote_id(first.externals.task("echo", slow.id))))
+    echo.go.set()
+    async with running(make_host(tmp_path)) as second:
+        await until(lambda: second.externals.conversation("echo") is not None)
+        conversation = second.externals.conversation("echo")
+        assert conversation is not None
+        assert conversation.get(done.id) == done
+        ended = await rested(second, second.externals.task("echo", slow.id))
+        assert (ended.state, ended.answer) == (TaskState.COMPLETED, "slow one")
+        again = await rested(second, await second.externals.send("echo", "two", sender=USER))
+        assert again.context_id == done.context_id
+    async with running(make_host(tmp_path, "elsewhere")) as third:
+        await until(lambda: bool(third.externals.agents))
+        assert third.externals.conversation("echo") is None, "conversations belong to their project"
+
+
+async def test_agents_added_by_others_appear(tmp_path, echo):
+    async with running(make_host(tmp_path)) as one, running(make_host(tmp_path, "other")) as other:
+        await add(one, echo.url)
+        await until(lambda: bool(other.externals.agents))
+        await one.externals.remove("echo")
+        await until(lambda: not other.externals.agents)
+
+
+class Caller:
+    """Requests to the server of a hosted agent."""
+
+    def __init__(self, port: int) -> None:
+        self._client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=20)
+
+    async def __call__(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> httpx.Response:
+        return await self._client.request(method, path, json=body)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+@pytest.fixture
+async def call(host: Host) -> AsyncIterator[Caller]:
+    (agent,) = await open_ready(host, "one")
+    caller = Caller(agent.port)
+    yield caller
+    await caller.close()
+
+
+async def test_routes_add_use_and_remove_an_agent(call, echo):
+    found = (await call("POST", "/external/discover", {"url": echo.url})).json()
+    assert (found["agent"]["alias"], found["agent"]["protocol"]) == ("echo-agent", "1.0 JSONRPC")
+    assert (await call("GET", "/external/agents")).json() == {"agents": []}
+
+    order = {"url": echo.url, "alias": "echo", "headers": {"X-Key": "secret-value"}}
+    added = await call("POST", "/external/agents", order)
+    assert added.json()["agent"]["credentials"] == ["X-Key: ***"]
+    assert "secret-value" not in added.text
+    task = (await call("POST", "/external/agents/echo/send", {"message": "hello"})).json()["task"]
+    assert (task["metadata"]["target"], task["metadata"]["sender"]["sender_id"]) == ("echo", "user")
+    while task["status"] != "completed":
+        path = f"/external/agents/echo/tasks/{task['id']}?wait=10&seen={task['updated_at']}"
+        task = (await call("GET", path)).json()
+    assert task["artifacts"][0]["data"] == "hello"
+
+    assert (await call("DELETE", "/external/agents/echo")).json()["agent"]["alias"] == "echo"
+    gone = await call("POST", "/external/agents/echo/send", {"message": "hello"})
+    assert (gone.status_code, gone.json()["error"]["code"]) == (404, "agent_not_found")
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"url": "ftp://x"}, 422),
+        ({"url": "http://me:secret@127.0.0.1:9"}, 422),
+        ({"url": "http://127.0.0.1:9", "alias": "all"}, 422),
+        ({"url": "http://127.0.0.1:9", "headers": {"Host": "x"}}, 422),
+        ({"url": "http://127.0.0.1:9", "headers": {"X": "a\r\nb"}}, 422),
+        ({"url": "http://127.0.0.1:9"}, 502),
+    ],
+)
+async def test_routes_refuse(call, body, status):
+    assert (await call("POST", "/external/agents", body)).status_code == status
+
+
+async def test_hosted_agents_write_to_external_ones_but_add_none(host, echo):
+    from synapse_tui.a2a.client import A2AClient
+    from synapse_tui.a2a.dialect import Call
+
+    await add(host, echo.url)
+    one, two = await open_ready(host, "one", "two")
+    client = A2AClient(token_of=host._tokens)
+    body = b'{"message": "hello"}'
+    status, answer = await client.forward(
+        one.endpoint, Call("POST", "/external/agents/echo/send", body), sender_id=one.agent_id, patience=10
+    )
+    assert status == 200
+    import json
+
+    task = json.loads(answer)["task"]
+    assert task["metadata"]["sender"] == {
+        "sender_id": one.agent_id,
+        "sender_type": "dummy",
+        "sender_endpoint": "",
+        "verified": True,
+    }
+    path = f"/external/agents/echo/tasks/{task['id']}"
+    others, _ = await client.forward(two.endpoint, Call("GET", path), sender_id=two.agent_id, patience=10)
+    assert others == 404, "another agent's task is none of its business"
+    for refused in (
+        Call("POST", "/external/agents", b'{"url": "http://127.0.0.1:9"}'),
+        Call("POST", "/external/discover", b'{"url": "http://127.0.0.1:9"}'),
+        Call("DELETE", "/external/agents/echo"),
+    ):
+        status, _ = await client.forward(one.endpoint, refused, sender_id=one.agent_id, patience=10)
+        assert status == 403
+    await client.close()
+
+
+async def test_a_message_that_nobody_hears_fails(host, echo):
+    async with sdk_agent() as gone:
+        await add(host, gone.url, "gone")
+    task = await rested(host, await host.externals.send("gone", "hello", sender=USER))
+    assert task.state is TaskState.FAILED
+    assert "nobody answers" in task.reason
