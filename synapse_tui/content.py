@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from types import MappingProxyType
@@ -83,6 +84,31 @@ def artifact_id(artifact: Artifact, position: int) -> str:
         position: Its position in the task, from 1.
     """
     return artifact.artifact_id or f"artifact-{position}"
+
+
+def part_words(part: Part, path: str = "") -> str:
+    """A part as text: data as JSON, files and URLs named.
+
+    Args:
+        part: The part.
+        path: How its file is called; empty for its absolute path.
+    """
+    kind = f" ({part.media_type})" if part.media_type else ""
+    match part.kind:
+        case "text":
+            return part.text
+        case "url":
+            return f"Attached URL: {part.text}{kind}"
+        case "data":
+            return f"Attached data: {json.dumps(part.data, ensure_ascii=False, default=str)}"
+        case "file":
+            return f"Attached file: {path or part.path}{kind}"
+
+
+def artifact_words(artifact: Artifact) -> str:
+    """An artifact as text: its text, then what else it holds, named."""
+    others = [part_words(part) for part in artifact.parts if part.kind != "text"]
+    return "\n".join(filter(None, (artifact.text, *others)))
 
 
 def text_of_parts(parts: Sequence[Part]) -> str:

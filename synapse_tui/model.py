@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 
-from .content import Artifact, Part, TaskMessage
+from .content import Artifact, Part, TaskMessage, artifact_words
 from .errors import InvalidValue
 
 DEFAULT_PRIORITY = 3
@@ -173,7 +173,7 @@ class Task:
     @property
     def answer(self) -> str:
         """What the sender is told: the agent's own reply if there is one, else all that its turn wrote."""
-        texts = [artifact.text for artifact in self.artifacts]
+        texts = [artifact_words(artifact) for artifact in self.artifacts]
         return "\n".join(texts[-1:] if self.replied else texts)
 
 

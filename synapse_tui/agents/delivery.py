@@ -298,14 +298,19 @@ class Delivery:
 
     # -- interrupts and cancellation ---
 
-    async def interrupt(self, reason: str) -> InterruptOutcome:
-        """Stop the turn that runs; its task is canceled for that reason."""
+    async def interrupt(self, reason: str, follows: str = "") -> InterruptOutcome:
+        """Stop the turn that runs; its task is canceled for that reason.
+
+        Args:
+            reason: Why.
+            follows: The task that goes on with what it is stopped for, and is not canceled.
+        """
         if not self._started and self._view.report.state is not AgentState.READY:
             # What asks now asks about the start itself: Escape would end many agents.
             return InterruptOutcome(stopped=False, alive=self._view.alive, seconds=0.0, reason=NOT_STARTED)
         self._typist.give_up("an interrupt goes first")
         async with self._busy:
-            self._turns.stopping(reason)
+            self._turns.stopping(reason, follows)
             outcome = await self._interrupter.run(self._settlement.submitted, lambda: self._turns.has_stopped)
             self._stopped_at = self._view.now()
             self._given_back(outcome.restored)
@@ -326,7 +331,7 @@ class Delivery:
     async def _interrupt_for(self, task: Task) -> float:
         self._interrupted = {task_id for task_id in self._interrupted if task_id in self._outbox} | {task.id}
         if self._started:
-            outcome = await self.interrupt(f"interrupted by {task.sender.sender_id}")
+            outcome = await self.interrupt(f"interrupted by {task.sender.sender_id}", task.follows)
             if not outcome.stopped and task.id in self._outbox:
                 self._book.change(task.id, delivery=DeliveryState.HELD, reason=outcome.reason)
         return 0.0
@@ -349,6 +354,11 @@ class Delivery:
             outcome = await self.interrupt("canceled")
             if not outcome.stopped:
                 self._book.change(task.id, reason=f"not canceled: {outcome.reason}")
+        elif not (self._turns.works_on(task.id) or self._book.get(task.id).state.final):
+            # It was typed, and stays open for what goes on with it.
+            self._book.change(
+                task.id, state=TaskState.CANCELED, delivery=DeliveryState.CANCELED, reason="canceled"
+            )
         return self._book.get(task.id)
 
     async def _withdraw(self, task_id: str) -> None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from synapse_tui.content import Part
+from synapse_tui.content import Part, part_words
 from synapse_tui.errors import MessageError, MessageTooLarge
 from synapse_tui.paths import find_project
 from synapse_tui.project_folder import FOLDER, make_project_folder
@@ -251,15 +251,5 @@ def _create(place: int, name: str, content: bytes) -> None:
 
 
 def _words(part: Part, folder: Path) -> str:
-    match part.kind:
-        case "text":
-            return part.text
-        case "url":
-            named = f" ({part.name})" if part.name else ""
-            return f"Attached URL{named}: {part.text}"
-        case "data":
-            return f"Attached data: {json.dumps(part.data, ensure_ascii=False)}"
-        case "file":
-            path = os.path.relpath(part.path, os.path.realpath(folder))
-            kind = f" ({part.media_type})" if part.media_type else ""
-            return f"Attached file: {path}{kind}"
+    path = os.path.relpath(part.path, os.path.realpath(folder)) if part.kind == "file" else ""
+    return part_words(part, path)

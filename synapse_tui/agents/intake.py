@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from synapse_tui.errors import MessageError, TaskEnded
-from synapse_tui.model import INFO_PRIORITY, MessageRequest, Task, check_priority
+from synapse_tui.model import INFO_PRIORITY, MessageRequest, Task, TaskState, check_priority
 
+from .follow_ups import WAITS
 from .outbox import Outbox
 from .profile import Profile
 from .sanitize import check_size
-from .tasks import TaskBook, conversation
+from .tasks import TaskBook, conversation, is_asked
 
 
 class Intake:
@@ -73,6 +74,10 @@ class Intake:
     def _follow_up(self, followed: Task, request: MessageRequest) -> Task:
         task = self._book.create(replace(request, follows=followed.id, context_id=followed.context_id))
         self._outbox.put(task)
+        fields: dict[str, object] = {}
         if request.message is not None:
-            self._book.change(followed.id, messages=(*conversation(followed), request.message))
+            fields["messages"] = (*conversation(followed), request.message)
+        if is_asked(followed):
+            fields |= {"state": TaskState.WORKING, "reason": WAITS}
+        self._book.change(followed.id, **fields)
         return task

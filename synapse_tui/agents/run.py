@@ -11,8 +11,10 @@ from synapse_tui.pty import ReadScheduler
 from synapse_tui.terminal import TerminalEvent
 
 from .answer_reader import AnswerReader
+from .conclusion import Keeper
 from .console import AgentConsole, ConsoleListener, Launch
 from .delivery import Delivery
+from .feed import TaskFeed
 from .gate import dialog_open, dialog_takes_keys
 from .keyboard import Keyboard, presses_enter, presses_stop
 from .outbox import Outbox
@@ -32,7 +34,9 @@ class Work:
     Attributes:
         book: Its tasks.
         outbox: What waits to be typed into it.
-        watcher: Keeps a watched task open when its turn is over.
+        watcher: Watches over one of them.
+        keeper: Keeps tasks open when their turns are over.
+        feed: Told what the agent writes.
         reader: Finds the texts of its answers.
         timeline: Its states.
         compose: Gives the text that is typed for a task.
@@ -41,6 +45,8 @@ class Work:
     book: TaskBook
     outbox: Outbox
     watcher: Watcher
+    keeper: Keeper
+    feed: TaskFeed
     reader: AnswerReader
     timeline: Timeline
     compose: Callable[[Task], str]
@@ -86,7 +92,7 @@ class AgentRun:
         self.turns = TurnTracker(
             work.book,
             asyncio.get_running_loop().time,
-            keeper=work.watcher,
+            keeper=work.keeper,
             reader=work.reader,
             queues=profile.working_input == "queue",
         )

@@ -27,27 +27,20 @@ from synapse_tui.workspace import AgentHandover
 
 from .adoption import AdoptedSession, describe
 from .answer_reader import AnswerReader
-from .briefing import Briefing
 from .composer import ComposerReading
 from .console import AgentConsole, Launch
 from .delivery import Delivery
 from .explanation import Explanation, explain
-from .feed import TaskFeed
-from .intake import Intake
 from .interrupt import InterruptOutcome
-from .outbox import Outbox
-from .outbox_control import OutboxControl
 from .profile import Profile
 from .raw_log import RawLog
 from .run import AgentRun, RunListener, Work
 from .sanitize import check_size, typed_text
 from .seeding import Past
-from .task_desk import TaskDesk
-from .task_finder import TaskFinder
+from .tasking import Acts, Tasking
 from .tasks import Journal, TaskBook
 from .timeline import Timeline
 from .told import bus_event
-from .watcher import Watcher
 
 RECENT_CHARACTERS = 4000
 
@@ -105,31 +98,19 @@ class AgentSession:
         self.cwd = cwd
         self.context_id = adopted.context_id if adopted is not None else make_id()
         self.tasks = TaskBook(agent_id, self.context_id, events, journal=journal, new_id=make_id)
-        self.outbox = Outbox(self.tasks)
-        self.control = OutboxControl(self.tasks, self.outbox, cancel=self.cancel, wake=self._wake)
-        self.desk = TaskDesk(self.tasks, self.outbox, agent_id, running=self._running)
-        self.feed = TaskFeed(self.tasks)
-        self.finder = TaskFinder(self.tasks)
-        self._intake = Intake(agent_id, profile, self.tasks, self.outbox, info_to_inbox=info_to_inbox)
-        self.briefing = Briefing(
+        tasking = Tasking(
             self.tasks,
-            self.outbox,
-            accept=self.accept,
-            wake=self._wake,
-            wanted=profile.instructions and profile.receives,
+            agent_id,
+            profile,
+            events,
+            Acts(self._take, self.cancel, self._wake, lambda: self._run),
+            info_to_inbox=info_to_inbox,
             told_as=spec.told_as,
             began=spec.began,
         )
-        self.watcher = Watcher(
-            agent_id,
-            profile,
-            book=self.tasks,
-            outbox=self.outbox,
-            events=events,
-            accept=self._take,
-            cancel=self.cancel,
-            wake=self._wake,
-        )
+        self.outbox, self.control, self.desk = tasking.outbox, tasking.control, tasking.desk
+        self.briefing, self.watcher, self.feed = tasking.briefing, tasking.watcher, tasking.feed
+        self._tasking = tasking
         self.timeline = Timeline(adopted.timeline if adopted is not None else ())
         self.exit: ExitStatus | None = None
         self.unseen = False
@@ -149,6 +130,8 @@ class AgentSession:
             self.tasks,
             self.outbox,
             self.watcher,
+            tasking.follow_ups,
+            self.feed,
             AnswerReader(profile.transcript, cwd=cwd, environ=self.environ),
             self.timeline,
             self._compose,
@@ -254,6 +237,7 @@ class AgentSession:
         """End the process and everything that works for the session."""
         if self._run is not None:
             await self._run.end()
+        self.feed.close()
         if self._log is not None:
             await self._log.close()
 
@@ -304,7 +288,8 @@ class AgentSession:
 
     def explain(self) -> Explanation:
         """Why it is in its state, and what keeps its messages back."""
-        running = next((task for task in self.tasks if task.id == self._running()), None)
+        now = self._tasking.running()
+        running = self.tasks.get(now) if now in self.tasks else None
         return explain(self.report, self.timeline, self.control, running, now=self.console.now())
 
     # -- messages ---
@@ -327,7 +312,7 @@ class AgentSession:
 
     def _take(self, request: MessageRequest) -> Task:
         delivery = self._live()
-        task = self._intake.take(request)
+        task = self._tasking.intake.take(request)
         delivery.explain()
         self.console.wake()
         return self.tasks.get(task.id)
@@ -350,7 +335,7 @@ class AgentSession:
         Raises:
             TaskNotFound: There is none.
         """
-        return await self.finder.find(task_id)
+        return await self._tasking.finder.find(task_id)
 
     async def page(self, query: TaskQuery) -> TaskPage:
         """The tasks that a query means, also those that are in the history only; the newest change first.
@@ -358,15 +343,15 @@ class AgentSession:
         Raises:
             InvalidValue: Its cursor is none.
         """
-        return await self.finder.page(query)
+        return await self._tasking.finder.page(query)
 
     async def cancel(self, task_id: str) -> Task:
-        """Take a message back; the turn that works on it is interrupted.
+        """Take a message back, with those that go on with it; the turn that works on it is interrupted.
 
         Raises:
             TaskNotFound: There is none of that id.
         """
-        return await self.run.delivery.cancel(task_id)
+        return await self._tasking.follow_ups.cancel(self.tasks.get(task_id), self.run.delivery.cancel)
 
     async def interrupt(self, text: str = "", sender: Sender = USER) -> InterruptOutcome:
         """Stop the turn with the agent's own interrupt, then deliver the text if there is one.
@@ -393,12 +378,10 @@ class AgentSession:
         if self._run is not None:
             self.console.wake()
 
-    def _running(self) -> str:
-        return (self._run.turns.running if self._run is not None else "") or self.watcher.task_id
-
     def _compose(self, task: Task) -> str:
         prompt = self.outbox.entry(task.id).prompt
-        return typed_text(self.watcher.as_typed(task), self.profile, plain=self._plain, prompt=prompt)
+        shown = self._tasking.follow_ups.as_typed(task)
+        return typed_text(shown, self.profile, plain=self._plain, prompt=prompt)
 
     # -- what comes from the agent ---
 

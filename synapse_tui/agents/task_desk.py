@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
-from synapse_tui.content import Artifact
+from synapse_tui.content import Artifact, Part, TaskMessage, text_of_parts
 from synapse_tui.errors import MessageError, NotAwaited, TaskNotFound
 from synapse_tui.model import DeliveryState, MessageRequest, Reply, ReplyState, Sender, Task, TaskState
 
+from .follow_ups import WAITS
 from .outbox import Outbox
 from .sanitize import check_size
-from .tasks import TaskBook
+from .tasks import TaskBook, conversation, is_asked, shortened
 
 MAX_WAITERS = 100
 """How many may wait at the same time for tasks of one agent; others are answered at once."""
@@ -20,7 +21,6 @@ MAX_OUTGOING = 500
 """How many outgoing tasks may be open; the oldest is given up for a new one."""
 GIVEN = (DeliveryState.SUBMITTING, DeliveryState.SUBMITTED)
 """Deliveries at which the agent may have read the message."""
-_REASON = 200
 _UNWANTED = (TaskState.CANCELED, TaskState.REJECTED)
 
 
@@ -32,13 +32,26 @@ class TaskDesk:
         outbox: Its waiting messages.
         agent_id: Whose they are.
         running: Gives the id of the task on which the agent works at present; empty for none.
+        goes_on: Tells whether messages wait that go on with a task.
+        answered: Told of a task that the agent has answered by itself: the text of its turn is no answer.
     """
 
-    def __init__(self, book: TaskBook, outbox: Outbox, agent_id: str, *, running: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        book: TaskBook,
+        outbox: Outbox,
+        agent_id: str,
+        *,
+        running: Callable[[], str],
+        goes_on: Callable[[str], bool] = lambda _task_id: False,
+        answered: Callable[[str], None] = lambda _task_id: None,
+    ) -> None:
         self._book = book
         self._outbox = outbox
         self._agent_id = agent_id
         self._running = running
+        self._goes_on = goes_on
+        self._told = answered
         self._waiters: dict[str, set[asyncio.Future[Task]]] = {}
         book.listeners.append(self._changed)
 
@@ -103,7 +116,7 @@ class TaskDesk:
         others = [
             task
             for task in reversed(tuple(self._book))
-            if task.response_expected and task.id != running and self._may_answer(task)
+            if (task.response_expected or is_asked(task)) and task.id != running and self._may_answer(task)
         ]
         return [*found, *others]
 
@@ -142,18 +155,40 @@ class TaskDesk:
 
         Raises:
             TaskNotFound: There is none of that id.
-            NotAwaited: It was answered, was canceled, or was not given to this agent yet.
+            NotAwaited: It was answered, was canceled, was not given to this agent yet, or has ended and is
+                asked about.
             MessageError: The answer is empty or too large, or the task is one of the agent's own.
         """
-        check_size(reply.text)
+        if reply.text or not reply.parts:
+            check_size(reply.text)
         task = self._book.get(task_id) if task_id else self.meant()
         self._check(task)
         if task.id in self._outbox:
             self._outbox.take(task.id)  # it was uncertain whether the agent was given it
+        self._told(task.id)
+        if reply.state is TaskState.INPUT_REQUIRED:
+            return self._ask(task, reply)
+        artifacts = (*task.artifacts, _artifact(reply))
+        if not task.state.final and reply.state is TaskState.COMPLETED and self._goes_on(task.id):
+            return self._book.change(task.id, state=TaskState.WORKING, reason=WAITS, artifacts=artifacts)
         fields = {} if task.state.final else _ended(reply)
-        if reply.state.final:
-            fields |= {"replied": True, "artifacts": (*task.artifacts, _artifact(reply))}
-        return self._book.change(task.id, **fields, reply=self._owed(task))
+        return self._book.change(task.id, **fields, replied=True, artifacts=artifacts, reply=self._owed(task))
+
+    def _ask(self, task: Task, reply: Reply) -> Task:
+        """Let a task wait for the answer to a question of its agent."""
+        if task.state.final:
+            raise NotAwaited(f"task {task.short_id} is {task.state.value} already", "ask in a new message")
+        question = TaskMessage(
+            self._book.new_id(), "agent", reply.parts or (Part(text=reply.text),), references=(task.id,)
+        )
+        return self._book.change(
+            task.id,
+            state=reply.state,
+            delivery=DeliveryState.DONE,
+            reason=shortened(reply.text),
+            messages=(*conversation(task), question),
+            reply=self._owed(task),
+        )
 
     def _check(self, task: Task) -> None:
         sender = task.sender.sender_id
@@ -168,7 +203,8 @@ class TaskDesk:
         if task.state in _UNWANTED:
             raise NotAwaited(f"task {task.short_id} of {sender} is {task.state}", again)
         uncertain = task.id in self._outbox and self._outbox.entry(task.id).entered
-        if not task.state.final and task.delivery not in GIVEN and not uncertain:
+        given = task.delivery in GIVEN or is_asked(task)
+        if not task.state.final and not given and not uncertain:
             raise NotAwaited(f"task {task.short_id} of {sender} has not been given to this agent yet", again)
 
     def _owed(self, task: Task) -> ReplyState:
@@ -231,7 +267,7 @@ class TaskDesk:
         note["answer_verified"] = verified
         fields = _ended(reply) | {"metadata": MappingProxyType({**task.metadata, **note})}
         if reply.state is not TaskState.INPUT_REQUIRED:
-            fields["artifacts"] = (_artifact(reply),) if reply.text.strip() else ()
+            fields["artifacts"] = (_artifact(reply),) if reply.text.strip() or reply.parts else ()
         return self._book.change(task.id, **fields)
 
     def cancel_outgoing(self, task_id: str) -> Task:
@@ -260,6 +296,8 @@ def late_message(reply: Reply, sender: Sender) -> MessageRequest:
 def reply_of(task: Task) -> Reply:
     """What is told of a task: how it ended, or what its agent asks."""
     told = task.answer if task.replied or task.state is TaskState.COMPLETED else task.reason
+    if is_asked(task) and task.messages:
+        told = text_of_parts(task.messages[-1].parts)
     return Reply(
         told,
         task.state,
@@ -276,7 +314,7 @@ def by_person(task: Task) -> bool:
 
 
 def _artifact(reply: Reply) -> Artifact:
-    return Artifact(reply.text, truncated=reply.truncated)
+    return Artifact(reply.text, truncated=reply.truncated, parts=reply.parts, as_message=reply.as_message)
 
 
 def _ended(reply: Reply) -> dict[str, object]:
@@ -287,9 +325,3 @@ def _ended(reply: Reply) -> dict[str, object]:
     if reply.state.final:
         fields["delivery"] = DeliveryState.DONE
     return fields
-
-
-def shortened(text: str) -> str:
-    """The beginning of a text as one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= _REASON else line[: _REASON - 1] + "…"

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Protocol
 
-from synapse_tui.content import Part, TaskMessage
+from synapse_tui.content import Part, TaskMessage, text_of_parts
 from synapse_tui.errors import HistoryError, MessageError, TaskNotFound
 from synapse_tui.events import EventBus, TaskChanged
 from synapse_tui.model import (
@@ -25,6 +25,8 @@ from synapse_tui.store.batch import Mark, Stored
 
 MIN_PREFIX = 8
 """The shortest prefix of a task id that names a task: what people are shown."""
+MAX_REASON = 200
+"""How long the reason of a task may be that somebody else gave, in characters."""
 MAX_FINISHED = 500
 """How many ended tasks are kept; older ones are forgotten."""
 
@@ -159,7 +161,7 @@ class TaskBook:
         self.journal: Journal = journal or NoJournal()
         self.journal.begin(context_id)
         self._clock = clock
-        self._new_id = new_id
+        self.new_id = new_id
         self._limit = limit
         self._tasks: dict[str, Task] = {}
         self.listeners: list[Callable[[Task], None]] = []
@@ -203,7 +205,7 @@ class TaskBook:
         )
 
     def _make(self, request: MessageRequest, target: str, **fields: object) -> Task:
-        task_id = request.task_id or self._new_id()
+        task_id = request.task_id or self.new_id()
         if task_id in self._tasks:
             raise MessageError(f"there is a task '{task_id}' already", "leave the id out, or use a new UUID")
         now = self._clock()
@@ -319,6 +321,23 @@ def is_awaited(task: Task) -> bool:
 def conversation(task: Task) -> tuple[TaskMessage, ...]:
     """The messages about a task, oldest first; that of a plain one bears the id of the task."""
     return task.messages or (TaskMessage(task.id, "user", (Part(text=task.text),)),)
+
+
+def is_asked(task: Task) -> bool:
+    """Whether its agent itself has asked something about a task, and goes on when that is answered."""
+    return task.delivery is DeliveryState.DONE and not task.state.final
+
+
+def question_of(task: Task) -> str:
+    """What its agent asked last, as a reason."""
+    asked = [text_of_parts(each.parts) for each in task.messages if each.role == "agent"]
+    return shortened(asked[-1]) if asked else ""
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text as one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_REASON else line[: MAX_REASON - 1] + "…"
 
 
 def peer_task(task: Task) -> str:

@@ -25,6 +25,10 @@ class Turn:
         steered_by: What was submitted into it and changed it.
         waits: Whether the message waits in the agent's own queue, behind a turn that runs.
         steers: Whether the message came into the turn of another one, and ends with it.
+        message_id: The message that began it; another one than the task where it goes on with that.
+        again: Whether its answer takes the place of the one before.
+        answered: Whether the agent has answered by itself meanwhile: what it wrote is no answer then.
+        makes_way: Whether it is being stopped for a message that goes on with its task.
     """
 
     task_id: str
@@ -38,6 +42,10 @@ class Turn:
     steered_by: list[str] = field(default_factory=list)
     waits: bool = False
     steers: bool = False
+    message_id: str = ""
+    again: bool = False
+    answered: bool = False
+    makes_way: bool = False
 
     def state(self) -> dict[str, object]:
         """All of it as JSON."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
-from synapse_tui.content import Artifact
 from synapse_tui.model import AgentState, DeliveryState, StateReport, Task, TaskState
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent
 
 from .answer import AnswerCollector
 from .answer_reader import AnswerReader
+from .conclusion import Conclusion, Keeper, NoKeeper
 from .tasks import TaskBook
 from .turn import Turn
 
@@ -22,28 +22,6 @@ UNANSWERED = 15.0
 """Seconds after which a turn that was never seen working and left no text is over."""
 STOPPED_BY_USER = 3.0
 """Seconds after the user's interrupt key within which a turn that ends was ended by it."""
-
-
-class Keeper(Protocol):
-    """Keeps a task open after its turns; `watcher.Watcher` does so while it watches over one."""
-
-    def begun(self, task: Task) -> str:
-        """A message was submitted: id of the task that its turn works on, its own as a rule."""
-
-    def keeps(self, task_id: str) -> str:
-        """What a task that goes on after its turn waits for; empty when it ends with its turn."""
-
-
-class NoKeeper:
-    """Lets every task end with its turn."""
-
-    def begun(self, task: Task) -> str:
-        """The task itself."""
-        return task.id
-
-    def keeps(self, _task_id: str) -> str:
-        """Nothing."""
-        return ""
 
 
 class TurnTracker:
@@ -69,7 +47,6 @@ class TurnTracker:
         self._book = book
         self._clock = clock
         self._keeper = keeper or NoKeeper()
-        self._reader = reader
         self._queues = queues
         self.current: Turn | None = None
         self._behind: Turn | None = None
@@ -79,6 +56,7 @@ class TurnTracker:
         self._answer: AnswerCollector | None = None
         self._user_stop = float("-inf")
         self._exited = False
+        self._conclusion = Conclusion(book, self._keeper, reader, clock, self._runs)
 
     @property
     def collecting(self) -> bool:
@@ -92,7 +70,19 @@ class TurnTracker:
 
     def queues(self, task_id: str) -> bool:
         """Whether a task's message waits in the agent's own queue."""
-        return any(turn.task_id == task_id and turn.waits for turn in self._turns)
+        return any(task_id in (turn.task_id, turn.message_id) and turn.waits for turn in self._turns)
+
+    def works_on(self, task_id: str) -> bool:
+        """Whether a turn belongs to a task, or an answer to it is being read."""
+        return self._runs(task_id) or self._conclusion.reads(task_id)
+
+    def _runs(self, task_id: str) -> bool:
+        return any(turn.task_id == task_id for turn in self._turns)
+
+    def answered(self, task_id: str) -> None:
+        """The agent has answered a task by itself: the text of the turn that works on it is no answer."""
+        for turn in self._turns:
+            turn.answered = turn.answered or turn.task_id == task_id
 
     @property
     def _turns(self) -> list[Turn]:
@@ -141,13 +131,23 @@ class TurnTracker:
         assert self._answer is not None, "prepare() comes first"
         answer, self._answer = self._answer, None
         turn = Turn(self._keeper.begun(task), text, begun, answer, changed=self._clock())
-        self._change(turn.task_id, delivery=DeliveryState.SUBMITTED, reason="")
+        turn.message_id, turn.again = task.id, "nudge" in task.metadata and bool(task.follows)
+        for task_id in {turn.task_id, task.id}:
+            if not self._book.get(task_id).state.final:
+                self._book.change(task_id, delivery=DeliveryState.SUBMITTED, reason="")
         if self.current is not None or (report.state is AgentState.PROCESSING and report.since < begun):
             self._into_turn(turn)
         else:
             self.current = turn
+        if turn.worked:
+            self._taken(turn)
         if report.since >= begun:
             self.on_report(report)
+
+    def _taken(self, turn: Turn) -> None:
+        """The agent works on a message, or has; before, it may still be given back."""
+        if turn.message_id not in ("", turn.task_id):
+            self._keeper.taken(turn.message_id, turn.task_id)
 
     def _into_turn(self, turn: Turn) -> None:
         """A message was submitted while the agent worked: on a task, or on something of the user's."""
@@ -175,13 +175,9 @@ class TurnTracker:
         if turn is None or (turn.waits and report.state is not AgentState.EXITED):
             return
         if report.state is AgentState.PROCESSING:
-            turn.worked = True
-            self._change(turn.task_id, state=TaskState.WORKING, reason="")
+            self._works(turn, TaskState.WORKING, "")
         elif report.state is AgentState.WAITING:
-            turn.worked = True
-            self._change(
-                turn.task_id, state=TaskState.INPUT_REQUIRED, reason=report.detail or "waits for you"
-            )
+            self._works(turn, TaskState.INPUT_REQUIRED, report.detail or "waits for you")
         elif report.state is AgentState.ERROR:
             self._over(TaskState.FAILED, report.detail or "agent shows an error")
         elif report.state is AgentState.EXITED:
@@ -189,6 +185,12 @@ class TurnTracker:
         elif report.state is AgentState.READY and turn.stop_reason:
             self._ready(turn)
         # Otherwise check() ends it a moment later: agents tell that they are done before they have drawn it.
+
+    def _works(self, turn: Turn, state: TaskState, reason: str) -> None:
+        """The agent is seen working, or asking in the middle of its work."""
+        turn.worked = True
+        self._taken(turn)
+        self._conclusion.change(turn.task_id, state=state, reason=reason)
 
     def on_output(self) -> None:
         """Output stands on the screen."""
@@ -223,15 +225,27 @@ class TurnTracker:
         """The user has pressed the agent's interrupt key."""
         self._user_stop = self._clock()
 
-    def stopping(self, reason: str) -> None:
-        """The turn is about to be interrupted; when it ends its task is canceled."""
+    def stopping(self, reason: str, follows: str = "") -> None:
+        """The turn is about to be interrupted; when it ends its task is canceled.
+
+        Args:
+            reason: Why; empty when it could not be stopped.
+            follows: The task that goes on with what it is interrupted for: that one is not canceled.
+        """
         self._over_before = False
         if self.current is not None:
             self.current.stop_reason = reason
+            self.current.makes_way = self.current.task_id == follows
 
     def stopped(self, reason: str) -> None:
         """The turn was interrupted; if the next one has begun already, that is another."""
         if self.current is not None and self.current.stop_reason:
+            self._stop(self.current, reason)
+
+    def _stop(self, turn: Turn, reason: str) -> None:
+        if turn.makes_way:
+            self._over(TaskState.CANCELED, reason)
+        else:
             self.end(TaskState.CANCELED, reason)
 
     @property
@@ -302,18 +316,21 @@ class TurnTracker:
     def end(self, state: TaskState, reason: str = "") -> None:
         """The turn is over; what it wrote is the answer, unless the agent has given one by itself."""
         if (turn := self.current) is not None:
-            self._next(state, reason)
-            self._conclude(turn, state, reason)
+            self._next(lambda: self.end(state, reason))
+            self._taken(turn)
+            self._conclusion.end(turn, state, reason, exited=self._exited)
 
-    def _next(self, state: TaskState, reason: str) -> None:
+    def _next(self, end: Callable[[], None]) -> None:
         """The turn is over: one that steered it ends too, one that waited for its end begins."""
-        self.current, self._behind = self._behind, None
-        if self.current is None:
+        over, self.current, self._behind = self.current, self._behind, None
+        if self.current is None or over is None:
             return
-        if self.current.steers:
-            self.end(state, reason)
-        else:
+        if not self.current.steers:
             self._promote(self.current)
+        elif self.current.task_id == over.task_id:
+            self.current = None  # what the one before it wrote is the whole answer
+        else:
+            end()
 
     def end_all(self, state: TaskState, reason: str) -> None:
         """The process has ended, and what waits in its queue with it."""
@@ -328,49 +345,19 @@ class TurnTracker:
             text: What was found.
 
         Returns:
-            Its task; empty when the agent had begun to work on it, or it is another one.
+            The message; empty when the agent had begun to work on it, or it is another one.
         """
         for turn in self._turns:
             if text.endswith(turn.text) and (turn.waits or not turn.worked):
                 if turn is self.current:
                     self.current = None
                 self._behind = None
-                return turn.task_id
+                return turn.message_id or turn.task_id
         return ""
-
-    def _conclude(self, turn: Turn, state: TaskState, reason: str) -> None:
-        delivery = {TaskState.COMPLETED: DeliveryState.DONE, TaskState.CANCELED: DeliveryState.CANCELED}
-
-        def conclude(artifact: Artifact) -> None:
-            self._change(
-                turn.task_id,
-                state=state,
-                delivery=delivery.get(state, DeliveryState.FAILED),
-                reason=reason,
-                artifacts=(artifact,) if artifact.text else (),
-            )
-
-        if state is TaskState.COMPLETED:
-            self._read(turn, conclude)
-        else:
-            conclude(turn.answer.finish(turn.prompts, turn.steered_by, exited=self._exited))
-
-    def _read(self, turn: Turn, conclude: Callable[[Artifact], None]) -> None:
-        """Find the best text of a turn's answer; it may come a moment later."""
-        seen = turn.answer.finish(turn.prompts, turn.steered_by)
-        if self._reader is None:
-            conclude(seen)
-        else:
-            self._reader.read(turn.text, seen, age=self._clock() - turn.begun, done=conclude)
-
-    def _change(self, task_id: str, **fields: object) -> None:
-        """Change the turn's task; one that the agent has answered already has ended."""
-        if task_id in self._book and not self._book.get(task_id).state.final:
-            self._book.change(task_id, **fields)
 
     def _ready(self, turn: Turn) -> None:
         if turn.stop_reason:
-            self.end(TaskState.CANCELED, turn.stop_reason)
+            self._stop(turn, turn.stop_reason)
         elif turn.begun <= self._user_stop > self._clock() - STOPPED_BY_USER:
             self.end(TaskState.CANCELED, "interrupted at the keyboard")
         else:
@@ -379,14 +366,15 @@ class TurnTracker:
     def _over(self, state: TaskState, reason: str = "") -> None:
         """The agent has come to rest by itself: its task ends, or waits for the next turn."""
         turn = self.current
-        if turn is None or not (kept := self._keeper.keeps(turn.task_id)):
+        if turn is None or not self._kept(turn):
             self.end(state, reason)
             return
-        self._next(state, reason)
-        words = f"{reason}; {kept}" if reason else kept
+        self._next(lambda: self._over(state, reason))
+        self._taken(turn)
+        self._conclusion.keep(turn, state, reason)
 
-        def conclude(artifact: Artifact) -> None:
-            written = {"artifacts": (artifact,)} if artifact.text else {}
-            self._change(turn.task_id, state=TaskState.WORKING, reason=words, **written)
-
-        self._read(turn, conclude)
+    def _kept(self, turn: Turn) -> bool:
+        """Whether a task goes on after a turn."""
+        others = [each for each in self._turns if each is not turn and not each.steers]
+        same = any(each.task_id == turn.task_id for each in others)
+        return same or bool(self._keeper.keeps(turn.task_id))

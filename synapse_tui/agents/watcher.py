@@ -8,9 +8,9 @@ the turn that it begins belongs to the watched task.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Literal
@@ -23,7 +23,7 @@ from .matching import matches
 from .outbox import BEING_TYPED, Outbox
 from .profile import Profile
 from .pulse import Pulse
-from .tasks import TaskBook
+from .tasks import TaskBook, is_asked
 from .watch import Do, Sight, Watch, WatchReport, WatchState
 from .watch_order import WatchOrder, check_order, nudges_text
 from .watch_sight import Post, see
@@ -160,32 +160,18 @@ class Watcher:
         self._close(watch, reason, TaskState.FAILED)
         self._tell()
 
-    # -- for the turns (turns.Keeper) ---
+    # -- for the turns (follow_ups.Watch) ---
 
     def attach(self, post: Post) -> None:
         """Watch over that process from now on."""
         self._post = post
 
-    def begun(self, task: Task) -> str:
-        """A message was taken by the agent: whose turn that is."""
+    def begun(self, task: Task) -> None:
+        """A message was taken by the agent, perhaps the nudge."""
         watch = self._watch
-        if watch is None or not watch.on or task.id != watch.nudge_id:
-            return task.id
-        watch.nudged()
-        self._book.change(
-            task.id,
-            state=TaskState.COMPLETED,
-            delivery=DeliveryState.DONE,
-            reason=f"the agent goes on with task {watch.task_id[:8]}",
-        )
-        self._tell()
-        return watch.task_id
-
-    def as_typed(self, task: Task) -> Task:
-        """A message as the agent is shown it: a nudge bears the id of the task that it is about."""
-        watch = self._watch
-        nudge = watch is not None and task.id == watch.nudge_id
-        return dataclasses.replace(task, id=watch.task_id) if watch is not None and nudge else task
+        if watch is not None and watch.on and task.id == watch.nudge_id:
+            watch.nudged()
+            self._tell()
 
     def keeps(self, task_id: str) -> str:
         """Whether a task goes on after its turn, in words; empty when it ends with it."""
@@ -242,11 +228,17 @@ class Watcher:
 
     def _sight(self, watch: Watch, post: Post) -> Sight:
         nudge = self._book.get(watch.nudge_id) if watch.nudge_id else None
-        return see(post, self._profile, self._outbox, nudge)
+        sight = see(post, self._profile, self._outbox, nudge)
+        task = self._task(watch)
+        if sight.hold or task is None or not is_asked(task):
+            return sight
+        return replace(sight, hold="its question waits for an answer")
 
     def _nudge(self, watch: Watch, task: Task) -> None:
         about = {"nudge": watch.sent + 1, "reference_task": task.id}
-        request = MessageRequest(watch.order.text, watch.order.by, metadata=MappingProxyType(about))
+        request = MessageRequest(
+            watch.order.text, watch.order.by, metadata=MappingProxyType(about), follows=task.id
+        )
         try:
             nudge = self._accept(request)
         except SynapseError as error:
@@ -298,13 +290,17 @@ class Watcher:
 
     def _close(self, watch: Watch, reason: str, state: TaskState = TaskState.COMPLETED) -> None:
         """Let the task end that only the watch kept open; one whose turn runs, or that waits, goes on."""
-        self._drop(watch.nudge_id)
         task = self._task(watch)
-        running = self._post is not None and self._post.turns.running == watch.task_id
-        if task is None or task.state.final or running or task.id in self._outbox:
-            return
-        delivery = DeliveryState.DONE if state is TaskState.COMPLETED else DeliveryState.FAILED
-        self._book.change(task.id, state=state, delivery=delivery, reason=reason)
+        if task is not None and not task.state.final and not self._goes_on(watch, task):
+            delivery = DeliveryState.DONE if state is TaskState.COMPLETED else DeliveryState.FAILED
+            self._book.change(task.id, state=state, delivery=delivery, reason=reason)
+        self._drop(watch.nudge_id)
+
+    def _goes_on(self, watch: Watch, task: Task) -> bool:
+        """Whether a task is open without the watch too."""
+        running = self._post is not None and self._post.turns.running == task.id
+        followed = any(each.follows == task.id and each.id != watch.nudge_id for each in self._outbox)
+        return running or followed or is_asked(task) or task.id in self._outbox
 
     def _drop(self, nudge_id: str) -> None:
         """Take a nudge back that is not needed any more; one that is held for the person stays theirs."""

@@ -138,7 +138,7 @@ async def test_a_watch_goes_on_under_a_newer_host(tmp_path: Path) -> None:
 def attach(agent: FakeAgent) -> None:
     """Let an agent without a terminal be watched."""
     screen = FakeScreen()
-    turns = TurnTracker(agent.book, screen.now, keeper=agent.watcher)
+    turns = TurnTracker(agent.book, screen.now)
     agent.watcher.attach(
         Post(screen, screen.keyboard, turns, lambda text: AnswerCollector(text, lambda: [""]))
     )

@@ -55,7 +55,7 @@ async def test_a_nudge_is_a_message_whose_turn_belongs_to_the_task(rig):
     (nudge,) = rig.waiting
     assert nudge.text == CONTINUE_OR_REPLY
     assert nudge.metadata == {"nudge": 1, "reference_task": task_id}
-    assert rig.watcher.as_typed(nudge).id == task_id, "the agent is shown the task that it may reply to"
+    assert rig.follow_ups.as_typed(nudge).id == task_id, "the agent is shown the task that it may reply to"
     rig.take(nudge.id)
     assert rig.book.get(nudge.id).state is TaskState.COMPLETED
     assert rig.turns.running == task_id

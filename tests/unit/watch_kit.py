@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from synapse_tui.agents.answer import AnswerCollector
+from synapse_tui.agents.follow_ups import FollowUps
 from synapse_tui.agents.outbox import Outbox
 from synapse_tui.agents.tasks import TaskBook
 from synapse_tui.agents.turns import SETTLED_SIGNAL, TurnTracker
@@ -47,7 +48,10 @@ class WatchRig:
             time=self.time,
         )
         self.rows = ["", ""]
-        self.turns = TurnTracker(self.book, self.view.now, keeper=self.watcher)
+        self.follow_ups = FollowUps(
+            self.book, self.outbox, self.watcher, lambda task_id: self.turns.works_on(task_id)
+        )
+        self.turns = TurnTracker(self.book, self.view.now, keeper=self.follow_ups)
         self.watcher.attach(Post(self.view, self.view.keyboard, self.turns, self.collector))
 
     def time(self) -> datetime:
