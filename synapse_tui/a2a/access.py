@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 CHALLENGE = 'Bearer realm="synapse-tui"'
 FAILURES = 60
 """Wrong keys a minute that one address may try."""
+TOLD = 120
+"""Refusals a minute that are written to the log."""
 REFRESH = 1.0
 """Seconds for which the rules hold before it is looked whether they have changed."""
 _ADMIN = "admin"
@@ -165,6 +167,7 @@ class Access:
         mine = self._is_mine(caller)
         if caller.key is None:
             if not mine:
+                self._count(f"at {_network(caller.address)}", rules.rate)
                 raise self._refusal(caller)
             return replace(PERSON, verified=caller.owner is Owner.OURS)
         found = self._by_key(caller)
@@ -233,9 +236,16 @@ class Access:
         local = signed or principal.admin
         # Who has proved nothing is counted by its address.
         who = f"caller {principal.name}" if principal.verified or local else f"at {_network(caller.address)}"
-        wait = self._buckets.take(who, self.rules.local_rate if local else self.rules.rate)
+        self._count(who, self.rules.local_rate if local else self.rules.rate)
+
+    def _count(self, who: str, rate: int) -> None:
+        wait = self._buckets.take(who, rate)
         if wait:
             raise _too_many("too many requests", wait)
+
+    def may_tell(self) -> bool:
+        """Whether one more refusal is written to the log: a flood must not fill the disk."""
+        return not self._buckets.take("log", TOLD)
 
 
 def _too_many(message: str, wait: int) -> HttpProblem:

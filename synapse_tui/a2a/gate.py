@@ -84,7 +84,8 @@ class Gate:
         try:
             await self._admit(visit)
         except HttpProblem as problem:
-            log.info("refused request: %s", problem.message, extra={"agent_id": self._agent.agent_id})
+            if self._access.may_tell():
+                log.info("refused request: %s", problem.message, extra={"agent_id": self._agent.agent_id})
             await self._refuse(visit, problem, send)
             return
         await self._app(scope, replay(visit.body, receive), send)

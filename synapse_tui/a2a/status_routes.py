@@ -11,7 +11,7 @@ from synapse_tui.agents.timeline import Passage
 from synapse_tui.model import Task
 
 from .outbox_routes import BEGINNING, message_json
-from .request_state import Agent
+from .request_state import Agent, Caller
 from .wire import sender_json, sound
 
 Why = Annotated[bool, Query(description="Whether to tell the rule, the timeline and what waits")]
@@ -20,9 +20,15 @@ status_router = APIRouter()
 
 
 @status_router.get("/status")
-async def read_status(agent: Agent, why: Why = False) -> dict[str, Any]:
-    """The agent's state and what its screen shows; with `why` also the reason."""
-    answer: dict[str, Any] = {"status": agent.report.state.value, "context": sound(agent.recent_text())}
+async def read_status(agent: Agent, caller: Caller, why: Why = False) -> dict[str, Any]:
+    """The agent's state and what its screen shows; with `why` also the reason.
+
+    Who may not see the tasks of others is told the state alone: they stand on the screen.
+    """
+    status = agent.report.state.value
+    if not caller.sees_all:
+        return {"status": status, "context": ""}
+    answer: dict[str, Any] = {"status": status, "context": sound(agent.recent_text())}
     return answer | (why_json(agent.explain()) if why else {})
 
 

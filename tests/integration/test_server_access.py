@@ -181,6 +181,15 @@ async def test_a_key_is_for_messages_and_the_admin_key_for_all(
         assert "admin_only" not in str(answer)
 
 
+async def test_the_screen_is_not_for_every_key(ask: Caller) -> None:
+    """Other callers' tasks stand on it."""
+    told = (await ask("GET", "/status?why=1", {"X-API-Key": KEY}))[2]
+    assert told == {"status": "READY", "context": ""}
+    told = (await ask("GET", "/status?why=1", {"X-API-Key": "root-key"}))[2]
+    assert told["context"]
+    assert told["why"]
+
+
 @pytest.mark.parametrize("path", ["/.well-known/agent-card.json", "/.well-known/agent.json"])
 async def test_a_card_tells_strangers_what_to_show(ask: Caller, path: str) -> None:
     status, _, card = await ask("GET", path)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.a2a.access import FAILURES, Access, AccessRules, Caller
+from synapse_tui.a2a.access import FAILURES, TOLD, Access, AccessRules, Caller
 from synapse_tui.a2a.peers import Owner
 from synapse_tui.a2a.principal import Principal
 from synapse_tui.a2a.problems import HttpProblem
@@ -254,7 +254,25 @@ def test_requests_are_counted_for_each_caller() -> None:
     clock.now += 10
     assert allowed(CI) == 10
     assert set(refusals) == {(429, "1")}
-    assert Access(AccessRules(rate=0)).count(CI, REMOTE, signed=False) is None
+    Access(AccessRules(rate=0)).count(CI, REMOTE, signed=False)
+
+
+def test_strangers_are_counted_by_their_address() -> None:
+    access = Access(AccessRules(enabled=True, keys=read_keys(SECRET), rate=3), clock=Clock())
+
+    def told(address: str) -> str:
+        with pytest.raises(HttpProblem) as caught:
+            access.judge(Caller(near=False, owner=Owner.OTHER, address=address))
+        return caught.value.code
+
+    assert [told("192.0.2.7") for _ in range(4)] == ["key_required"] * 3 + ["too_many_requests"]
+    assert told("192.0.2.8") == "key_required"
+    assert access.judge(showing(OURS, None)) == PERSON
+
+
+def test_a_flood_of_refusals_does_not_fill_the_log() -> None:
+    access = Access(AccessRules(), clock=Clock())
+    assert [access.may_tell() for _ in range(500)].count(True) == TOLD
 
 
 def test_buckets_are_not_kept_for_ever() -> None:
