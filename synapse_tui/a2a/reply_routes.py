@@ -13,7 +13,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import ValidationError
 
+from synapse_tui.agents.incoming import receive
 from synapse_tui.agents.task_desk import late_message
+from synapse_tui.content import text_of_parts
 from synapse_tui.errors import MessageError
 from synapse_tui.model import MessageRequest, Reply, Sender, Task, TaskState
 
@@ -22,6 +24,7 @@ from .problems import HttpProblem
 from .request_state import Agent, VerifiedId, find_task
 from .senders import sender_of, type_of
 from .wire import SendBody, SentTask, WireTarget, check_metadata, own_metadata, task_json, text_of
+from .wire_parts import content_of, only_text
 
 _STATES = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.REJECTED, TaskState.INPUT_REQUIRED})
 _ENDS = _STATES | {TaskState.CANCELED}
@@ -71,9 +74,20 @@ async def reply(task_id: str, body: SendBody, agent: Agent, verified_id: Verifie
 
 async def _reply(agent: HostedAgent, task_id: str, body: SendBody, verified_id: str) -> SentTask:
     _check_own(agent, verified_id)
-    state = _state(body.metadata, _STATES)
-    task = agent.desk.reply(task_id, Reply(text_of(body.message.parts), state))
+    reply = await _reply_of(agent, task_id, body)
+    task = agent.desk.reply(task_id, reply)
     return SentTask(task=task_json(await agent.control.saved(task)))
+
+
+async def _reply_of(agent: HostedAgent, task_id: str, body: SendBody) -> Reply:
+    """An agent's own answer; files in it are kept like those that come with messages."""
+    state = _state(body.metadata, _STATES)
+    as_message = body.metadata.get("as_message") is True
+    content = content_of(body.message.parts)
+    if only_text(content):
+        return Reply(text_of(body.message.parts), state, as_message=as_message)
+    parts = await receive(content, agent.cwd, task_id or agent.desk.meant().id)
+    return Reply(text_of_parts(parts), state, parts=parts, as_message=as_message)
 
 
 def _check_own(agent: HostedAgent, verified_id: str) -> None:

@@ -13,6 +13,7 @@ from synapse_tui.model import Task
 from .agent import HostedAgent
 from .problems import HttpProblem
 from .services import Services
+from .visitor import Visitor
 
 SHORTEST_PREFIX = 8
 """What people are shown of a task's id."""
@@ -38,24 +39,41 @@ def _services(request: Request) -> Services:
     return services
 
 
+def visitor_of(request: Request) -> Visitor:
+    """Who makes a request that the gate let in."""
+    state = request.state
+    return Visitor(state.principal, state.sender_id, state.is_ours)
+
+
 Agent = Annotated[HostedAgent, Depends(_agent)]
 """Whose request it is."""
 VerifiedId = Annotated[str, Depends(_verified_id)]
 """The sender that the signature proves; empty for none."""
 IsOurs = Annotated[Callable[[str], bool], Depends(_is_ours)]
 """Tells whether an id is that of an agent of this host."""
+Caller = Annotated[Visitor, Depends(visitor_of)]
+"""Who makes the request."""
 Shared = Annotated[Services, Depends(_services)]
 """What the servers of the host share."""
 
 
-def find_task(agent: HostedAgent, task_id: str) -> Task:
+def find_task(agent: HostedAgent, task_id: str, caller: Visitor | None = None) -> Task:
     """The task of an id or of a unique beginning of one.
 
+    Args:
+        agent: Whose task it is.
+        task_id: The id.
+        caller: Who asks; None where only the person and agents can.
+
     Raises:
-        TaskNotFound: There is none.
+        TaskNotFound: There is none, or it is none of the caller's business.
         HttpProblem: Several begin so.
     """
-    found = [task for task in agent.list_tasks() if task.id.startswith(task_id.lower())]
+    found = [
+        task
+        for task in agent.list_tasks()
+        if task.id.startswith(task_id.lower()) and (caller is None or caller.may_see(task))
+    ]
     if len(task_id) < SHORTEST_PREFIX or not found:
         raise TaskNotFound(f"there is no task '{task_id[:40]}'", "GET /tasks lists them")
     if len(found) > 1:

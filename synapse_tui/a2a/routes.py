@@ -7,22 +7,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from synapse_tui.errors import InvalidValue, MessageError, MessageTooLarge, SynapseError
-from synapse_tui.model import (
-    DEFAULT_PRIORITY,
-    MAX_MESSAGE_BYTES,
-    MessageRequest,
-    Sender,
-    Task,
-    check_priority,
-)
+from synapse_tui.errors import InvalidValue, SynapseError
+from synapse_tui.model import DEFAULT_PRIORITY, MessageRequest, Task, check_priority
 
 from .agent import HostedAgent
 from .external_routes import external_router
@@ -31,25 +23,19 @@ from .instructions_routes import instructions_router
 from .outbox_routes import outbox_router
 from .problems import HttpProblem
 from .protocol.endpoints import protocol_routes
+from .protocol.streams import EventStream
 from .refusals import refusal
 from .reply_routes import ReplyTo, reply_router, take_answer
-from .request_state import Agent, IsOurs, Shared, VerifiedId, find_task
+from .request_state import Agent, Caller, Shared, find_task
 from .rings import check_ring
-from .senders import sender_of
+from .sending import request_of
 from .services import Services
 from .status_routes import status_router
+from .subscribing import task_events
 from .waiting import Seen, Wait, waited
 from .watch_routes import watch_router
 from .webhook_routes import webhook_router
-from .wire import (
-    PlainBody,
-    SendBody,
-    SentTask,
-    check_metadata,
-    own_metadata,
-    task_json,
-    text_of,
-)
+from .wire import PlainBody, SendBody, SentTask, WireMessage, task_json
 
 log = logging.getLogger(__name__)
 
@@ -65,90 +51,63 @@ router = APIRouter()
 
 @router.post("/tasks/send")
 async def send_message(
-    body: SendBody,
-    agent: Agent,
-    verified_id: VerifiedId,
-    is_ours: IsOurs,
-    services: Shared,
-    reply_to: ReplyTo = "",
+    body: SendBody, agent: Agent, caller: Caller, services: Shared, reply_to: ReplyTo = ""
 ) -> SentTask:
     """Send a message at the usual priority, or the answer to an outgoing task of this agent."""
     if reply_to:
-        return SentTask(task=task_json(await take_answer(agent, reply_to, body, verified_id, is_ours)))
-    sender = sender_of(body.metadata, verified_id, is_ours=is_ours)
-    request = _request(text_of(body.message.parts), body.metadata, sender, DEFAULT_PRIORITY)
-    return await _send(agent, request, services)
+        answered = await take_answer(agent, reply_to, body, caller.sender_id, caller.is_ours)
+        return SentTask(task=task_json(answered))
+    return await _send(agent, await request_of(agent, body, caller, DEFAULT_PRIORITY), services)
 
 
 @router.post("/tasks/send-priority")
 async def send_with_priority(
-    body: SendBody,
-    agent: Agent,
-    verified_id: VerifiedId,
-    is_ours: IsOurs,
-    services: Shared,
-    priority: Priority = DEFAULT_PRIORITY,
+    body: SendBody, agent: Agent, caller: Caller, services: Shared, priority: Priority = DEFAULT_PRIORITY
 ) -> SentTask:
     """Send a message at a priority; 5 interrupts the agent."""
-    sender = sender_of(body.metadata, verified_id, is_ours=is_ours)
-    request = _request(text_of(body.message.parts), body.metadata, sender, priority)
-    return await _send(agent, request, services)
+    return await _send(agent, await request_of(agent, body, caller, priority), services)
 
 
 @router.post("/message")
-async def send_plain(
-    body: PlainBody, agent: Agent, verified_id: VerifiedId, is_ours: IsOurs, services: Shared
-) -> dict[str, Any]:
+async def send_plain(body: PlainBody, agent: Agent, caller: Caller, services: Shared) -> dict[str, Any]:
     """Send a message in the early form."""
     priority = check_priority(body.priority)
-    text = text_of([{"type": "text", "text": body.content}])
-    sender = sender_of(body.metadata, verified_id, is_ours=is_ours)
-    sent = await _send(agent, _request(text, body.metadata, sender, priority), services)
+    message = WireMessage(parts=[{"type": "text", "text": body.content}])
+    whole = SendBody(message=message, metadata=body.metadata)
+    sent = await _send(agent, await request_of(agent, whole, caller, priority), services)
     return {"status": "sent", "priority": priority, "task_id": sent.task["id"], "task": sent.task}
 
 
 @router.get("/tasks")
-async def list_tasks(agent: Agent, limit: Limit = 100) -> list[dict[str, Any]]:
+async def list_tasks(agent: Agent, caller: Caller, limit: Limit = 100) -> list[dict[str, Any]]:
     """The newest tasks that are still known, oldest first."""
-    return [task_json(task) for task in agent.list_tasks()[-limit:]]
+    return [task_json(task) for task in agent.list_tasks() if caller.may_see(task)][-limit:]
 
 
 @router.get("/tasks/{task_id}")
 async def read_task(
-    task_id: str, request: Request, agent: Agent, wait: Wait = 0.0, seen: Seen = ""
+    task_id: str, request: Request, agent: Agent, caller: Caller, wait: Wait = 0.0, seen: Seen = ""
 ) -> dict[str, Any]:
     """One task; with `wait` as soon as it differs from what was seen, or the time is over."""
-    task = find_task(agent, task_id)
+    task = find_task(agent, task_id, caller)
     return task_json(await waited(request, agent, task, seen, wait) if wait else task)
 
 
+@router.get("/tasks/{task_id}/subscribe")
+async def subscribe_to_task(task_id: str, request: Request, agent: Agent, caller: Caller) -> Response:
+    """The task as it is and whenever it changes, as server-sent events, until it has ended."""
+    task = find_task(agent, task_id, caller)
+    return EventStream(task_events(agent, task.id), request.state.stopping)
+
+
 @router.post("/tasks/{task_id}/cancel")
-async def cancel_task(task_id: str, agent: Agent) -> dict[str, Any]:
+async def cancel_task(task_id: str, agent: Agent, caller: Caller) -> dict[str, Any]:
     """Cancel a task that has not ended."""
-    task = find_task(agent, task_id)
+    task = find_task(agent, task_id, caller)
     if task.state.final:
         raise HttpProblem(409, "task_not_cancelable", f"task {task.short_id} is {task.state} already")
     canceled = agent.desk.cancel_outgoing(task.id) if task.outgoing else await agent.cancel(task.id)
     return task_json(await agent.control.saved(canceled))
-
-
-def _request(text: str, metadata: Mapping[str, Any], sender: Sender, priority: int) -> MessageRequest:
-    size = len(text.encode("utf-8", "replace"))
-    if size > MAX_MESSAGE_BYTES:
-        raise MessageTooLarge(
-            f"the message has {size} bytes, more than {MAX_MESSAGE_BYTES}",
-            "put the text into a file and name the file in the message",
-        )
-    expected = metadata.get("response_expected", False)
-    if not isinstance(expected, bool):
-        raise MessageError("metadata.response_expected is neither true nor false", "send a boolean")
-    return MessageRequest(
-        text=text,
-        sender=sender,
-        priority=priority,
-        response_expected=expected,
-        metadata=own_metadata(check_metadata(metadata)),
-    )
 
 
 async def _send(agent: HostedAgent, request: MessageRequest, services: Services) -> SentTask:

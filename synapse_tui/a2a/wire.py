@@ -8,23 +8,41 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from synapse_tui.content import Artifact, Part, TaskMessage, artifact_id
 from synapse_tui.errors import MessageError
 from synapse_tui.model import DEFAULT_PRIORITY, Sender, Task, TaskState
 
 from .problems import HttpProblem
+from .wire_parts import check_unicode, content_of, only_text, part_json, sound, text_json
+
+__all__ = [
+    "PlainBody",
+    "SendBody",
+    "SentTask",
+    "WireMessage",
+    "WireSender",
+    "WireTarget",
+    "check_metadata",
+    "check_unicode",
+    "own_metadata",
+    "sender_json",
+    "sound",
+    "task_json",
+    "text_of",
+]
 
 MAX_DEPTH = 20
-_OTHER_CONTENT = frozenset({"file", "data", "raw", "url"})
 MAX_PARTS = 1000
 _RESERVED = frozenset({"sender", "direction", "replied", "reply"})
 """Keys of the metadata that only this program writes."""
 
 
 class WireMessage(BaseModel):
-    """A message; its parts may be `{"type": "text", "text"}` or any of A2A's ways to write a text."""
+    """A message; its parts may be written in any way that `wire_parts` knows."""
 
     role: Literal["user", "agent", "ROLE_USER", "ROLE_AGENT"] = "user"
     parts: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_PARTS)]
+    message_id: Annotated[str, Field(alias="messageId", max_length=200)] = ""
 
 
 class WireSender(BaseModel):
@@ -75,28 +93,17 @@ def text_of(parts: Sequence[Mapping[str, Any]]) -> str:
         HttpProblem: A part is no text (415).
         MessageError: There is no text in them.
     """
-    texts = [_part_text(part, f"message.parts[{at}]") for at, part in enumerate(parts)]
-    text = "\n".join(texts)
-    if not text.strip():
-        raise MessageError("the message is empty", "put the text into message.parts[0].text")
-    return text
-
-
-def _part_text(part: Mapping[str, Any], where: str) -> str:
-    kind = part.get("type", part.get("kind", "text"))
-    text = part.get("text")
-    if kind != "text" or (text is None and _OTHER_CONTENT & part.keys()):
+    content = content_of(parts)
+    if not only_text(content):
         raise HttpProblem(
             415,
             "content_type_not_supported",
-            f"{where} is no text part; only text parts are supported",
+            "only text parts are taken here",
             "send text; name files by their path in it",
         )
-    if not isinstance(text, str):
-        raise MessageError(
-            f"{where}.text is missing or no string", 'a part is {"type": "text", "text": "..."}'
-        )
-    check_unicode(text, f"{where}.text")
+    text = "\n".join(part.text for part in content if isinstance(part, Part))
+    if not text.strip():
+        raise MessageError("the message is empty", "put the text into message.parts[0].text")
     return text
 
 
@@ -120,18 +127,6 @@ def own_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in metadata.items() if key not in _RESERVED}
 
 
-def check_unicode(text: str, where: str) -> None:
-    """Refuse half a surrogate pair, which JSON can write and UTF-8 cannot.
-
-    Raises:
-        MessageError: There is one.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise MessageError(f"{where} holds half a surrogate pair", "send whole characters") from error
-
-
 def _children(value: object) -> list[object]:
     if isinstance(value, dict):
         return list(value.values())
@@ -144,16 +139,9 @@ def task_json(task: Task) -> dict[str, Any]:
         "id": task.id,
         "context_id": task.context_id,
         "status": task.state.value,
-        "message": {"role": "user", "parts": [_text_part(task.text)]},
-        "artifacts": [
-            {
-                "type": "text",
-                "data": sound(each.text),
-                "parts": [_text_part(each.text)],
-                "truncated": each.truncated,
-            }
-            for each in task.artifacts
-        ],
+        "message": {"role": "user", "parts": _parts_of(task)},
+        "messages": [_message_json(each) for each in task.messages],
+        "artifacts": [_artifact_json(each, place) for place, each in enumerate(task.artifacts, 1)],
         "error": _error_json(task),
         "metadata": {
             **task.metadata,
@@ -188,10 +176,26 @@ def _error_json(task: Task) -> dict[str, str] | None:
     return {"code": task.state.value, "message": sound(task.reason)}
 
 
-def _text_part(text: str) -> dict[str, str]:
-    return {"type": "text", "text": sound(text)}
+def _parts_of(task: Task) -> list[dict[str, Any]]:
+    """The content of the message that made a task."""
+    first = next((each.parts for each in task.messages if each.role == "user"), ())
+    return [part_json(part) for part in first] or [text_json(task.text)]
 
 
-def sound(text: str) -> str:
-    """Text that UTF-8 can carry; a lone surrogate would break the answer."""
-    return text.encode("utf-8", "replace").decode()
+def _message_json(message: TaskMessage) -> dict[str, Any]:
+    return {
+        "message_id": sound(message.message_id),
+        "role": message.role,
+        "parts": [part_json(part) for part in message.parts],
+    }
+
+
+def _artifact_json(artifact: Artifact, position: int) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "type": "text",
+        "data": sound(artifact.text),
+        "parts": [part_json(part) for part in artifact.parts] or [text_json(artifact.text)],
+        "truncated": artifact.truncated,
+        "artifact_id": sound(artifact_id(artifact, position)),
+    }
+    return told | ({"name": sound(artifact.name)} if artifact.name else {})

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import uuid
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -140,26 +144,79 @@ async def test_text_parts_are_joined(
 
 
 @pytest.mark.parametrize(
-    "part",
+    ("part", "typed", "told"),
     [
-        {"type": "file", "file": {"uri": "x"}},
-        {"kind": "data", "data": {}},
-        {"type": "image", "text": "x"},
-        {"raw": "aGk="},
-        {"url": "http://x/y.png"},
-        {"data": {"a": 1}},
+        (
+            {"type": "file", "file": {"name": "a.txt", "mimeType": "text/plain", "bytes": "aGk="}},
+            "Attached file: .synapse/files/{task8}/a.txt (text/plain)",
+            {"type": "file", "file": {"name": "a.txt", "mimeType": "text/plain"}},
+        ),
+        (
+            {"raw": "aGk=", "filename": "../b.txt"},
+            "Attached file: .synapse/files/{task8}/b.txt",
+            {"type": "file", "file": {"name": "../b.txt"}},
+        ),
+        (
+            {"kind": "file", "file": {"uri": "http://x/y.png"}},
+            "Attached URL: http://x/y.png",
+            {"type": "file", "file": {"uri": "http://x/y.png"}},
+        ),
+        (
+            {"url": "http://x/y", "mediaType": "image/png"},
+            "Attached URL: http://x/y (image/png)",
+            {"type": "file", "file": {"mimeType": "image/png", "uri": "http://x/y"}},
+        ),
+        ({"kind": "data", "data": {"a": 1}}, 'Attached data: {"a": 1}', {"type": "data", "data": {"a": 1}}),
+        ({"data": ["é"]}, 'Attached data: ["é"]', {"type": "data", "data": ["é"]}),
+    ],
+)
+async def test_files_and_data(
+    client: httpx.AsyncClient,
+    agent: FakeAgent,
+    tmp_path: Path,
+    part: dict[str, object],
+    typed: str,
+    told: dict[str, Any],
+) -> None:
+    agent.cwd = tmp_path
+    (tmp_path / ".git").mkdir()
+    response = await client.post(
+        "/tasks/send", json={"message": {"parts": [{"type": "text", "text": "a"}, part], "messageId": "m-1"}}
+    )
+    assert response.status_code == 200, response.text
+    task = response.json()["task"]
+    assert agent.requests[0].text == "a\n" + typed.replace("{task8}", task["id"][:8])
+    assert task["messages"][0]["message_id"] == "m-1"
+    shown = task["message"]["parts"][1]
+    if told["type"] == "file" and "uri" not in told["file"]:
+        path = urlsplit(shown["file"].pop("uri")).path
+        assert path.startswith(f"{tmp_path}/.synapse/")
+        assert await asyncio.to_thread(Path(path).read_bytes) == b"hi"
+    assert shown == told
+
+
+@pytest.mark.parametrize(
+    ("part", "status"),
+    [
+        ({"type": "image", "text": "x"}, 415),
+        ({"kind": "strange"}, 415),
+        ({"raw": "aGk=", "mediaType": "application/x-nobody-knows"}, 415),
+        ({"raw": "aGk=", "mediaType": "no type"}, 415),
+        ({"raw": "a*b="}, 422),
+        ({"raw": 7}, 422),
+        ({"type": "file", "file": {"name": "x"}}, 422),
+        ({"type": "file", "file": {"bytes": "aGk"}}, 422),
+        ({"type": "file", "file": {"bytes": "aGk=", "name": 5}}, 422),
+        ({"url": None}, 422),
     ],
 )
 async def test_other_parts_are_refused(
-    client: httpx.AsyncClient, agent: FakeAgent, part: dict[str, object]
+    client: httpx.AsyncClient, agent: FakeAgent, part: dict[str, object], status: int
 ) -> None:
     response = await client.post(
         "/tasks/send", json={"message": {"parts": [{"type": "text", "text": "a"}, part]}}
     )
-    told = error(response, 415)
-    assert told["code"] == "content_type_not_supported"
-    assert "message.parts[1]" in told["message"]
-    assert "only text parts" in told["message"]
+    assert "message.parts[1]" in error(response, status)["message"]
     assert not agent.requests
 
 
@@ -246,9 +303,14 @@ async def test_tasks(client: httpx.AsyncClient, agent: FakeAgent) -> None:
     one = (await client.get(f"/tasks/{first['id']}")).json()
     assert one == listed[0]
     assert one["status"] == "completed"
-    assert one["artifacts"] == [
-        {"type": "text", "data": "答え", "parts": [{"type": "text", "text": "答え"}], "truncated": False}
-    ]
+    (artifact,) = one["artifacts"]
+    assert artifact.pop("artifact_id") == "artifact-1"
+    assert artifact == {
+        "type": "text",
+        "data": "答え",
+        "parts": [{"type": "text", "text": "答え"}],
+        "truncated": False,
+    }
 
 
 async def test_a_failed_task_has_an_error(client: httpx.AsyncClient, agent: FakeAgent) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from a2a.auth.user import User
@@ -16,7 +15,9 @@ from starlette.requests import Request
 
 from synapse_tui.a2a.agent import HostedAgent
 from synapse_tui.a2a.principal import Principal
+from synapse_tui.a2a.request_state import visitor_of
 from synapse_tui.a2a.services import Services
+from synapse_tui.a2a.visitor import Visitor
 from synapse_tui.errors import TaskNotFound
 from synapse_tui.model import Task
 
@@ -31,9 +32,7 @@ class Call:
     Attributes:
         agent: Whose server was called.
         services: What the servers of the host share.
-        principal: Who calls.
-        sender_id: Whose signature the request carries; empty for none.
-        is_ours: Tells whether an id is that of an agent of this host.
+        visitor: Who calls.
         stopping: Set when the server ends: nothing may be waited for any longer.
         base_url: Where the caller reached the server, without a slash at the end.
         version: Version of the protocol that the caller names, `MAJOR.MINOR`.
@@ -42,17 +41,11 @@ class Call:
 
     agent: HostedAgent
     services: Services
-    principal: Principal
-    sender_id: str
-    is_ours: Callable[[str], bool]
+    visitor: Visitor
     stopping: asyncio.Event
     base_url: str
     version: str
     extensions: frozenset[str]
-
-    def may_see(self, task: Task) -> bool:
-        """Whether a task is any of the caller's business; an agent may see all that it was given."""
-        return self.principal.may_see(task.caller) or self.sender_id == self.agent.agent_id
 
 
 class Caller(User):
@@ -83,7 +76,7 @@ class CallContextBuilder(ServerCallContextBuilder):
         """The context of a request that passed the gate."""
         call = call_from(request)
         return ServerCallContext(
-            user=Caller(call.principal),
+            user=Caller(call.visitor.principal),
             # The SDK looks for the version among the headers; that of the query counts as much (section 3.6).
             state={_CALL: call, "headers": {VERSION_HEADER: call.version}},
             requested_extensions=set(call.extensions),
@@ -96,9 +89,7 @@ def call_from(request: Request) -> Call:
     return Call(
         agent=state.agent,
         services=state.services,
-        principal=state.principal,
-        sender_id=state.sender_id,
-        is_ours=state.is_ours,
+        visitor=visitor_of(request),
         stopping=state.stopping,
         base_url=f"{request.url.scheme}://{request.url.netloc}",
         version=version_of(request),
@@ -136,7 +127,7 @@ async def find_task(call: Call, task_id: str) -> Task:
         task = await call.agent.find_task(task_id)
     except TaskNotFound:
         raise unknown from None
-    hidden = task.outgoing or task.follows or not call.may_see(task)
+    hidden = task.outgoing or task.follows or not call.visitor.may_see(task)
     if task.id != task_id or hidden:
         raise unknown
     return task

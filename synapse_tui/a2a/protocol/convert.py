@@ -12,6 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from synapse_tui.a2a.wire import sound
 from synapse_tui.agents.feed import Chunk
+from synapse_tui.agents.tasks import is_asked
 from synapse_tui.content import Artifact, Part, TaskMessage, artifact_id
 from synapse_tui.model import Task, TaskState
 
@@ -59,7 +60,7 @@ def task_proto(
     return pb.Task(
         id=task.id,
         context_id=task.context_id,
-        status=status_proto(task),
+        status=status_proto(task, files),
         artifacts=[
             artifact_proto(each, position, files)
             for position, each in enumerate(task.artifacts, 1)
@@ -86,26 +87,29 @@ def history_of(task: Task) -> Sequence[TaskMessage]:
     return task.messages or (TaskMessage(task.id, "user", (Part(text=task.text),)),)
 
 
-def status_proto(task: Task) -> pb.TaskStatus:
+def status_proto(task: Task, files: Files = NO_FILES) -> pb.TaskStatus:
     """The status of a task, with the words that explain it where it is no plain progress."""
     told = pb.TaskStatus(state=state_proto(task.state), timestamp=time_proto(task.updated_at))
-    words = status_words(task)
-    if words:
-        told.message.CopyFrom(
-            pb.Message(
-                message_id=f"{task.id}:{task.state.value}:{task.updated_at.timestamp():.6f}",
-                context_id=task.context_id,
-                task_id=task.id,
-                role=pb.ROLE_AGENT,
-                parts=[pb.Part(text=sound(words))],
-            )
-        )
+    words = status_message(task)
+    if words is not None:
+        told.message.CopyFrom(message_proto(words, task, files))
     return told
 
 
-def status_words(task: Task) -> str:
-    """What a person should know of the state: why it ended so, what is asked, or why the message is held."""
-    return "" if task.state is TaskState.COMPLETED else task.reason
+def status_message(task: Task) -> TaskMessage | None:
+    """What a person should know of the state: why it ended so, what is asked, why the message is held.
+
+    Returns:
+        What the agent asks in its own words, else the reason; None when the state says it all.
+    """
+    if task.state is TaskState.INPUT_REQUIRED and is_asked(task):
+        asked = [each for each in task.messages if each.role == "agent"]
+        if asked:
+            return asked[-1]
+    if task.state is TaskState.COMPLETED or not task.reason:
+        return None
+    place = f"{task.id}:{task.state.value}:{task.updated_at.timestamp():.6f}"
+    return TaskMessage(place, "agent", (Part(text=task.reason),))
 
 
 def message_proto(message: TaskMessage, task: Task, files: Files = NO_FILES) -> pb.Message:
@@ -175,12 +179,12 @@ def part_proto(part: Part, files: Files = NO_FILES) -> pb.Part:
     return about
 
 
-def status_event(task: Task) -> pb.TaskStatusUpdateEvent:
+def status_event(task: Task, files: Files = NO_FILES) -> pb.TaskStatusUpdateEvent:
     """The event that tells of a task's new status."""
     return pb.TaskStatusUpdateEvent(
         task_id=task.id,
         context_id=task.context_id,
-        status=status_proto(task),
+        status=status_proto(task, files),
         metadata=struct_of({"synapse": _about(task)}),
     )
 

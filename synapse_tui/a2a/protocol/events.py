@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from a2a.types import a2a_pb2 as pb
 
 from synapse_tui.agents.feed import Chunk, Subscription
+from synapse_tui.content import Part
 from synapse_tui.model import Task, TaskState
 
-from .convert import chunk_event, status_event, status_words
+from .convert import NO_FILES, Files, chunk_event, status_event, status_message
 from .files import read_files
 
 TaskUpdate = pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
@@ -31,7 +32,7 @@ async def updates(events: Subscription, task: Task) -> AsyncIterator[tuple[TaskU
             continue
         before, task = task, event.task
         if _status(task) != _status(before):
-            yield status_event(task), task
+            yield status_event(task, await files_of_status(task)), task
 
 
 class Turn:
@@ -75,5 +76,12 @@ async def settled(events: Subscription, task: Task, turn: Turn) -> Task:
     return task
 
 
-def _status(task: Task) -> tuple[TaskState, str]:
-    return task.state, status_words(task)
+async def files_of_status(task: Task) -> Files:
+    """The contents of the files that the status of a task names."""
+    words = status_message(task)
+    return NO_FILES if words is None else await read_files(words.parts)
+
+
+def _status(task: Task) -> tuple[TaskState, Sequence[Part]]:
+    words = status_message(task)
+    return task.state, () if words is None else words.parts

@@ -167,7 +167,7 @@ class Handler(RequestHandler):
     ) -> pb.ListTasksResponse:
         """The tasks that the caller may see, the newest change first, page by page."""
         call = self._call(params, context)
-        query = query_of(params, call.principal)
+        query = query_of(params, call.visitor)
         page = await call.agent.page(query) if knows_state(params) else TaskPage((), "", 0)
         files = await files_of(*page.tasks) if params.include_artifacts else NO_FILES
         return page_response(page, params, query.limit, files)
@@ -191,7 +191,7 @@ class Handler(RequestHandler):
     ) -> pb.TaskPushNotificationConfig:
         """Have somebody told of a task."""
         call, desk = await self._desk(params, context, params.task_id)
-        return config_proto(await desk.create(config_of(params, call), sender_id=call.sender_id))
+        return config_proto(await desk.create(config_of(params, call), sender_id=call.visitor.sender_id))
 
     @translated
     async def on_get_task_push_notification_config(

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InvalidParamsError
 
-from synapse_tui.a2a.senders import sender_of
+from synapse_tui.a2a.media_types import check_media_type
 from synapse_tui.a2a.wire import MAX_PARTS, check_metadata, own_metadata
 from synapse_tui.agents.incoming import Upload, receive, text_with_files
 from synapse_tui.content import Part, TaskMessage
 from synapse_tui.errors import MessageError
-from synapse_tui.model import MessageRequest, Sender
+from synapse_tui.model import MessageRequest
 
 from .calls import Call
 from .extensions import priority_of
@@ -76,11 +75,11 @@ def draft_of(params: pb.SendMessageRequest, call: Call) -> Draft:
     )
     request = MessageRequest(
         text="",
-        sender=_sender(about, call),
+        sender=call.visitor.sender(about),
         priority=priority_of(own, outer),
         response_expected=True,
         metadata=own_metadata(check_metadata(about)),
-        caller=call.principal.name,
+        caller=call.visitor.caller,
         message=told,
         follows=message.task_id,
         context_id=message.context_id,
@@ -98,19 +97,15 @@ def _check(message: pb.Message) -> None:
             raise InvalidParamsError(f"message.{name} has more than {MAX_ID} characters")
 
 
-def _sender(about: Mapping[str, object], call: Call) -> Sender:
-    if call.principal.name and not call.sender_id:
-        return Sender(call.principal.name, verified=call.principal.verified)
-    return sender_of(about, call.sender_id, is_ours=call.is_ours)
-
-
 def content_of(part: pb.Part) -> Part | Upload:
     """The content of a part.
 
     Raises:
         InvalidParamsError: It has none.
+        HttpProblem: Its type is not known.
     """
     name, kind, about = part.filename, part.media_type, object_of(part.metadata)
+    check_media_type(kind, "a part")
     match part.WhichOneof("content"):
         case "text":
             return Part("text", part.text, name=name, media_type=kind, metadata=about)

@@ -8,7 +8,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import DEFAULT_LIST_TASKS_PAGE_SIZE, MAX_LIST_TASKS_PAGE_SIZE
 from a2a.utils.errors import InvalidParamsError
 
-from synapse_tui.a2a.principal import Principal
+from synapse_tui.a2a.visitor import Visitor
 from synapse_tui.model import TaskPage, TaskQuery
 
 from .convert import Files, state_of, task_proto
@@ -29,7 +29,7 @@ def history_length(
     return params.history_length
 
 
-def query_of(params: pb.ListTasksRequest, principal: Principal) -> TaskQuery:
+def query_of(params: pb.ListTasksRequest, visitor: Visitor) -> TaskQuery:
     """The query that a request means.
 
     Raises:
@@ -47,7 +47,7 @@ def query_of(params: pb.ListTasksRequest, principal: Principal) -> TaskQuery:
     return TaskQuery(
         context_id=params.context_id,
         states=frozenset() if state is None else frozenset({state}),
-        caller=None if principal.admin else principal.name,
+        caller=None if visitor.sees_all else visitor.caller,
         changed_after=after,
         limit=size,
         cursor=params.page_token,

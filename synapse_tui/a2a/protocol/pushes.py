@@ -91,7 +91,7 @@ async def pushed(configuration: pb.SendMessageConfiguration, call: Call, task_id
         return
     desk = desk_of(call)
     config = replace(config_of(configuration.task_push_notification_config, call), task_id=task_id)
-    made = await desk.create(config, sender_id=call.sender_id)
+    made = await desk.create(config, sender_id=call.visitor.sender_id)
     try:
         yield
     except BaseException:

@@ -1,0 +1,72 @@
+"""Messages of the dialect as requests to an agent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import uuid4
+
+from synapse_tui.agents.incoming import receive, text_with_files
+from synapse_tui.content import TaskMessage
+from synapse_tui.errors import MessageError, MessageTooLarge
+from synapse_tui.model import MAX_MESSAGE_BYTES, MessageRequest
+
+from .agent import HostedAgent
+from .visitor import Visitor
+from .wire import SendBody, check_metadata, own_metadata, text_of
+from .wire_parts import content_of, only_text
+
+
+async def request_of(agent: HostedAgent, body: SendBody, caller: Visitor, priority: int) -> MessageRequest:
+    """A message as the agent takes it; its files are written into the agent's project.
+
+    Args:
+        agent: Who is to be given it.
+        body: The message.
+        caller: Who sends it.
+        priority: 1 to 5.
+
+    Raises:
+        MessageError: It cannot be taken.
+        HttpProblem: The same.
+    """
+    request = _without_text(body, caller, priority)
+    content = content_of(body.message.parts)
+    if only_text(content):
+        return replace(request, text=checked_size(text_of(body.message.parts)))
+    task_id = str(uuid4())
+    parts = await receive(content, agent.cwd, task_id)
+    return replace(
+        request,
+        text=checked_size(text_with_files(parts, agent.cwd)),
+        task_id=task_id,
+        message=TaskMessage(body.message.message_id or str(uuid4()), "user", parts),
+    )
+
+
+def _without_text(body: SendBody, caller: Visitor, priority: int) -> MessageRequest:
+    expected = body.metadata.get("response_expected", False)
+    if not isinstance(expected, bool):
+        raise MessageError("metadata.response_expected is neither true nor false", "send a boolean")
+    return MessageRequest(
+        text="",
+        sender=caller.sender(body.metadata),
+        priority=priority,
+        response_expected=expected,
+        metadata=own_metadata(check_metadata(body.metadata)),
+        caller=caller.caller,
+    )
+
+
+def checked_size(text: str) -> str:
+    """The text of a message if it is not too long.
+
+    Raises:
+        MessageTooLarge: It is.
+    """
+    size = len(text.encode("utf-8", "replace"))
+    if size > MAX_MESSAGE_BYTES:
+        raise MessageTooLarge(
+            f"the message has {size} bytes, more than {MAX_MESSAGE_BYTES}",
+            "put the text into a file and name the file in the message",
+        )
+    return text
