@@ -96,6 +96,16 @@ class AnswerCollector:
         """The answer as far as it can be seen."""
         return self._read(())[0]
 
+    def so_far(self, prompts: Sequence[str] = (), steered_by: Sequence[str] = ()) -> str:
+        """The answer as far as it can be told while the agent works; empty while its beginning is not seen.
+
+        Args:
+            prompts: Later prompts: what follows one is cut off.
+            steered_by: Messages that came into the turn: they are taken out.
+        """
+        text, found = self._read(prompts, steered_by, exited=True)
+        return text if found else ""
+
     def echoed(self) -> bool:
         """Whether the agent shows the message in its conversation."""
         return self._read(())[1]

@@ -73,6 +73,18 @@ class Conclusion:
         """Whether an answer to a task is being read."""
         return task_id in self._reading
 
+    def takes(self, turn: Turn) -> bool:
+        """Whether what a turn writes will be an answer to its task, as far as is known."""
+        if turn.answered or turn.task_id not in self._book:
+            return False
+        task = self._book.get(turn.task_id)
+        return not task.state.final and not is_asked(task)
+
+    def position(self, turn: Turn) -> int:
+        """Which artifact of its task the answer of a turn will be, from 1."""
+        there = len(self._book.get(turn.task_id).artifacts) - turn.again
+        return max(there, 0) + 1
+
     def change(self, task_id: str, **fields: object) -> None:
         """Change a turn's task; what its agent itself has ended, or asked about, is left alone."""
         if task_id not in self._book:

@@ -20,6 +20,7 @@ from .keyboard import Keyboard, presses_enter, presses_stop
 from .outbox import Outbox
 from .pace import Pace
 from .profile import Profile
+from .progress import Progress
 from .tasks import TaskBook
 from .timeline import Timeline
 from .turns import TurnTracker
@@ -106,6 +107,8 @@ class AgentRun:
             timeline=work.timeline,
         )
         self._pace = Pace(console)
+        later = asyncio.get_running_loop().call_later
+        self._progress = Progress(work.feed, lambda: self.turns.running, self.turns.writing, later)
         self.keyboard = Keyboard(
             console.write,
             console.now,
@@ -146,10 +149,12 @@ class AgentRun:
     async def rest(self) -> None:
         """Deliver no more, once what is being typed was submitted and every answer was told."""
         await self.delivery.rest()
+        self._progress.stop()
         await self._work.reader.settle()
 
     async def end(self) -> None:
         """End the process; what stood in its composer stands there no more."""
+        self._progress.stop()
         await self.delivery.stop()
         await self.console.stop()
         await self._work.reader.settle()
@@ -162,6 +167,7 @@ class AgentRun:
         self.keyboard.shown()
         if not self.console.modes.synchronized:
             self.turns.on_output()
+            self._progress.output()
 
     def _on_scrolled(self, row: str) -> None:
         if self.turns.collecting:

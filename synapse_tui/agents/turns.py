@@ -11,6 +11,7 @@ from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, Terminal
 from .answer import AnswerCollector
 from .answer_reader import AnswerReader
 from .conclusion import Conclusion, Keeper, NoKeeper
+from .progress import Writing
 from .tasks import TaskBook
 from .turn import Turn
 
@@ -78,6 +79,14 @@ class TurnTracker:
 
     def _runs(self, task_id: str) -> bool:
         return any(turn.task_id == task_id for turn in self._turns)
+
+    def writing(self) -> Writing | None:
+        """What the agent has written so far in the turn that runs; None when it is no answer."""
+        turn = self.current
+        if turn is None or turn.waits or not self._conclusion.takes(turn):
+            return None
+        text = turn.answer.so_far(turn.prompts, turn.steered_by)
+        return Writing(turn.task_id, text, self._conclusion.position(turn), f"{turn.message_id}:{turn.begun}")
 
     def answered(self, task_id: str) -> None:
         """The agent has answered a task by itself: the text of the turn that works on it is no answer."""

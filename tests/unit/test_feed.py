@@ -1,0 +1,311 @@
+"""The events of a task: one order for all readers, no gaps, bounded, and free while nobody reads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synapse_tui.agents.feed import Chunk, Snapshot, Subscription, TaskEvent, TaskFeed
+from synapse_tui.agents.progress import LOOK, Progress, Writing
+from synapse_tui.agents.tasks import TaskBook
+from synapse_tui.content import Artifact, Part, artifact_id
+from synapse_tui.errors import SlowReader, TaskNotFound
+from synapse_tui.events import EventBus
+from synapse_tui.model import USER, MessageRequest, Task, TaskState
+
+
+class Rig:
+    def __init__(self) -> None:
+        self.book = TaskBook("synapse-dummy-8190", "context", EventBus())
+        self.feed = TaskFeed(self.book)
+        self.task = self.book.create(MessageRequest("hello", USER))
+
+    def change(self, **fields: object) -> Task:
+        return self.book.change(self.task.id, **fields)
+
+    def finish(self, *artifacts: Artifact, state: TaskState = TaskState.COMPLETED) -> Task:
+        return self.change(state=state, artifacts=artifacts)
+
+
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
+
+
+async def read(subscription: Subscription) -> list[TaskEvent]:
+    return [event async for event in subscription]
+
+
+def shown(events: Sequence[TaskEvent], task: Task) -> dict[str, str]:
+    """The artifacts as a reader of the events puts them together."""
+    texts = {artifact_id(each, place): each.text for place, each in enumerate(task.artifacts, 1)}
+    for event in events:
+        if isinstance(event, Chunk):
+            before = texts.get(event.artifact_id, "") if event.append else ""
+            texts[event.artifact_id] = before + event.text
+    return texts
+
+
+async def test_all_readers_get_the_same_objects_in_the_same_order(rig):
+    readers = [rig.feed.subscribe(rig.task.id) for _ in range(3)]
+    rig.change(state=TaskState.WORKING)
+    rig.feed.written(rig.task.id, "one", 1)
+    late = rig.feed.subscribe(rig.task.short_id)
+    rig.feed.written(rig.task.id, "one\ntwo", 1)
+    final = rig.finish(Artifact("one\ntwo\nthree"))
+    first, *others = [await read(reader) for reader in readers]
+    for other in others:
+        assert all(mine is its for mine, its in zip(first, other, strict=True))
+    assert first[-1] == Snapshot(final)
+    assert [type(event).__name__ for event in first] == ["Snapshot", "Chunk", "Chunk", "Chunk", "Snapshot"]
+    tail = await read(late)
+    assert all(mine is its for mine, its in zip(first[-3:], tail, strict=True))
+    assert shown(tail, late.task) == shown(first, readers[0].task) == {"artifact-1": "one\ntwo\nthree"}
+
+
+async def test_what_was_written_is_gone_on_with_or_replaced(rig):
+    reader = rig.feed.subscribe(rig.task.id)
+    for text in ("a", "a\nb", "c"):
+        rig.feed.written(rig.task.id, text, 1)
+    rig.finish(Artifact("c!"))
+    chunks = [event for event in await read(reader) if isinstance(event, Chunk)]
+    assert [(chunk.text, chunk.append, chunk.last) for chunk in chunks] == [
+        ("a", False, False),
+        ("\nb", True, False),
+        ("c", False, False),
+        ("!", True, True),
+    ]
+    assert {chunk.artifact_id for chunk in chunks} == {"artifact-1"}
+
+
+async def test_an_artifact_that_is_more_than_text_is_told_whole(rig):
+    reader = rig.feed.subscribe(rig.task.id)
+    rig.feed.written(rig.task.id, "see", 1)
+    parts = (Part(text="see the plan"), Part("file", path="/p/plan.txt"))
+    rig.finish(Artifact("see the plan", artifact_id="plan", parts=parts))
+    *_, chunk, _ = await read(reader)
+    assert isinstance(chunk, Chunk)
+    assert (chunk.append, chunk.last, chunk.parts, chunk.artifact_id) == (False, True, parts, "plan")
+
+
+async def test_every_artifact_is_told_before_the_snapshot_that_has_it(rig):
+    rig.change(artifacts=(Artifact("before"),))
+    reader = rig.feed.subscribe(rig.task.id)
+    rig.change(artifacts=(Artifact("before"), Artifact("first")), state=TaskState.WORKING)
+    rig.feed.written(rig.task.id, "sec", 3)
+    rig.finish(Artifact("before"), Artifact("first, better"), Artifact("second"))
+    events = await read(reader)
+    told = [(each.artifact_id, each.text) if isinstance(each, Chunk) else each.task.state for each in events]
+    assert told == [
+        ("artifact-2", "first"),
+        TaskState.WORKING,
+        ("artifact-3", "sec"),
+        ("artifact-2", "first, better"),
+        ("artifact-3", "ond"),
+        TaskState.COMPLETED,
+    ]
+
+
+async def test_a_task_that_has_ended_has_no_events(rig):
+    final = rig.finish(Artifact("done"))
+    reader = rig.feed.subscribe(rig.task.id)
+    assert (reader.task, await read(reader)) == (final, [])
+    with pytest.raises(TaskNotFound):
+        rig.feed.subscribe("unknown-task")
+
+
+async def test_a_reader_that_is_too_far_behind_is_given_up_and_the_others_read_on(rig):
+    slow, quick = rig.feed.subscribe(rig.task.id, limit=3), rig.feed.subscribe(rig.task.id)
+    for number in range(5):
+        rig.change(reason=f"{number}")
+    assert [await anext(quick) for _ in range(5)]
+    with pytest.raises(SlowReader) as found:
+        await anext(slow)
+    assert "subscribe again" in found.value.hint
+    rig.finish()
+    assert len(await read(quick)) == 1
+
+
+async def test_a_reader_waits_and_wakes(rig):
+    async with rig.feed.subscribe(rig.task.id) as reader:
+        waiting = asyncio.ensure_future(anext(reader))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        changed = rig.change(state=TaskState.WORKING)
+        assert await waiting == Snapshot(changed)
+
+
+async def test_nothing_is_kept_for_readers_that_have_left(rig):
+    async with rig.feed.subscribe(rig.task.id):
+        rig.feed.written(rig.task.id, "half", 1)
+        assert rig.feed.wanted(rig.task.id)
+    assert not rig.feed.wanted(rig.task.id)
+    rig.feed.written(rig.task.id, "more", 1)
+    rig.change(reason="x")
+    assert not rig.feed._told
+    assert not rig.feed._readers
+
+
+async def test_when_the_agent_is_closed_every_reader_is_at_its_end(rig):
+    readers = [rig.feed.subscribe(rig.task.id) for _ in range(2)]
+    rig.feed.close()
+    assert [await read(reader) for reader in readers] == [[], []]
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.text("ab\n", max_size=6)),
+        st.tuples(st.just("done"), st.text("ab\n", min_size=1, max_size=6)),
+        st.tuples(st.just("join"), st.just("")),
+    ),
+    max_size=20,
+)
+
+
+@given(STEPS)
+def test_whoever_joins_whenever_sees_the_artifacts_in_the_end(steps):
+    async def run() -> None:
+        rig = Rig()
+        readers = [rig.feed.subscribe(rig.task.id)]
+        artifacts: tuple[Artifact, ...] = ()
+        for step, text in steps:
+            if step == "write":
+                rig.feed.written(rig.task.id, text, len(artifacts) + 1)
+            elif step == "done":
+                artifacts = (*artifacts, Artifact(text))
+                rig.change(artifacts=artifacts)
+            else:
+                readers.append(rig.feed.subscribe(rig.task.id))
+        final = rig.finish(*artifacts, Artifact("the end"))
+        expected = shown([], final)
+        for reader in readers:
+            assert shown(await read(reader), reader.task) == expected
+
+    asyncio.run(run())
+
+
+# -- progress ---
+
+
+class Due:
+    """Timers that are due when the test says so."""
+
+    def __init__(self) -> None:
+        self.calls: list[Due.Timer] = []
+        self.now = 100.0
+
+    class Timer:
+        def __init__(self, seconds: float, call) -> None:
+            self.seconds, self.call, self.cancelled = seconds, call, False
+
+        def cancel(self) -> None:
+            self.cancelled = True
+
+    def later(self, seconds: float, call) -> Timer:
+        self.calls.append(self.Timer(seconds, call))
+        return self.calls[-1]
+
+    def run(self) -> None:
+        """Let what is due happen."""
+        calls, self.calls = self.calls, []
+        self.now += LOOK
+        for timer in calls:
+            if not timer.cancelled:
+                timer.call()
+
+
+class WritingRig(Rig):
+    def __init__(self) -> None:
+        super().__init__()
+        self.text = ""
+        self.turn = "1"
+        self.looks = 0
+        self.due = Due()
+        self.progress = Progress(
+            self.feed, lambda: self.task.id, self.look, self.due.later, lambda: self.due.now
+        )
+
+    def look(self) -> Writing:
+        self.looks += 1
+        return Writing(self.task.id, self.text, 1, self.turn)
+
+    def write(self, *texts: str) -> None:
+        for text in texts:
+            self.text = text
+            self.progress.output()
+            self.progress.output()
+            self.due.run()
+
+
+@pytest.fixture
+def writing() -> WritingRig:
+    return WritingRig()
+
+
+async def test_nobody_looks_while_nobody_reads(writing):
+    writing.write("a", "b")
+    assert (writing.looks, writing.due.calls) == (0, [])
+
+
+async def test_what_stands_is_told_and_what_still_moves_is_not(writing):
+    reader = writing.feed.subscribe(writing.task.id)
+    writing.write("one\n* 1s", "one\ntwo\n* 2s", "one\ntwo\nthree\n* 3s", "one\ntwo\nthree\n* 3s")
+    writing.finish(Artifact("one\ntwo\nthree"))
+    told = [(event.text, event.append) for event in await read(reader) if isinstance(event, Chunk)]
+    assert told == [("one", False), ("\ntwo", True), ("\nthree", True), ("", True)]
+
+
+async def test_what_has_come_to_rest_is_looked_at_once_more_and_no_oftener(writing):
+    reader = writing.feed.subscribe(writing.task.id)
+    writing.write("one\ntwo\n")
+    for _ in range(5):
+        writing.due.run()
+    assert (writing.looks, writing.due.calls) == (2, [])
+    event = await anext(reader)
+    assert isinstance(event, Chunk)
+    assert event.text == "one\ntwo"
+
+
+async def test_a_text_that_is_painted_anew_replaces_the_other_now_and_then(writing):
+    reader = writing.feed.subscribe(writing.task.id)
+    for number in range(20):
+        writing.write(f"{number // 2}\nx")  # another first line every second look
+    chunks = [event for event in reader._waiting if isinstance(event, Chunk)]
+    assert not any(chunk.append for chunk in chunks)
+    assert 2 <= len(chunks) <= 5, "not more than once a second"
+
+
+async def test_text_that_goes_back_is_not_told_again(writing):
+    reader = writing.feed.subscribe(writing.task.id)
+    writing.write("a\nb\nc\n", "a\nb\nc\n", "a\nb\n", "a\nb\n", "a\nb\nc\nd\n", "a\nb\nc\nd\n")
+    told = [event.text for event in reader._waiting if isinstance(event, Chunk)]
+    assert told == ["a\nb\nc", "\nd"]
+
+
+async def test_another_turn_begins_anew(writing):
+    reader = writing.feed.subscribe(writing.task.id)
+    writing.write("a\nb\n", "a\nb\n")
+    writing.change(artifacts=(Artifact("a\nb"),))
+    writing.turn = "2"
+    writing.write("a\nb\nc\n")
+    assert [event.text for event in reader._waiting if isinstance(event, Chunk)] == ["a\nb", ""]
+
+
+async def test_a_look_that_takes_long_is_not_repeated_soon(writing):
+    def slow() -> Writing:
+        writing.due.now += 1.0
+        return Writing(writing.task.id, f"{writing.due.now}\nx", 1, "1")
+
+    writing.feed.subscribe(writing.task.id)
+    progress = Progress(
+        writing.feed, lambda: writing.task.id, slow, writing.due.later, lambda: writing.due.now
+    )
+    progress.output()
+    writing.due.run()
+    assert writing.due.calls[-1].seconds >= 10
+    progress.stop()
+    assert writing.due.calls[-1].cancelled
