@@ -223,7 +223,7 @@ class Access:
             401,
             "key_required",
             "a key is needed",
-            "send it in the header X-API-Key, or as Authorization: Bearer; `synapse auth setup` makes keys",
+            "send it as X-API-Key or as Authorization: Bearer; `synapse` sends $SYNAPSE_API_KEY",
             headers,
         )
 

@@ -20,6 +20,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 log = logging.getLogger(__name__)
+protocol_log = logging.getLogger(f"{__name__}.protocol")
+protocol_log.setLevel(logging.ERROR)  # anybody could fill the disk with warnings about requests that are none
 
 MAX_CONNECTIONS = 400
 """Of one server."""
@@ -119,6 +121,7 @@ class PatientProtocol(H11Protocol):
         room: Room,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self.logger = protocol_log
         self._room = room
         self._head = _Timer(self.loop, room.patience.head, self._give_up)
         self._unread = _Timer(self.loop, room.patience.unread, self._cut)
@@ -185,12 +188,12 @@ class PatientProtocol(H11Protocol):
 
     def _give_up(self) -> None:
         if not self.transport.is_closing():
-            log.info("closed a connection whose request did not come")
+            log.debug("closed a connection whose request did not come")
             self.transport.write(_TOO_SLOW)
             self.transport.close()
 
     def _cut(self) -> None:
-        log.info("cut a connection whose caller does not read")
+        log.debug("cut a connection whose caller does not read")
         self.transport.abort()
 
 
