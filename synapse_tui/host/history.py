@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from synapse_tui.model import IN_INBOX, ReplyState
 from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.store import AgentJournal, AgentKey, History
 from synapse_tui.store.batch import Change, Owed, Snapshot
+from synapse_tui.store.push_journal import HistoryPushJournal
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +38,8 @@ class HistoryKeeper:
     def __init__(
         self, path: Path, project: Path, events: EventBus, agents: Mapping[str, AgentSession]
     ) -> None:
+        self.replaced: list[Callable[[], None]] = []
+        """Called when the history has begun anew: what goes on is to be noted again."""
         self._project = str(project)
         self._events = events
         self._agents = agents
@@ -64,6 +67,10 @@ class HistoryKeeper:
         journal = AgentJournal(self._history, AgentKey(self._project, agent_id, agent_type))
         self._journals[agent_id] = journal
         return journal
+
+    def push_journal(self) -> HistoryPushJournal:
+        """Where push notifications are written down."""
+        return HistoryPushJournal(self._history, self._project)
 
     def restore(self, session: AgentSession, *, release: bool, adopted: bool = False) -> None:
         """Give a new session the messages that still wait for its agent, as soon as they are read.
@@ -168,6 +175,8 @@ class HistoryKeeper:
         """The database is a new and empty one: note all that goes on."""
         for session in self._agents.values():
             self._note(session, "the history began anew")
+        for note_all in self.replaced:
+            note_all()
 
     def _note(self, session: AgentSession, why: str) -> None:
         """Note all that goes on in a session."""

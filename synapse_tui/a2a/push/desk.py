@@ -48,7 +48,7 @@ class PushDesk:
         journal: Where all of it is written down.
         policy: Decides which URLs may be called.
         goes_on: Tells of an agent that was opened whether it goes on where an earlier one of its id was.
-        send: Makes attempts; None for the one that is made when it is needed first.
+        send: Makes attempts.
         backoff: When what failed is tried again.
         clock: The time now, aware.
         make_id: Makes UUIDs.
@@ -58,10 +58,10 @@ class PushDesk:
         self,
         events: EventBus | None = None,
         *,
+        send: Send | None = None,
         journal: PushJournal | None = None,
         policy: TargetPolicy | None = None,
         goes_on: Callable[[str], bool] = lambda _agent_id: False,
-        send: Send | None = None,
         backoff: Backoff | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         make_id: Callable[[], str] = lambda: str(uuid4()),
@@ -69,7 +69,7 @@ class PushDesk:
         self._journal = journal or NoPushJournal()
         self._policy = policy or TargetPolicy(Resolver())
         self._goes_on = goes_on
-        self._sender = send
+        self._sender = send or _nobody
         self._clock = clock
         self._make_id = make_id
         self._encoding: Encoding | None = None
@@ -87,6 +87,11 @@ class PushDesk:
         self._work: set[asyncio.Task[None]] = set()
         self._unsubscribe = events.subscribe(self._on_event) if events is not None else lambda: None
 
+    @property
+    def policy(self) -> TargetPolicy:
+        """Decides which URLs may be called on behalf of somebody else."""
+        return self._policy
+
     # -- life ---
 
     def load(self) -> None:
@@ -94,6 +99,13 @@ class PushDesk:
         if not self._loading:
             self._loading = True
             self._begin(self._load(), "push-load")
+
+    def note_all(self) -> None:
+        """Note all that goes on: the history has begun anew."""
+        for subscription in self._book:
+            self._journal.note(subscription.id, subscription)
+        for delivery in self._outgoing:
+            self._journal.note_delivery(delivery)
 
     async def stop(self) -> None:
         """Tell no more; what waits is told by the next process."""
@@ -338,8 +350,6 @@ class PushDesk:
     # -- sending ---
 
     async def _send(self, subscription: Subscription, delivery: Delivery) -> Attempt:
-        if self._sender is None:
-            self._sender = await asyncio.to_thread(_make_sender, self._policy, self._clock)
         return await self._sender(subscription, await self._teller.whole(subscription, delivery))
 
     def _note(self, delivery: Delivery) -> None:
@@ -362,7 +372,5 @@ def _make_encoder() -> Encoding:
     return encoder
 
 
-def _make_sender(policy: TargetPolicy, clock: Callable[[], datetime]) -> Send:
-    module = importlib.import_module("synapse_tui.a2a.push.sender")
-    sender: Send = module.PushSender(policy, clock=clock)
-    return sender
+async def _nobody(_subscription: Subscription, _delivery: Delivery) -> Attempt:
+    return Attempt(problem="this program sends nothing")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -62,6 +62,10 @@ class Outgoing:
         self._attempts: set[asyncio.Task[Attempt]] = set()
         self._ended = False
 
+    def __iter__(self) -> Iterator[Delivery]:
+        for line in tuple(self._lines.values()):
+            yield from line
+
     def put(self, subscription: Subscription, delivery: Delivery, *, known: bool = False) -> None:
         """Tell someone as soon as it can be.
 
@@ -92,7 +96,7 @@ class Outgoing:
 
     def busy(self, subscription_id: str) -> bool:
         """Whether something waits for someone."""
-        return any(each.subscription_id == subscription_id for line in self._lines.values() for each in line)
+        return any(each.subscription_id == subscription_id for each in self)
 
     async def stop(self) -> None:
         """Tell no more; attempts under way get a moment. What waits is told by the next process."""
@@ -107,7 +111,7 @@ class Outgoing:
     async def _work(self, url: str, line: Line) -> None:
         """Tell one receiver what waits for it, until nothing does."""
         try:
-            while line:
+            while line and not self._ended:
                 await self._step(url, line)
         except Exception:
             log.exception("pushes to a receiver ended")

@@ -12,7 +12,7 @@ import re
 import socket
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv6Address, ip_address, ip_network
 from urllib.parse import quote, urlsplit
 
 from synapse_tui.errors import ConfigError, TargetRefused
@@ -56,7 +56,7 @@ def destination_of(url: str) -> Destination:
     try:
         parts = urlsplit(url)
         port = parts.port
-        host = _ascii_host(parts.hostname or "")
+        host = _ascii_host(parts.hostname or "", bracketed="[" in parts.netloc)
     except ValueError as error:
         raise TargetRefused("the URL cannot be read", _URL_HINT) from error
     if parts.scheme not in _PORTS:
@@ -75,14 +75,14 @@ def destination_of(url: str) -> Destination:
 _URL_HINT = "give the URL of a web server: https://host/path"
 
 
-def _ascii_host(host: str) -> str:
+def _ascii_host(host: str, *, bracketed: bool) -> str:
     """A host as it is resolved; empty for none that could be.
 
     Raises:
         ValueError: It is no name.
     """
-    if ":" in host:
-        return str(ip_address(host))
+    if bracketed:
+        return str(IPv6Address(host))
     name = host.encode("idna").decode().lower() if host else ""
     if name and not _HOST.fullmatch(name):
         raise ValueError(host)

@@ -10,12 +10,13 @@ import asyncio
 import contextlib
 import hashlib
 import hmac
+import os
+import socket
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 
 import httpcore
-import httpx
 
 from synapse_tui import __version__
 from synapse_tui.errors import TargetRefused
@@ -43,7 +44,7 @@ class PushSender:
 
     Args:
         policy: Decides which addresses may be called.
-        certificates: Whom HTTPS trusts; None for whom the system, `SSL_CERT_FILE` and browsers trust.
+        certificates: Whom HTTPS trusts; None for those whom the system trusts.
         timeout: Seconds for all of an attempt.
         clock: The time now, aware.
     """
@@ -57,7 +58,7 @@ class PushSender:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._backend = CheckedBackend(policy)
-        self._certificates = certificates or _trusted()
+        self._certificates = certificates or ssl.create_default_context()
         self._timeout = timeout
         self._clock = clock
 
@@ -114,12 +115,6 @@ class PushSender:
             again=worth_trying_again(status),
             retry_after=retry_after(asked.decode("latin-1"), self._clock()),
         )
-
-
-def _trusted() -> ssl.SSLContext:
-    context = httpx.create_ssl_context()
-    context.load_default_certs()
-    return context
 
 
 async def _drain(response: httpcore.Response) -> None:
@@ -209,15 +204,24 @@ def _authority(destination: Destination) -> str:
     return host if destination.port == usual else f"{host}:{destination.port}"
 
 
-def problem_of(error: Exception) -> str:
+def problem_of(error: BaseException) -> str:
     """An error in words of ours: those of libraries may hold what was sent."""
-    cause = error
-    while cause.__cause__ is not None and not isinstance(cause, OSError):
-        cause = cause.__cause__  # type: ignore[assignment]
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted: {cause.verify_message}"
-    if isinstance(cause, ssl.SSLError):
-        return "TLS failed"
-    if isinstance(error, httpcore.ProtocolError):
-        return "what it answered is no HTTP"
-    return getattr(cause, "strerror", None) or "the connection failed"
+    chain = list(_chain(error))
+    for each in chain:
+        if isinstance(each, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted: {each.verify_message}"
+        if isinstance(each, ssl.SSLError):
+            return "TLS failed"
+        if isinstance(each, httpcore.ProtocolError):
+            return "what it answered is no HTTP"
+        if isinstance(each, socket.gaierror):
+            return "its name has no address"
+    numbers = [each.errno for each in chain if isinstance(each, OSError) and each.errno]
+    return os.strerror(numbers[-1]) if numbers else "the connection broke"
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what led to it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

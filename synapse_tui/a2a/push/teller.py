@@ -121,7 +121,7 @@ class Teller:
                 change.task.id,
                 change.event,
                 created_at=now,
-                due_at=now,
+                due_at=self._clock(),
                 body=_dumps(told),
                 subject=change.event if protocol is PushProtocol.DIALECT else change.subject,
             ),

@@ -1,0 +1,159 @@
+"""A receiver of notifications on loopback, and a desk that tells it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from ssl import SSLContext
+from typing import Any
+
+from synapse_tui.a2a.push import PushDesk
+from synapse_tui.a2a.push.backoff import Backoff
+from synapse_tui.a2a.push.policy import TargetPolicy
+from synapse_tui.a2a.push.resolver import Resolver
+from synapse_tui.a2a.push.sender import PushSender
+from synapse_tui.events import AgentAdded
+from synapse_tui.store import History
+from synapse_tui.store.push_journal import HistoryPushJournal
+from tests.fake_agent import FakeAgent
+
+QUICK = Backoff(first=0.01, longest=0.02, attempts=5)
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+def answer(status: int, *headers: str, body: bytes = b"") -> bytes:
+    lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+@dataclass
+class Request:
+    """What came.
+
+    Attributes:
+        target: Path and query.
+        headers: By name in lower case.
+        body: As text.
+    """
+
+    target: str
+    headers: dict[str, str]
+    body: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class Receiver:
+    """A web server that answers as it is told to; None in place of an answer hangs.
+
+    Attributes:
+        answers: Of the next requests; when there are none left, `OK`.
+        got: What came, in order.
+        news: Set when something came.
+        port: Its port.
+    """
+
+    answers: list[bytes | None] = field(default_factory=list)
+    got: list[Request] = field(default_factory=list)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    port: int = 0
+    scheme: str = "http"
+
+    def url(self, target: str = "/hook", host: str = "127.0.0.1") -> str:
+        return f"{self.scheme}://{host}:{self.port}{target}"
+
+    async def until(self, count: int) -> list[Request]:
+        """Wait until so many requests have come."""
+        while len(self.got) < count:
+            self.news.clear()
+            await self.news.wait()
+        return self.got
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            first, *lines = head.strip().split("\r\n")
+            headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+            body = await reader.readexactly(int(headers["content-length"]))
+            self.got.append(Request(first.split()[1], headers, body.decode()))
+            told = self.answers.pop(0) if self.answers else OK
+            self.news.set()
+            if told is None:
+                await reader.read()  # until the other side gives up
+            else:
+                writer.write(told)
+                await writer.drain()
+        writer.close()
+
+
+@asynccontextmanager
+async def receiving(*answers: bytes | None, ssl: SSLContext | None = None) -> AsyncIterator[Receiver]:
+    receiver = Receiver(list(answers))
+    server = await asyncio.start_server(receiver.serve, "127.0.0.1", 0, ssl=ssl)
+    receiver.port = server.sockets[0].getsockname()[1]
+    receiver.scheme = "https" if ssl else "http"
+    try:
+        yield receiver
+    finally:
+        server.close()
+
+
+class Names:
+    """A resolver whose answers a test may change."""
+
+    def __init__(self, **names: Sequence[str]) -> None:
+        self.names = dict(names)
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        self.asked.append(host)
+        if host in self.names:
+            return self.names[host]
+        return await Resolver()(host, port)
+
+
+@asynccontextmanager
+async def telling(
+    agent: FakeAgent,
+    *,
+    path: Path | None = None,
+    owner: str = "1:1",
+    alive: Callable[[str], bool] = lambda _owner: False,
+    policy: TargetPolicy | None = None,
+    goes_on: bool = False,
+    settled: bool = True,
+    **options: Any,
+) -> AsyncIterator[PushDesk]:
+    """A desk that hears of an agent; what it knows is kept in a history when there is a path.
+
+    Args:
+        settled: Whether it knows already who is to be told.
+    """
+    policy = policy or TargetPolicy(Resolver())
+    history = History(path, owner=owner, alive=alive, busy=0.1) if path is not None else None
+    sending = {key: options.pop(key) for key in ("certificates", "timeout") if key in options}
+    desk = PushDesk(
+        agent.events,
+        send=PushSender(policy, **sending),
+        journal=HistoryPushJournal(history, "/project") if history is not None else None,
+        policy=policy,
+        goes_on=lambda _agent_id: goes_on,
+        **({"backoff": QUICK} | options),
+    )
+    desk.load()
+    agent.events.publish(AgentAdded(agent.agent_id))
+    try:
+        while settled and desk._early:  # noqa: ASYNC110 - nobody else wants to know it
+            await asyncio.sleep(0.001)
+        yield desk
+    finally:
+        await desk.stop()
+        if history is not None:
+            await history.close()
