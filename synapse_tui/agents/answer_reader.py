@@ -43,12 +43,16 @@ class AnswerReader:
         self._clock = clock
         self._reading: set[asyncio.Task[None]] = set()
 
-    def read(self, text: str, screen: Artifact, *, age: float, done: Callable[[Artifact], None]) -> None:
+    def read(
+        self, text: str, screen: Artifact, *, whole: str = "", age: float, done: Callable[[Artifact], None]
+    ) -> None:
         """Find the answer to a text, and tell it: at once where there is no file to read.
 
         Args:
             text: What was typed.
             screen: The answer as it was read off the screen.
+            whole: The same with what follows later prompts; the file tells whether that belongs to it, since
+                some agents take what was queued into the turn, between two calls of tools.
             age: Seconds since it was submitted.
             done: Told the answer, exactly once.
         """
@@ -57,7 +61,7 @@ class AnswerReader:
             return
         since = self._clock() - age
         task = asyncio.get_running_loop().create_task(
-            self._read(self._transcript, text, screen, since, done), name="read-answer"
+            self._read(self._transcript, text, screen, whole, since, done), name="read-answer"
         )
         self._reading.add(task)
         task.add_done_callback(self._reading.discard)
@@ -71,6 +75,7 @@ class AnswerReader:
         transcript: Transcript,
         text: str,
         screen: Artifact,
+        whole: str,
         since: float,
         done: Callable[[Artifact], None],
     ) -> None:
@@ -81,7 +86,7 @@ class AnswerReader:
                 found = await asyncio.to_thread(
                     read_answer, transcript, text, since=since, cwd=self._cwd, environ=self._environ
                 )
-                if found and agrees(found, screen.text):
+                if found and any(agrees(found, shown) for shown in {screen.text, whole or screen.text}):
                     artifact = Artifact(found)
                     break
             else:

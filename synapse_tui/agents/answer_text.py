@@ -15,6 +15,8 @@ _STATUS = re.compile(
     r"^\s*(?:[✻✽✢✶✳·∗*─▣]+ .*?\b|Worked for )(?:<?\d+(?:\.\d+)?(?:h|m|s|ms) ?)+(?:• \d+:\d+ *)?─*\s*$"
 )
 """How long it took, as some agents say under an answer."""
+_TIP = re.compile(r"^\s*[└⎿] +Tip: ")
+"""What some agents show under their spinner."""
 _HINT = re.compile(r"^\s{40,}\S(?:.{0,30}\S)?\s*$")
 """A few words at the right edge over the composer, which come and go while it is empty."""
 _BULLET = re.compile(r"^(\s*[●•✦⏺◆◇○◉∙·]\s+)(?=\S)")
@@ -130,7 +132,7 @@ def _trim(rows: list[str]) -> list[str]:
     start, end = 0, len(rows)
     while start < end and _RULE.match(rows[start]):
         start += 1
-    while end > start and any(pattern.match(rows[end - 1]) for pattern in (_RULE, _STATUS, _HINT)):
+    while end > start and any(pattern.match(rows[end - 1]) for pattern in (_RULE, _STATUS, _TIP, _HINT)):
         end -= 1
     return rows[start:end]
 

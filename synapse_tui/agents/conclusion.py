@@ -150,7 +150,8 @@ class Conclusion:
         if self._reader is None:
             done(seen)
         else:
-            self._reader.read(turn.text, seen, age=self._clock() - turn.begun, done=done)
+            whole = turn.answer.finish((), [*turn.prompts, *turn.steered_by]).text
+            self._reader.read(turn.text, seen, whole=whole, age=self._clock() - turn.begun, done=done)
 
     def _with(self, turn: Turn, artifact: Artifact) -> tuple[Artifact, ...]:
         """The artifacts of a turn's task with what the turn wrote."""

@@ -217,6 +217,8 @@ class Delivery:
             return min((s for s in (hold.seconds, recheck) if s is not None), default=None)
         async with self._busy:
             await self._view.settled(0, SETTLE)
+            if self._admission.into_turn(task) and not await self._typist.rests_in_turn():
+                self._admission.try_later_in_turn()  # it would only be shown, and taken out again
             # That and waiting for the lock may have taken a while.
             head = self._outbox.head
             if head is not None and head.id == task.id and self._admission.why_not(task) is None:

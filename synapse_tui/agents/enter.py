@@ -47,6 +47,10 @@ class Enter:
         """
         return await self._view.settled(FRAME, limit)
 
+    async def rest_in_turn(self) -> bool:
+        """Wait until the agent has rested for a frame in the midst of a turn, where spinners may move."""
+        return await self._view.settled(FRAME, RESTLESS, TICKS)
+
     async def press(self, look: Callable[[], Seen], *, works: bool = False) -> Seen | None:
         """Press Enter when it goes where it is meant to.
 
@@ -60,7 +64,7 @@ class Enter:
             certainly was not given it.
         """
         for _ in range(TRIES):
-            if works and not await self._view.settled(FRAME, RESTLESS, TICKS):
+            if works and not await self.rest_in_turn():
                 look()
                 continue
             if not works and not await self.rest():

@@ -278,7 +278,6 @@ class TurnTracker:
         if settled > 0:
             return settled
         if turn.worked or turn.answer.peek():
-            self._take_in()
             self._ready(turn)
             return None if self.current is None else 0.0
         patience = turn.begun + UNANSWERED - now
@@ -302,19 +301,6 @@ class TurnTracker:
         else:
             self._promote(waiting)
         self.on_report(report)
-
-    def _take_in(self) -> None:
-        """See whether the agent has taken the message out of its queue in the midst of the turn that is over.
-
-        Claude Code does so between two calls of tools: what it wrote since answers both.
-        """
-        turn, behind = self.current, self._behind
-        if turn is None or behind is None or not behind.waits:
-            return
-        if behind.answer.echoed() and behind.answer.peek():
-            behind.waits, behind.steers, behind.worked = False, True, True
-            turn.prompts.remove(behind.text)
-            turn.steered_by.append(behind.text)
 
     def _promote(self, turn: Turn) -> None:
         """A message that waited in the agent's queue has its turn now."""

@@ -118,6 +118,10 @@ class Typist:
             return await self._give_way(text, stop, entered=False)
         return await self._submit(text, commit)
 
+    async def rests_in_turn(self) -> bool:
+        """Whether an agent in the midst of a turn comes to rest, as it must for Enter."""
+        return await self._enter.rest_in_turn()
+
     async def submit(self, text: str, commit: Commit) -> TypingResult:
         """Submit a text that stands in the composer already."""
         self._in_turn, self._given_up = False, ""

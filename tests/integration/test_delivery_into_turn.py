@@ -115,13 +115,16 @@ async def test_a_draft_and_a_dialog_hold_it_all_the_same(tmp_path):
         await rig.done(task)
 
 
-async def test_an_agent_without_a_rest_is_not_pressed(tmp_path):
+async def test_an_agent_without_a_rest_is_neither_typed_into_nor_pressed(tmp_path):
     async with open_rig(tmp_path, *QUICK) as rig:
         first = rig.send("%%flood:2%%")
         await rig.state(AgentState.PROCESSING)
         task = rig.send("and this", 4)
         await rig.until_ended(first, task)
         assert rig.submitted == ["%%flood:2%%", "and this"]
+        assert [record["event"] for record in rig.records() if record["event"] in ("paste", "turn-end")] == [
+            "paste", "turn-end", "paste", "turn-end"
+        ]  # fmt: skip
         assert {rig.session.task(sent.id).state for sent in (first, task)} == {TaskState.COMPLETED}
 
 

@@ -213,6 +213,7 @@ def test_side_borders_and_bullets_are_taken_off():
     assert tidy(["text", "─ Worked for 1m 03s ─────"]) == "text"
     assert tidy(["text", "", "  Worked for 18s • 00:36"]) == "text"
     assert tidy(["text", "", "  Worked for <1s • 00:36"]) == "text"
+    assert tidy(["text", "  └ Tip: Use /export to save your conversation as Markdown."]) == "text"
     assert tidy(["text", "", " " * 84 + "? for shortcuts"]) == "text"
     assert tidy([]) == ""
 

@@ -8,11 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.agents.answer import AnswerCollector
 from synapse_tui.agents.answer_reader import AnswerReader
+from synapse_tui.agents.conclusion import Conclusion, NoKeeper
 from synapse_tui.agents.profile import Transcript
 from synapse_tui.agents.profiles import load_profiles
+from synapse_tui.agents.tasks import TaskBook
 from synapse_tui.agents.transcript import TAIL, agrees, read_answer
+from synapse_tui.agents.turn import Turn
 from synapse_tui.content import Artifact
+from synapse_tui.events import EventBus
+from synapse_tui.model import USER, MessageRequest, TaskState
 from synapse_tui.paths import shipped_profiles
 
 PROFILES = load_profiles(shipped_profiles())
@@ -160,6 +166,36 @@ async def test_the_file_is_taken_when_it_agrees_and_the_screen_when_not(tmp_path
     reader.read(ASKED, Artifact("three", truncated=True), age=1, done=found.append)
     await reader.settle()
     assert found[1:] == [Artifact("two\n\n*three*")]
+
+
+QUEUED = "[A2A:28c105ce:synapse-codex-8120] and how many of them are new?"
+
+
+@pytest.mark.parametrize("taken_in", [True, False])
+async def test_the_file_tells_whether_a_queued_message_was_taken_into_the_turn(
+    tmp_path: Path, *, taken_in: bool
+) -> None:
+    attachment = {"type": "attachment", "attachment": {"type": "queued_command", "prompt": QUEUED}}
+    lines = [
+        claude("user", ASKED),
+        claude("assistant", texts("I count.")),
+        claude("user", [{"type": "tool_result", "content": "3"}]),
+        attachment if taken_in else claude("user", QUEUED),
+        claude("assistant", texts("Three, and one.")),
+    ]
+    write(tmp_path, "claude", lines)
+    rows: list[str] = []
+    collector = AnswerCollector(ASKED, lambda: rows)
+    collector.begin()
+    rows += [f"> {ASKED}", "I count.", "  (3 rows)", f"> {QUEUED}", "Three, and one."]
+    book = TaskBook("synapse-claude-8100", "ctx", EventBus())
+    task = book.create(MessageRequest(ASKED, USER))
+    reader = AnswerReader(transcript(), cwd=CWD, environ={"HOME": str(tmp_path)})
+    conclusion = Conclusion(book, NoKeeper(), reader, lambda: 1.0, lambda _task_id: False)
+    conclusion.end(Turn(task.id, ASKED, 0.0, collector, prompts=[QUEUED]), TaskState.COMPLETED, "")
+    await reader.settle()
+    wanted = "I count.\n\nThree, and one." if taken_in else "I count.\n  (3 rows)"
+    assert book.get(task.id).artifacts[0].text == wanted
 
 
 async def test_without_a_file_the_screen_counts_at_once(tmp_path: Path) -> None:

@@ -205,48 +205,6 @@ def test_a_prompt_of_the_user_ends_the_answer(rig):
     assert rig.task.artifacts[0].text == "fine"
 
 
-NEXT = "and look at the other one too"
-
-
-def queued(rig: Rig) -> Task:
-    """A message that the agent puts into its own queue, in the midst of the rig's turn."""
-    rig.turns = TurnTracker(rig.book, lambda: rig.now, queues=True)
-    rig.begin()
-    rig.report(AgentState.PROCESSING)
-    task = rig.book.create(MessageRequest(NEXT, USER))
-    rig.rows = [f"> {TEXT}", "I use a tool.", ""]
-    collector = AnswerCollector(NEXT, lambda: rig.rows)
-    rig.turns.prepare(collector)
-    rig.turns.entering()
-    rig.turns.begin(task, NEXT, StateReport(AgentState.PROCESSING, "fake", "", 10.0), rig.now + 1)
-    assert rig.turns.queues(task.id)
-    return task
-
-
-def test_a_queued_message_that_is_taken_between_two_tools_ends_with_the_turn(rig):
-    task = queued(rig)
-    rig.rows = [f"> {TEXT}", "I use a tool.", f"> {NEXT}", "Both are fine."]
-    rig.turns.on_output()
-    rig.ready()
-    tasks = [rig.book.get(each) for each in (rig.id, task.id)]
-    assert [each.state for each in tasks] == [TaskState.COMPLETED] * 2
-    assert [each.artifacts[0].text for each in tasks] == ["I use a tool.\nBoth are fine.", "Both are fine."]
-
-
-def test_a_queued_message_that_is_only_shown_has_the_next_turn(rig):
-    task = queued(rig)
-    rig.rows = [f"> {TEXT}", "I use a tool.", "Done.", f"> {NEXT}"]
-    rig.turns.on_output()
-    rig.ready()
-    assert rig.task.artifacts[0].text == "I use a tool.\nDone."
-    assert not rig.book.get(task.id).state.final
-    rig.report(AgentState.PROCESSING)
-    rig.rows = [*rig.rows, "The other one is fine."]
-    rig.turns.on_output()
-    rig.ready()
-    assert rig.book.get(task.id).artifacts[0].text == "The other one is fine."
-
-
 def test_without_a_turn_nothing_happens(rig):
     rig.report(AgentState.READY)
     rig.turns.on_prompt("x")
