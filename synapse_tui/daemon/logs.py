@@ -19,4 +19,6 @@ def log_to(file: TextIO) -> logging.Handler:
     root.setLevel(logging.INFO)
     for chatty in ("httpx", "uvicorn"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    # The A2A SDK writes each mistake of a caller down, with its text; our own errors come by our own loggers.
+    logging.getLogger("a2a").setLevel(logging.CRITICAL)
     return handler

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from a2a.extensions.common import HTTP_EXTENSION_HEADER
+from a2a.server.context import ServerCallContext
 from a2a.server.request_handlers.response_helpers import build_error_response
 from a2a.server.routes.jsonrpc_dispatcher import JsonRpcDispatcher
 from a2a.server.routes.rest_routes import create_rest_routes
-from a2a.utils.constants import PROTOCOL_VERSION_0_3, PROTOCOL_VERSION_1_0
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.constants import A2A_JSON_MEDIA_TYPE, PROTOCOL_VERSION_0_3, PROTOCOL_VERSION_1_0
 from a2a.utils.error_handlers import build_rest_error_payload
 from a2a.utils.errors import A2AError, VersionNotSupportedError
 from sse_starlette.sse import EventSourceResponse
@@ -40,26 +43,67 @@ def protocol_routes(extensions: tuple[Extension, ...] = EXTENSIONS) -> Sequence[
         extensions: What the agents offer beyond it.
     """
     handler, builder = Handler(extensions), CallContextBuilder()
-    rpc = JsonRpcDispatcher(handler, builder, enable_v0_3_compat=True)
-    # In place of the SDK's own, which has the faults that `legacy` names.
-    rpc._v03_adapter = OldJsonRpc(handler, builder)
-    answer_rpc = _served(rpc.handle_requests, _rpc_error, extensions)
+    rpc = _served(JsonRpc(handler, builder).handle_requests, _rpc_error, extensions)
     rest = [
         *old_rest_routes(handler, builder, REST_PREFIX),
         *create_rest_routes(handler, builder, path_prefix=REST_PREFIX),
     ]
     return [
         *Cards(extensions).routes(),
-        *(Route(path, answer_rpc, methods=["POST"]) for path in JSONRPC_PATHS),
+        *(Route(path, rpc, methods=["POST"]) for path in JSONRPC_PATHS),
         *(
             Route(
-                each.path, _served(each.endpoint, _rest_error, extensions), methods=list(each.methods or ())
+                each.path, _served(_endpoint(each), _rest_error, extensions), methods=list(each.methods or ())
             )
             for each in rest
             # The SDK's mount for tenants takes every path of several segments; our cards name no tenants.
             if isinstance(each, Route)
         ),
     ]
+
+
+class JsonRpc(JsonRpcDispatcher):
+    """The SDK's dispatcher for both versions.
+
+    Args:
+        handler: The operations.
+        builder: Tells whose request it is.
+    """
+
+    def __init__(self, handler: Handler, builder: CallContextBuilder) -> None:
+        super().__init__(handler, builder, enable_v0_3_compat=True)
+        # In place of the SDK's own, which has the faults that `legacy` names.
+        self._v03_adapter = OldJsonRpc(handler, builder)
+
+    async def _handle_list_tasks(
+        self, request_obj: pb.ListTasksRequest, context: ServerCallContext
+    ) -> dict[str, Any]:
+        return _without_empty_history(await super()._handle_list_tasks(request_obj, context))
+
+
+def _endpoint(route: Route) -> Endpoint:
+    """The endpoint of a REST route."""
+    endpoint: Endpoint = route.endpoint
+    return _listing(endpoint) if route.path == f"{REST_PREFIX}/tasks" else endpoint
+
+
+def _listing(endpoint: Endpoint) -> Endpoint:
+    async def answer(request: Request) -> Response:
+        response = await endpoint(request)
+        told = json.loads(bytes(response.body))
+        if "tasks" not in told:
+            return response
+        return JSONResponse(_without_empty_history(told), media_type=A2A_JSON_MEDIA_TYPE)
+
+    return answer
+
+
+def _without_empty_history(told: dict[str, Any]) -> dict[str, Any]:
+    """A list of tasks; the SDK writes a history that nobody asked for as an empty one (section 3.2.4)."""
+    for task in told["tasks"]:
+        if not task.get("history"):
+            task.pop("history", None)
+    return told
 
 
 def _served(endpoint: Endpoint, error_answer: ErrorAnswer, extensions: tuple[Extension, ...]) -> Endpoint:
