@@ -46,6 +46,7 @@ from .identity import Tokens
 from .instructions import Instructions
 from .opening import Door
 from .peers import PeerWatch
+from .pushing import Pushing
 from .reach import Reach
 from .records import RecordKeeper
 from .replies import Replies
@@ -107,6 +108,10 @@ class Host:
             make_id=make_id,
         )
         self._reach = Reach(settings, paths=paths, environ=environ, events=self.events)
+        self.history = HistoryKeeper(paths.history, project, self.events, self._agents)
+        self._pushing = Pushing(
+            settings, self.events, self._agents, self.history, self._peers, self._reach.network
+        )
         self._servers = Servers(
             self._tokens,
             self.events,
@@ -114,13 +119,13 @@ class Host:
                 desks_of(self._agents),
                 access=self._reach.access,
                 external=self.externals,
+                push=self._pushing.desk,
                 network=self._reach.network,
                 card="v1" if settings.text("a2a.card") == "v1" else "dual",
             ),
             lambda endpoint: name_at(endpoint, self.addresses()),
             key=environ.get("SYNAPSE_API_KEY", ""),
         )
-        self.history = HistoryKeeper(paths.history, project, self.events, self._agents)
         self._spools = SpoolKeeper(
             project,
             home=paths.home,
@@ -196,6 +201,7 @@ class Host:
         """Import what serves HTTP and the history, in threads; called once the first frame is drawn."""
         self._servers.load()
         self.history.load()
+        self._pushing.load(after=self._servers.client)
         self.externals.load()
         self.safety.load()
 
@@ -211,6 +217,7 @@ class Host:
         await self._spools.stop()
         await self.externals.stop()
         await self._replies.stop()
+        await self._pushing.stop()
         await self._servers.stop()
         await self._records.close()
         await self.history.close()
@@ -283,6 +290,7 @@ class Host:
         await self._watchdog.stop()
         await self._peers.stop()
         await self._replies.stop()
+        await self._pushing.stop()
         await self._spools.hand_over()
         await self.safety.stop()
         await self.externals.stop()

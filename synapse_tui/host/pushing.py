@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from synapse_tui.a2a.network import Network
 from synapse_tui.a2a.push import PushDesk
@@ -66,11 +66,15 @@ class Pushing:
         )
         history.replaced.append(self.desk.note_all)
 
-    def load(self) -> None:
-        """Begin to tell; called once the first frame is drawn."""
+    def load(self, after: Callable[[], Awaitable[object]]) -> None:
+        """Begin to tell; called once the first frame is drawn.
+
+        Args:
+            after: Returns when what serves HTTP is imported.
+        """
         if self._fault is not None:
             self._events.publish(Notice(str(self._fault), "error"))
-        self.desk.load()
+        self.desk.load(after)
 
     async def stop(self) -> None:
         """Tell no more; what waits is told by the next process."""

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import importlib
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -94,11 +94,15 @@ class PushDesk:
 
     # -- life ---
 
-    def load(self) -> None:
-        """Begin to read what earlier processes left to be told; called once the first frame is drawn."""
+    def load(self, after: Callable[[], Awaitable[object]] | None = None) -> None:
+        """Begin to read what earlier processes left to be told; called once the first frame is drawn.
+
+        Args:
+            after: Returns when what is imported anyway is imported.
+        """
         if not self._loading:
             self._loading = True
-            self._begin(self._load(), "push-load")
+            self._begin(self._load(after), "push-load")
 
     def note_all(self) -> None:
         """Note all that goes on: the history has begun anew."""
@@ -291,7 +295,9 @@ class PushDesk:
 
     # -- what earlier processes left ---
 
-    async def _load(self) -> None:
+    async def _load(self, after: Callable[[], Awaitable[object]] | None) -> None:
+        if after is not None:
+            await after()
         self._encoding = await asyncio.to_thread(_make_encoder)
         while True:
             with contextlib.suppress(HistoryError):
