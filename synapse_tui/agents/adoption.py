@@ -68,6 +68,7 @@ class AdoptedSession:
         timeline: The states that it was in, oldest first.
         watch: The watch over it, as `Watcher.state` gave it; empty for none.
         delivery: The delivery of its messages, as `Delivery.state` gave it.
+        hook_args: Arguments by which it is started with our hooks.
     """
 
     process: Adopted
@@ -79,6 +80,7 @@ class AdoptedSession:
     timeline: tuple[Passage, ...] = ()
     watch: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     delivery: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    hook_args: tuple[str, ...] = ()
 
     def give(self, session: AgentSession, turns: TurnTracker) -> None:
         """Let a session that goes on with the process go on with the messages too."""
@@ -112,6 +114,7 @@ def read_handover(handover: AgentHandover) -> AdoptedSession:
             _passages(handover.extra.get("timeline")),
             dict(handover.extra.get("watch") or {}),  # type: ignore[call-overload]  # a table or an error
             dict(handover.extra.get("delivery") or {}),  # type: ignore[call-overload]  # a table or an error
+            tuple(map(str, handover.extra.get("hook_args") or ())),  # type: ignore[call-overload]  # a list or an error
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise HandoverError(
@@ -150,6 +153,7 @@ def describe(session: AgentSession, console: AgentConsole, turns: TurnTracker) -
             "timeline": [passage.to_json() for passage in session.timeline.passages],
             "watch": session.watcher.state(),
             "delivery": session.run.delivery.state(),
+            "hook_args": list(session.hook_args),
         },
     )
 

@@ -36,7 +36,7 @@ _REMOVED_PREFIXES = (
     "GNOME_TERMINAL_", "WARP_",
 )  # fmt: skip
 _OURS = re.compile(
-    r"SYNAPSE_(?:AGENT_ID|ENDPOINT|TOKEN|BIN|SPOOL)$|SYNAPSE_.*(?:KEY|SECRET|PASSWORD|DATABASE)"
+    r"SYNAPSE_(?:AGENT_ID|ENDPOINT|TOKEN|BIN|SPOOL|HOOKS)$|SYNAPSE_.*(?:KEY|SECRET|PASSWORD|DATABASE)"
 )
 """Who we are ourselves, and secrets that are never an agent's business."""
 
@@ -89,6 +89,7 @@ def child_environment(
     endpoint: str,
     token: str,
     spool: Path | None = None,
+    hooks: Path | None = None,
     paths: UserPaths | None = None,
 ) -> dict[str, str]:
     """The environment for an agent.
@@ -100,6 +101,7 @@ def child_environment(
         endpoint: URL of the agent's own server.
         token: Its secret, by which a message is known to come from it.
         spool: Where its processes leave requests when they may not connect; None for nowhere.
+        hooks: The socket that its hooks call; None for none.
         paths: The user's folders; None for those of this process.
 
     Returns:
@@ -122,6 +124,8 @@ def child_environment(
     env["SYNAPSE_BIN"] = str(command)
     if spool is not None:
         env["SYNAPSE_SPOOL"] = str(spool)
+    if hooks is not None:
+        env["SYNAPSE_HOOKS"] = str(hooks)
     return env
 
 

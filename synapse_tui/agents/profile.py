@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from synapse_tui.hooks import Dialect
 from synapse_tui.model import AgentState
 
 Origin = Literal["shipped", "user", "project"]
@@ -330,6 +331,7 @@ class Profile:
         receives: Whether messages may be typed into it at all (a shell would run them).
         instructions: Whether it is told of the other agents when a conversation begins.
         working_input: Whether a message for a working agent is held back, queued by it, or steers its turn.
+        hooks: In whose words it calls hooks of its own; None for an agent without.
         sandbox: Whether it may run its tools in a sandbox, without connections and in its folder only.
         startup: When it is ready.
         submit: How a message gets in.
@@ -361,6 +363,7 @@ class Profile:
     receives: bool = True
     instructions: bool = True
     working_input: WorkingInput = "hold"
+    hooks: Dialect | None = None
     sandbox: bool = False
     startup: Startup = field(default_factory=Startup)
     submit: Submit = field(default_factory=Submit)

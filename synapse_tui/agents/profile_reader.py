@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import get_args
 
 from synapse_tui.errors import ProfileError
+from synapse_tui.hooks import Dialect
 from synapse_tui.model import AgentState
 
 from .doctor_reader import read_doctor
@@ -87,6 +88,7 @@ def _profile(top: Section, path: Path, origin: Origin, environ: Mapping[str, str
         receives=top.flag("receives", default=True),
         instructions=top.flag("instructions", default=True),
         working_input=top.choice("working_input", get_args(WorkingInput), "hold"),
+        hooks=_hooks(top),
         sandbox=top.flag("sandbox", default=False),
         startup=_startup(top),
         submit=_submit(top),
@@ -104,6 +106,11 @@ def _profile(top: Section, path: Path, origin: Origin, environ: Mapping[str, str
         source=path,
         origin=origin,
     )
+
+
+def _hooks(top: Section) -> Dialect | None:
+    name = top.choice("hooks", ("none", *Dialect), "none")
+    return None if name == "none" else Dialect(name)
 
 
 def _command(top: Section, environ: Mapping[str, str]) -> str:

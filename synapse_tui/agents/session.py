@@ -62,6 +62,7 @@ class AgentSession:
         scrollback: Lines that the terminal keeps.
         before: What its terminal showed before the host ended, for the first process; None for nothing.
         adopted: What it goes on with in place of a first process of its own; None for nothing.
+        hook_args: Arguments by which it calls our hooks.
         plain_messages: Whether messages are typed as `A2A: text` in place of `[A2A:<task8>:<sender>] text`.
         info_to_inbox: Whether messages of priority 1 are kept for the agent to read and not typed.
         journal: Where tasks and outbox are made durable; None for nowhere.
@@ -84,6 +85,7 @@ class AgentSession:
         scrollback: int = 5000,
         before: Past | None = None,
         adopted: AdoptedSession | None = None,
+        hook_args: tuple[str, ...] = (),
         plain_messages: bool = False,
         info_to_inbox: bool = False,
         journal: Journal | None = None,
@@ -119,6 +121,7 @@ class AgentSession:
         """Called with all that the agent puts out, once it stands on the screen."""
         self.spec = spec
         self.environ = dict(environ)
+        self.hook_args = adopted.hook_args if adopted is not None else hook_args
         self._events = events
         self._scheduler = scheduler
         self._guardian = guardian
@@ -210,7 +213,7 @@ class AgentSession:
         first = self._run is None
         resume = self.profile.resume if first and self.spec.resume else ()
         launch = Launch(
-            argv=(self.profile.command, *self.profile.args, *resume, *self.spec.args),
+            argv=(self.profile.command, *self.profile.args, *self.hook_args, *resume, *self.spec.args),
             cwd=self.cwd,
             environ=self.environ,
             columns=self._size[0],

@@ -22,6 +22,7 @@ from synapse_tui.settings import Settings
 
 from .history import HistoryKeeper
 from .identity import Tokens
+from .safety.office import FileSafetyOffice
 from .spool import SpoolKeeper
 
 
@@ -39,6 +40,7 @@ class SessionFactory:
         history: Makes tasks and outboxes durable.
         spools: Gives agents a way around their sandboxes.
         network: Where and how they are served.
+        safety: Answers their hooks.
         make_id: Makes UUIDs.
     """
 
@@ -51,6 +53,7 @@ class SessionFactory:
     history: HistoryKeeper
     spools: SpoolKeeper
     network: Network
+    safety: FileSafetyOffice
     make_id: Callable[[], str]
     _last_ports: dict[tuple[str, Path], int] = field(default_factory=dict)
 
@@ -88,6 +91,7 @@ class SessionFactory:
             endpoint=sockets.endpoint,
             token=self.tokens.issue(agent_id),
             spool=self.spools.make(agent_id, profile, folder, inherited),
+            hooks=self.safety.socket,
         )
 
     def make(
@@ -98,6 +102,7 @@ class SessionFactory:
         port: int,
         environ: Mapping[str, str],
         *,
+        hook_args: tuple[str, ...] = (),
         before: Past | None = None,
         adopted: AdoptedSession | None = None,
     ) -> AgentSession:
@@ -109,6 +114,7 @@ class SessionFactory:
             folder: Its working folder.
             port: Port that it is served on.
             environ: Environment of its process, complete.
+            hook_args: Arguments by which it calls our hooks.
             before: What its terminal showed in another life; None for nothing.
             adopted: What it goes on with; None for a process of its own.
         """
@@ -125,6 +131,7 @@ class SessionFactory:
             guardian=self.guardian,
             logs=self.paths.logs,
             scrollback=self.settings.number("tui.scrollback"),
+            hook_args=hook_args,
             before=before,
             adopted=adopted,
             plain_messages=self.settings.text("a2a.message_format") == "plain",

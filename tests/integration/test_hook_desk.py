@@ -1,4 +1,4 @@
-"""What the agents' hooks bring about: locks, denials, changes and news, on a real database and a real socket."""
+"""What the agents' hooks bring about: locks, denials, changes and news; on a real database and socket."""
 
 from __future__ import annotations
 

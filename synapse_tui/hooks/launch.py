@@ -1,0 +1,238 @@
+"""How an agent is started so that its hooks call us, for one process: nothing of the user's is edited."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from synapse_tui.files import private_folder, write_private
+
+from . import client
+from .events import Dialect
+
+NAME = "synapse"
+VERSION = "1.0.0"
+ABOUT = "Locks files while an agent writes them"
+TIMEOUT = 10
+"""Seconds that an agent waits for a hook; ours ends by itself long before."""
+LAYER = "/<session-flags>/config.toml"
+"""Where Codex thinks that hooks of its command line come from."""
+
+_CLAUDE_WRITERS = "Write|Edit|MultiEdit|NotebookEdit|Bash|Read"
+_COPILOT_TOOLS = "create|edit|str_replace_editor|apply_patch|bash|view"
+_GEMINI_TOOLS = "write_file|replace|run_shell_command|read_file"
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchHooks:
+    """What is added to the start of an agent.
+
+    Attributes:
+        args: Before the arguments of the user.
+        environ: Variables that are set.
+    """
+
+    args: tuple[str, ...] = ()
+    environ: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+NO_HOOKS = LaunchHooks()
+
+
+def command_line(event: str, dialect: Dialect) -> str:
+    """The command of a hook for a shell: silent, and never a failure, also when we are not there any more."""
+    words = [sys.executable, "-S", "-E", str(Path(client.__file__)), event, "--dialect", dialect.value]
+    return f"{shlex.join(words)} 2>/dev/null || true"
+
+
+def prepare(
+    dialect: Dialect,
+    folder: Path,
+    environ: Mapping[str, str],
+    *,
+    trusted: Mapping[str, str] = MappingProxyType({}),
+) -> LaunchHooks:
+    """Write what an agent needs to call us, and tell how to start it.
+
+    Args:
+        dialect: Whose hooks.
+        folder: A private folder of this host's; files are written below it.
+        environ: The environment that the agent gets; what it sets already is kept beside ours.
+        trusted: Of Codex: the hashes of our hooks, by their keys (`codex_keys`).
+
+    Raises:
+        OSError: The files cannot be written.
+    """
+    match dialect:
+        case Dialect.CLAUDE:
+            place = folder / "claude"
+            _write(place / ".claude-plugin" / "plugin.json", _about())
+            _write(place / "hooks" / "hooks.json", {"hooks": claude_hooks()})
+            return LaunchHooks(args=("--plugin-dir", str(place)))
+        case Dialect.COPILOT:
+            place = folder / "copilot"
+            _write(place / "plugin.json", {**_about(), "hooks": "hooks.json"})
+            _write(place / "hooks.json", {"version": 1, "hooks": copilot_hooks()})
+            return LaunchHooks(args=("--plugin-dir", str(place)))
+        case Dialect.OPENCODE:
+            plugin = folder / "opencode" / "synapse.js"
+            private_folder(plugin.parent)
+            write_private(plugin, _opencode_plugin())
+            return LaunchHooks(environ={"OPENCODE_CONFIG_CONTENT": _opencode_config(plugin, environ)})
+        case Dialect.CODEX:
+            return LaunchHooks(args=("-c", codex_setting(trusted))) if trusted else NO_HOOKS
+        case Dialect.GEMINI:  # its extension is installed once: `extension_files`
+            return NO_HOOKS
+
+
+def claude_hooks() -> dict[str, object]:
+    """Hooks in the words of Claude Code, for a plugin or a settings file."""
+
+    def call(event: str, matcher: str = "") -> list[object]:
+        hook = {"type": "command", "command": command_line(event, Dialect.CLAUDE), "timeout": TIMEOUT}
+        return [{**({"matcher": matcher} if matcher else {}), "hooks": [hook]}]
+
+    return {
+        "SessionStart": call("start"),
+        "PreToolUse": call("pre", _CLAUDE_WRITERS),
+        "PostToolUse": call("post", _CLAUDE_WRITERS),
+        "PostToolUseFailure": call("post", _CLAUDE_WRITERS),
+        "UserPromptSubmit": call("prompt"),
+        "PermissionRequest": call("asked"),
+        "Stop": call("idle"),
+        "SessionEnd": call("end"),
+    }
+
+
+_CODEX: Sequence[tuple[str, str, str]] = (
+    ("SessionStart", "start", ""),
+    ("PreToolUse", "pre", "apply_patch|Bash"),
+    ("PostToolUse", "post", ""),
+    ("UserPromptSubmit", "prompt", ""),
+    ("PermissionRequest", "asked", ""),
+    ("Stop", "idle", ""),
+    ("Interrupt", "idle", ""),
+    ("SessionEnd", "end", ""),
+)
+_CODEX_SHORT = frozenset({"Stop", "Interrupt", "SessionEnd"})
+"""Codex lets these have three seconds at most."""
+
+
+def codex_hooks() -> dict[str, object]:
+    """Hooks in the words of Codex, as data."""
+    hooks: dict[str, object] = {}
+    for name, event, matcher in _CODEX:
+        timeout = 3 if name in _CODEX_SHORT else TIMEOUT
+        hook = {"type": "command", "command": command_line(event, Dialect.CODEX), "timeout": timeout}
+        hooks[name] = [{**({"matcher": matcher} if matcher else {}), "hooks": [hook]}]
+    return hooks
+
+
+def codex_keys() -> list[str]:
+    """What Codex calls our hooks of the command line where it keeps which ones are trusted."""
+    return [f"{LAYER}:{_snake(name)}:0:0" for name, _, _ in _CODEX]
+
+
+def codex_setting(trusted: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The value of Codex's option `-c`: one inline table of TOML, with the trust in our own hooks only."""
+    content: dict[str, object] = dict(codex_hooks())
+    if trusted:
+        content["state"] = {key: {"trusted_hash": digest} for key, digest in trusted.items()}
+    return f"hooks={_toml(content)}"
+
+
+def gemini_hooks() -> dict[str, object]:
+    """Hooks in the words of Gemini CLI, for an extension or a settings file; times are in milliseconds."""
+
+    def call(event: str, matcher: str = "") -> list[object]:
+        hook = {
+            "name": f"{NAME}-{event}",
+            "type": "command",
+            "command": command_line(event, Dialect.GEMINI),
+            "timeout": TIMEOUT * 1000,
+        }
+        return [{**({"matcher": matcher} if matcher else {}), "hooks": [hook]}]
+
+    return {
+        "SessionStart": call("start"),
+        "BeforeTool": call("pre", _GEMINI_TOOLS),
+        "AfterTool": call("post", _GEMINI_TOOLS),
+        "BeforeAgent": call("prompt"),
+        "Notification": call("asked"),
+        "AfterAgent": call("idle"),
+        "SessionEnd": call("end"),
+    }
+
+
+def gemini_extension() -> Mapping[str, object]:
+    """The files of the extension that Gemini CLI needs, by their names below its folder."""
+    return {
+        "gemini-extension.json": {"name": NAME, "version": VERSION, "description": ABOUT},
+        "hooks/hooks.json": {"hooks": gemini_hooks()},
+    }
+
+
+def copilot_hooks() -> dict[str, object]:
+    """Hooks in the words of Copilot CLI."""
+
+    def call(event: str, matcher: str = "") -> list[object]:
+        hook = {"type": "command", "bash": command_line(event, Dialect.COPILOT), "timeoutSec": TIMEOUT}
+        return [{**({"matcher": matcher} if matcher else {}), **hook}]
+
+    return {
+        "sessionStart": call("start"),
+        "preToolUse": call("pre", _COPILOT_TOOLS),
+        "postToolUse": call("post"),
+        "postToolUseFailure": call("post"),
+        "userPromptSubmitted": call("prompt"),
+        "permissionRequest": call("asked"),
+        "agentStop": call("idle"),
+        "sessionEnd": call("end"),
+    }
+
+
+def _opencode_plugin() -> bytes:
+    return (Path(__file__).parent / "opencode_plugin.js").read_bytes()
+
+
+def _opencode_config(plugin: Path, environ: Mapping[str, str]) -> str:
+    """The user's own value of the variable with our plugin added."""
+    try:
+        content = json.loads(environ.get("OPENCODE_CONFIG_CONTENT") or "{}")
+    except ValueError:
+        content = {}
+    content = content if isinstance(content, dict) else {}
+    plugins = content.get("plugin")
+    others = [each for each in plugins if each != plugin.as_uri()] if isinstance(plugins, list) else []
+    return json.dumps({**content, "plugin": [*others, plugin.as_uri()]})
+
+
+def _about() -> dict[str, object]:
+    return {"name": NAME, "version": VERSION, "description": ABOUT}
+
+
+def _write(path: Path, content: object) -> None:
+    private_folder(path.parent)
+    write_private(path, (json.dumps(content, indent=1) + "\n").encode())
+
+
+def _toml(value: object) -> str:
+    """A value as inline TOML 1.0; texts are JSON's, which TOML's basic strings can hold."""
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{_toml_key(str(key))}={_toml(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(_toml(each) for each in value) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _toml_key(key: str) -> str:
+    return key if key.isidentifier() and key.isascii() else json.dumps(key)
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{char.lower()}" if char.isupper() else char for char in name).lstrip("_")

@@ -1,0 +1,58 @@
+// The hooks of opencode: asks the host of the agent over its Unix socket, in the words of `synapse hook`.
+// Outside a hosted agent, or when the host does not answer in time, it says nothing.
+import { connect } from "node:net"
+
+const AGENT = process.env.SYNAPSE_AGENT_ID
+const PLACE = process.env.SYNAPSE_HOOKS
+const PATIENCE = 2000
+
+function ask(event, told) {
+  return new Promise((resolve) => {
+    const parts = []
+    const socket = connect({ path: PLACE })
+    const finish = (text) => {
+      clearTimeout(timer)
+      socket.destroy()
+      try {
+        resolve(text ? JSON.parse(text) : {})
+      } catch {
+        resolve({})
+      }
+    }
+    const timer = setTimeout(() => finish(""), PATIENCE)
+    socket.on("error", () => finish(""))
+    socket.on("data", (part) => parts.push(part))
+    socket.on("end", () => finish(Buffer.concat(parts).toString("utf8")))
+    socket.end(`${event} opencode ${AGENT} ${process.pid}\n${JSON.stringify(told)}`)
+  })
+}
+
+export const Synapse = async ({ directory }) => {
+  if (!AGENT || !PLACE) return {}
+  const tell = (event, told) => ask(event, { directory, ...told })
+  await tell("start", {})
+  return {
+    "tool.execute.before": async (input, output) => {
+      const answer = await tell("pre", { tool: input.tool, callID: input.callID, args: output.args })
+      if (answer.deny) throw new Error(answer.reason)
+    },
+    "tool.execute.after": async (input, output) => {
+      const told = { tool: input.tool, callID: input.callID, args: input.args, metadata: output.metadata }
+      const answer = await tell("post", told)
+      if (answer.context) output.output += `\n\n${answer.context}`
+    },
+    "chat.message": async (_input, output) => {
+      const text = (output.parts ?? []).map((part) => part.text ?? "").join("\n")
+      const answer = await tell("prompt", { prompt: text })
+      const last = (output.parts ?? []).findLast((part) => part.type === "text" && !part.synthetic)
+      if (answer.context && last) last.text += `\n\n${answer.context}`
+    },
+    event: async ({ event }) => {
+      if (event.type === "permission.asked") await tell("asked", {})
+      if (event.type === "session.idle" || event.type === "session.error") await tell("idle", {})
+    },
+    dispose: async () => {
+      await tell("end", {})
+    },
+  }
+}

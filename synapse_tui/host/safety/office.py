@@ -1,0 +1,285 @@
+"""File safety of a host: hooks of the agents that are opened, their locks, and what ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from synapse_tui.agents.profile import Profile
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.errors import HistoryError, SessionError
+from synapse_tui.events import (
+    AgentProcessExited,
+    AgentRemoved,
+    AgentStateChanged,
+    Event,
+    EventBus,
+    HooksChanged,
+    LocksChanged,
+    Notice,
+)
+from synapse_tui.file_safety import FileKeys, Lock, Modification, ModificationQuery
+from synapse_tui.hooks import Dialect, HookEvent
+from synapse_tui.hooks.codex_trust import trusted_hashes
+from synapse_tui.hooks.launch import NO_HOOKS, LaunchHooks, prepare
+from synapse_tui.model import AgentState
+from synapse_tui.paths import UserPaths
+from synapse_tui.process_times import process_name
+from synapse_tui.pty.command import find_command
+from synapse_tui.sessions.places import sockets_folder
+from synapse_tui.settings import Settings
+
+from .desk import HookDesk, Worker
+from .keeper import SafetyKeeper
+from .server import HookServer
+
+log = logging.getLogger(__name__)
+
+RENEWAL = 60.0
+"""Seconds after which the locks of agents at work are renewed; a lease lasts five minutes."""
+REST = 0.5
+"""Seconds that an agent must have been ready, with no word of its hooks, before its locks are free."""
+_ENABLED = "env.SYNAPSE_FILE_SAFETY_ENABLED"
+_WORKS = (AgentState.PROCESSING, AgentState.WAITING)
+
+
+class Enforcement(StrEnum):
+    """Whether an agent's writes are kept apart from those of others."""
+
+    OFF = "off"
+    """File safety is switched off, or this kind of agent has no hooks."""
+    UNPROVED = "locks not enforced"
+    """Its hooks have not been heard of yet."""
+    ON = "on"
+
+
+class FileSafetyOffice:
+    """Starts agents with hooks, answers these, and frees the locks of agents that rest or end.
+
+    Args:
+        project: Folder of the project.
+        paths: Folders of the user.
+        settings: The settings that hold.
+        events: Heard and told.
+        agents: The agents of the host.
+        environ: For the folder of sockets.
+    """
+
+    def __init__(
+        self,
+        project: Path,
+        *,
+        paths: UserPaths,
+        settings: Settings,
+        events: EventBus,
+        agents: Mapping[str, AgentSession],
+        environ: Mapping[str, str],
+    ) -> None:
+        self.enabled = settings.flag(_ENABLED)
+        self._paths = paths
+        self._events = events
+        self._agents = agents
+        self._environ = environ
+        place = Path(settings.text("env.SYNAPSE_FILE_SAFETY_DB_PATH")).expanduser()
+        days = settings.number("env.SYNAPSE_FILE_SAFETY_RETENTION_DAYS")
+        self.keeper = SafetyKeeper(
+            project,
+            project / place,
+            retention=timedelta(days=days),
+            told=lambda text: events.publish(Notice(text, "warning")),
+        )
+        self.keys = FileKeys(project)
+        self.desk = HookDesk(self.keys, self.keeper, events)
+        self._server: HookServer | None = None
+        self._alive: set[str] = set()
+        self._heard: dict[str, float] = {}
+        self._working: set[asyncio.Task[None]] = set()
+        self._renewal: asyncio.Task[None] | None = None
+        self._unsubscribe: Callable[[], None] = lambda: None
+
+    # -- life ---
+
+    async def start(self) -> None:
+        """Listen for hooks, where file safety is on; what hinders it is told, and agents run without."""
+        if not self.enabled or self._server is not None:
+            return
+        self._unsubscribe = self._events.subscribe(self._on_event)
+        self._renewal = asyncio.get_running_loop().create_task(self._renew(), name="renew-locks")
+        try:
+            folder = sockets_folder(self._environ)
+            _remove_left_over(folder)
+            server = HookServer(folder / f"{os.getpid()}.hooks", self._on_hook)
+            await server.start()
+        except (OSError, SessionError) as error:
+            self._events.publish(Notice(f"files are not locked: {error}", "warning"))
+            return
+        self._server = server
+
+    def load(self) -> None:
+        """Open the database, in its thread; called once the first frame is drawn."""
+        if self.enabled:
+            self.keeper.load()
+
+    async def stop(self) -> None:
+        """Hear no more, and close the database; locks of agents that live on stay."""
+        self._unsubscribe()
+        if self._renewal is not None:
+            self._renewal.cancel()
+        if self._server is not None:
+            await self._server.stop()
+        await asyncio.gather(*self._working, return_exceptions=True)
+        await self.keeper.close()
+
+    # -- starting agents ---
+
+    @property
+    def socket(self) -> Path | None:
+        """What hooks call; None where none is answered."""
+        return self._server.path if self._server is not None else None
+
+    async def prepare(self, profile: Profile, environ: Mapping[str, str], cwd: Path) -> LaunchHooks:
+        """How an agent is started so that its hooks call us; nothing is added where they cannot."""
+        if profile.hooks is None or self._server is None:
+            return NO_HOOKS
+        folder = self._paths.synapse / "hooks"
+        try:
+            trusted = await self._trusted(profile, environ, cwd, folder)
+            return await asyncio.to_thread(prepare, profile.hooks, folder, environ, trusted=trusted)
+        except OSError as error:
+            self._events.publish(Notice(f"hooks of {profile.name} cannot be written: {error}", "warning"))
+            return NO_HOOKS
+
+    async def _trusted(
+        self, profile: Profile, environ: Mapping[str, str], cwd: Path, folder: Path
+    ) -> Mapping[str, str]:
+        if profile.hooks is not Dialect.CODEX:
+            return {}
+        command = find_command(profile.command, env=environ, cwd=cwd)
+        return await trusted_hashes(Path(command), folder, environ=environ, cwd=cwd) if command else {}
+
+    # -- what is asked ---
+
+    def enforcement(self, agent_id: str) -> Enforcement:
+        """Whether an agent's writes are kept apart from those of others."""
+        session = self._agents.get(agent_id)
+        if not self.enabled or session is None or session.profile.hooks is None:
+            return Enforcement.OFF
+        proved = agent_id in self._alive and not self.keeper.problem
+        return Enforcement.ON if proved else Enforcement.UNPROVED
+
+    async def locks(self) -> Sequence[Lock]:
+        """The locks that hold in this project, the oldest first.
+
+        Raises:
+            HistoryError: The database cannot be used.
+        """
+        return await self.keeper.ask(lambda store: store.locks())
+
+    async def changes(self, query: ModificationQuery) -> Sequence[Modification]:
+        """Changes of files, the newest first.
+
+        Raises:
+            HistoryError: The database cannot be used.
+        """
+        return await self.keeper.ask(lambda store: store.modifications(query))
+
+    async def break_lock(self, file: str) -> Lock | None:
+        """Free a file, whoever holds it: for the person at the keyboard.
+
+        Raises:
+            HistoryError: The database cannot be used.
+        """
+        broken = await self.keeper.ask(lambda store: store.break_lock(file))
+        if broken is not None:
+            self._events.publish(LocksChanged(broken.agent_id))
+        return broken
+
+    # -- what happens ---
+
+    async def _on_hook(self, agent_id: str, event: HookEvent) -> bytes:
+        session = self._agents.get(agent_id)
+        if session is None:
+            return b""
+        self._heard[agent_id] = asyncio.get_running_loop().time()
+        if agent_id not in self._alive:
+            self._alive.add(agent_id)
+            self._events.publish(HooksChanged(agent_id))
+        return await self.desk.handle(_worker(session), event)
+
+    def _on_event(self, event: Event) -> None:
+        match event:
+            case AgentStateChanged(agent_id=agent_id, report=report, previous=previous):
+                if report.state is AgentState.READY and previous.state is not AgentState.READY:
+                    self._begin(self._rest(agent_id))
+            case AgentProcessExited(agent_id=agent_id):
+                self._alive.discard(agent_id)
+                if (session := self._agents.get(agent_id)) is not None:
+                    self._begin(self._gone(_worker(session)))
+            case AgentRemoved(agent_id=agent_id):
+                self._alive.discard(agent_id)
+                self._begin(self._gone(Worker(agent_id, "")))
+            case _:
+                pass
+
+    async def _rest(self, agent_id: str) -> None:
+        """The screen says that an agent is idle: a refused dialog or an interrupt may call no hook."""
+        heard = self._heard.get(agent_id)
+        await asyncio.sleep(REST)
+        session = self._agents.get(agent_id)
+        if session is None or session.report.state is not AgentState.READY:
+            return
+        if self._heard.get(agent_id) == heard:
+            await self._settle(_worker(session))
+
+    async def _settle(self, worker: Worker) -> None:
+        with contextlib.suppress(HistoryError):
+            await self.desk.settle(worker)
+
+    async def _gone(self, worker: Worker) -> None:
+        with contextlib.suppress(HistoryError):
+            await self.desk.gone(worker)
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(RENEWAL)
+            for session in tuple(self._agents.values()):
+                if session.exit is None and session.report.state in _WORKS:
+                    with contextlib.suppress(HistoryError):
+                        await self.desk.renew(_worker(session))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work, name="free-locks")
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+
+
+def _worker(session: AgentSession) -> Worker:
+    """An agent as its hooks need it."""
+    running = session.run.turns.running
+    task = next((task for task in session.list_tasks() if task.id == running), None) if running else None
+    intent = " ".join(task.text.split()) if task is not None else ""
+    return Worker(session.agent_id, process_name(session.pid), running, intent)
+
+
+def _remove_left_over(folder: Path) -> None:
+    """Remove the sockets of hosts that are gone."""
+    for path in folder.glob("*.hooks"):
+        if path.stem.isdigit() and not _runs(int(path.stem)):
+            path.unlink(missing_ok=True)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,201 @@
+"""File locks between two real agents of one project, offline, against a fake model.
+
+Run inside a lab that has put the agents on PATH and exported the log:
+    SYNAPSE_LAB_LOG=<log> pytest tests/lab/test_lab_locks.py -m lab -k codex
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.agents.profiles import load_profiles
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.file_safety import Lock, ModificationQuery
+from synapse_tui.hooks.launch import gemini_extension
+from synapse_tui.host import Host
+from synapse_tui.host.safety.install import write_extension
+from synapse_tui.host.safety.office import Enforcement
+from synapse_tui.model import AgentSpec, AgentState
+from synapse_tui.paths import UserPaths, shipped_profiles
+from synapse_tui.settings import load_settings
+from synapse_tui.terminal.keys import KeyEvent, encode_key
+from tests.lab.lab_kit import AGENTS, LOG, ModelLog
+
+SLOW = 60.0
+SOON = 2.0
+"""Seconds in which locks must be gone."""
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not LOG, reason="needs the offline lab of real agents (SYNAPSE_LAB_LOG)"),
+]
+
+
+class Shop:
+    """A host whose agents lock files, and a person at their keyboards."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.model = ModelLog()
+
+    async def open(self, kind: str) -> AgentSession:
+        session = await self.host.open(AgentSpec(kind), columns=120, lines=40)
+        await self.until(lambda: session.report.state is AgentState.READY, f"{kind} to be ready", session)
+        return session
+
+    async def until(self, condition: Callable[[], object], what: str, session: AgentSession) -> None:
+        try:
+            async with asyncio.timeout(SLOW):
+                while not condition():
+                    assert session.exit is None or "its end" in what, "\n".join(session.terminal.display)
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            screen = "\n".join([str(session.report), *session.terminal.display])
+            raise AssertionError(f"waited {SLOW:g} s for {what}\n{screen}") from None
+
+    async def prompt(self, session: AgentSession, text: str) -> None:
+        """Have the agent told something, as a message."""
+        await self.host.send(session.agent_id, text)
+
+    async def asks(self, session: AgentSession) -> None:
+        await self.until(lambda: session.report.state is AgentState.WAITING, "a dialog", session)
+        await asyncio.sleep(0.5)
+
+    async def rests(self, session: AgentSession) -> None:
+        await self.until(lambda: session.report.state is AgentState.READY, "it to rest", session)
+
+    def press(self, session: AgentSession, key: str) -> None:
+        session.user_input(encode_key(KeyEvent(key), session.terminal.modes))
+
+    async def locks(self) -> list[Lock]:
+        return list(await self.host.safety.locks())
+
+    async def holds(self, session: AgentSession, file: str) -> None:
+        async with asyncio.timeout(SLOW):
+            wanted = [(session.agent_id, file)]
+            while [(lock.agent_id, lock.file) for lock in await self.locks()] != wanted:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+
+    async def free(self, seconds: float = SOON) -> None:
+        begun = time.monotonic()
+        while locks := await self.locks():
+            assert time.monotonic() < begun + seconds, locks
+            await asyncio.sleep(0.02)
+
+    def denials(self, mark: str) -> list[str]:
+        """What the model was told of tools that were denied."""
+        return [
+            str(entry["tool_result"])
+            for entry in self.model.entries()
+            if "is locked by" in str(entry.get("tool_result") or "") and mark in str(entry["tool_result"])
+        ]
+
+
+@asynccontextmanager
+async def shop(*kinds: str) -> AsyncIterator[Shop]:
+    for kind in kinds:
+        if shutil.which(kind) is None:
+            pytest.skip(f"{kind} is not installed in the lab")
+    paths = UserPaths.of_environment()
+    if "gemini" in kinds:
+        write_extension(paths.home, gemini_extension())
+    environ = {"SYNAPSE_FILE_SAFETY_ENABLED": "true"}
+    host = Host(
+        Path.cwd(),
+        profiles=load_profiles(shipped_profiles()),
+        settings=load_settings(Path.cwd(), paths=paths, environ=environ, trusted=lambda *_: False),
+        paths=paths,
+        environ=os.environ,
+    )
+    await host.start()
+    host.load_servers()
+    try:
+        yield Shop(host)
+    finally:
+        await host.stop()
+
+
+def write(session: AgentSession, name: str, text: str) -> str:
+    """What makes an agent's model write a file; Codex has no tool for it where it does not know the model."""
+    if session.agent_type != "codex":
+        return f"%%write:{name}:{text}%%"
+    patch = f"*** Begin Patch\n*** Add File: {name}\n+{text}\n*** End Patch"
+    return f"%%run:apply_patch <<'EOF'\n{patch}\nEOF%%"
+
+
+def written(name: str) -> str:
+    """What stands in a file of the project; empty for nothing."""
+    file = Path(name)
+    return file.read_text().strip() if file.exists() else ""
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+async def test_the_second_is_denied_while_the_first_holds_the_lock(kind: str) -> None:
+    other = "codex" if kind == "claude" else "claude"
+    name = f"shared-{uuid.uuid4().hex[:8]}.txt"
+    async with shop(kind, other) as here:
+        first, second = await here.open(other), await here.open(kind)
+        await here.prompt(first, write(first, name, "one"))
+        await here.asks(first)
+        await here.holds(first, name)
+        await here.prompt(second, write(second, name, "two"))
+        await here.until(lambda: here.denials(first.agent_id), "the denial in the model's request", second)
+        await here.rests(second)
+        assert not written(name)
+        here.press(first, "enter")
+        await here.rests(first)
+        await here.free()
+        assert written(name) == "one"
+        await here.prompt(second, write(second, f"{name}-2", "two"))
+        await here.asks(second)
+        await here.holds(second, f"{name}-2")
+        here.press(second, "enter")
+        await here.rests(second)
+        await here.free()
+        assert written(f"{name}-2") == "two"
+        told = await here.host.safety.changes(ModificationQuery(limit=10))
+        assert [(change.file, change.agent_id, change.change) for change in told[:2]] == [
+            (f"{name}-2", second.agent_id, "CREATE"),
+            (name, first.agent_id, "CREATE"),
+        ]
+        for session in (first, second):
+            assert here.host.safety.enforcement(session.agent_id) is Enforcement.ON
+
+
+@pytest.mark.parametrize("kind", AGENTS)
+async def test_locks_end_with_a_refused_dialog_an_interrupt_and_a_killed_agent(kind: str) -> None:
+    async with shop(kind) as here:
+        session = await here.open(kind)
+        name = f"own-{uuid.uuid4().hex[:8]}.txt"
+        await here.prompt(session, write(session, name, "one"))
+        await here.asks(session)
+        await here.holds(session, name)
+        for key in session.profile.deny:
+            session.user_input(key)
+        await here.rests(session)
+        await here.free()
+        assert not written(name)
+        await here.prompt(session, write(session, name, "two"))
+        await here.asks(session)
+        await here.holds(session, name)
+        await here.host.interrupt(session.agent_id)
+        await here.free(2 * SOON)
+        await here.rests(session)
+        await here.prompt(session, write(session, name, "three"))
+        await here.asks(session)
+        await here.holds(session, name)
+        os.killpg(os.getpgid(session.pid), signal.SIGKILL)
+        await here.until(lambda: session.exit is not None, "its end", session)
+        await here.free()
+        assert not written(name)
