@@ -31,6 +31,10 @@ log = logging.getLogger(__name__)
 
 GRACE = 2
 """Seconds that requests under way get when their server stops."""
+HANDSHAKE = 10.0
+"""Seconds that a TLS handshake may take."""
+AT_ONCE = 8
+"""Connections that are taken in one turn of the loop: in a flood the application gets its turns, too."""
 
 
 class AgentServer:
@@ -66,7 +70,7 @@ class AgentServer:
         self._server = _Server(
             uvicorn.Config(
                 self._gate,
-                http=functools.partial(PatientProtocol, room=room or Room()),  # type: ignore[arg-type]
+                http=PatientProtocol,
                 ws="none",
                 lifespan="off",
                 interface="asgi3",
@@ -75,9 +79,9 @@ class AgentServer:
                 proxy_headers=False,
                 server_header=False,
                 date_header=False,
-                backlog=BACKLOG,  # also how many are taken at once, between two frames of the application
                 timeout_graceful_shutdown=GRACE,
-            )
+            ),
+            room or Room(),
         )
         self._task: asyncio.Task[None] | None = None
 
@@ -121,8 +125,9 @@ class AgentServer:
 class _Server(uvicorn.Server):
     """uvicorn's server without signals and without its tick of ten times a second."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, room: Room) -> None:
         super().__init__(config)
+        self._room = room
         self.ready = asyncio.Event()
         self._stop = asyncio.Event()
 
@@ -136,7 +141,23 @@ class _Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: Sequence[socket.socket] | None = None) -> None:
-        await super().startup(sockets=list(sockets or ()))
+        config, tls = self.config, self.config.ssl
+        loop = asyncio.get_running_loop()
+        make = functools.partial(PatientProtocol, config, self.server_state, {}, room=self._room)
+        # uvicorn's own would wait a minute for each handshake, and take a whole queue of connections at once.
+        self.servers = [
+            await loop.create_server(
+                make,
+                sock=sock,
+                ssl=tls,
+                backlog=AT_ONCE,
+                ssl_handshake_timeout=HANDSHAKE if tls is not None else None,
+            )
+            for sock in sockets or ()
+        ]
+        for sock in sockets or ():
+            sock.listen(BACKLOG)  # asyncio has made the queue as short as what it takes at once
+        self.started = True
         self.ready.set()
 
     async def main_loop(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ def paths(tmp_path: Path) -> UserPaths:
     return found
 
 
-def set_to(paths: UserPaths, values: dict[str, object]) -> Settings:
+def set_to(paths: UserPaths, values: Mapping[str, object]) -> Settings:
     file = SettingsFile(paths.synapse / "settings.json")
     for key, value in values.items():
         file.put(key, value)
