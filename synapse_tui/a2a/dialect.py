@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit
 from synapse_tui.errors import PeerRefused, TaskNotFound
 from synapse_tui.model import Reply, Sender, TaskState
 
+from .dialect_parts import NO_CONTENTS, artifact_text, parts_json, state_of
 from .signing import SignedRequest, TokenVerifier, signature_headers
 
 MAX_ANSWER = 16 * 1024 * 1024
@@ -157,10 +158,19 @@ def create_call(text: str, *, sender: Sender, target_agent: str, target_endpoint
     return _message_call("/tasks/create", text, about, sender)
 
 
-def reply_call(task_id: str, reply: Reply) -> Call:
-    """The call by which an agent answers a task of its own; an empty id means the one that awaits it."""
+def reply_call(task_id: str, reply: Reply, contents: Mapping[str, bytes] = NO_CONTENTS) -> Call:
+    """The call by which an agent answers a task of its own.
+
+    Args:
+        task_id: Its id; empty for the one that awaits a reply.
+        reply: The answer.
+        contents: What the files of the answer hold, by their paths.
+    """
     target = f"/tasks/{_checked(task_id)}/reply" if task_id else "/reply"
-    return _message_call(target, reply.text, {"status": reply.state.value})
+    about: dict[str, object] = {"status": reply.state.value}
+    if reply.as_message:
+        about["as_message"] = True
+    return _parts_call(target, parts_json(reply.text, reply.parts, contents), about)
 
 
 def answer_call(outgoing_id: str, reply: Reply, *, sender: Sender) -> Call:
@@ -197,8 +207,11 @@ def _message_call(
             "sender_type": sender.sender_type,
             "sender_endpoint": sender.sender_endpoint,
         }
-    part = {"type": "text", "text": text.encode("utf-8", "replace").decode()}
-    body = {"message": {"role": "user", "parts": [part]}, "metadata": about}
+    return _parts_call(target, parts_json(text, (), NO_CONTENTS), about)
+
+
+def _parts_call(target: str, parts: Sequence[Mapping[str, object]], metadata: Mapping[str, object]) -> Call:
+    body = {"message": {"role": "user", "parts": parts}, "metadata": dict(metadata)}
     return Call("POST", target, json.dumps(body, ensure_ascii=False).encode())
 
 
@@ -313,10 +326,10 @@ def read_task(endpoint: str, value: object) -> PeerTask:
     return PeerTask(
         task_id=tidy(fields["id"]),
         context_id=_word(fields.get("context_id")),
-        state=_state(fields.get("status")),
+        state=state_of(fields.get("status")),
         delivery=_word(metadata.get("delivery")),
         reason=_word(metadata.get("reason")) or _error_text(fields.get("error")),
-        texts=tuple(text for text in map(_artifact_text, artifacts) if text),
+        texts=tuple(text for text in map(artifact_text, artifacts) if text),
         truncated=any(each.get("truncated") is True for each in artifacts),
         fields=fields,
     )
@@ -334,30 +347,6 @@ def _word(value: object) -> str:
 
 def _error_text(value: object) -> str:
     return _word(value.get("message")) if isinstance(value, dict) else ""
-
-
-def _state(value: object) -> TaskState:
-    """The state as the dialect, A2A 0.3 (`input-required`) or 1.0 (`TASK_STATE_WORKING`) spells it."""
-    word = value.get("state") if isinstance(value, dict) else value
-    if not isinstance(word, str):
-        return TaskState.WORKING
-    word = word.lower().replace("-", "_").removeprefix("task_state_")
-    try:
-        return TaskState(word)
-    except ValueError:
-        return TaskState.WORKING
-
-
-def _artifact_text(artifact: Mapping[str, object]) -> str:
-    """The text of an artifact: in its parts, or as the `data` of the dialect."""
-    parts = artifact.get("parts")
-    if isinstance(parts, list):
-        texts = [part.get("text") for part in parts if isinstance(part, dict)]
-        return "\n".join(text for text in texts if isinstance(text, str))
-    data = artifact.get("data")
-    if isinstance(data, dict):
-        data = data.get("content", data.get("text"))
-    return data if isinstance(data, str) else ""
 
 
 END_WATCH = Call("DELETE", "/watch")

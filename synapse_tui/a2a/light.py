@@ -12,6 +12,7 @@ from synapse_tui.model import Reply, Sender
 
 from . import dialect
 from .dialect import Call, PeerTask
+from .dialect_parts import NO_CONTENTS
 from .plain_http import HttpError, PlainConnection
 from .signing import TokenVerifier, nobody
 
@@ -88,7 +89,15 @@ class LightClient:
         )
         return dialect.read_task(endpoint, self._call(endpoint, call, sender.sender_id))
 
-    def reply(self, endpoint: str, task_id: str, reply: Reply, *, sender_id: str) -> PeerTask:
+    def reply(
+        self,
+        endpoint: str,
+        task_id: str,
+        reply: Reply,
+        *,
+        sender_id: str,
+        contents: Mapping[str, bytes] = NO_CONTENTS,
+    ) -> PeerTask:
         """Answer a task of the agent inside which this runs.
 
         Args:
@@ -96,12 +105,13 @@ class LightClient:
             task_id: The task; empty for the one that awaits the reply.
             reply: The answer.
             sender_id: The agent.
+            contents: What the files of the answer hold, by their paths.
 
         Raises:
             PeerUnreachable: Nobody answers there.
             PeerRefused: There is no such task, or it takes no reply.
         """
-        call = dialect.reply_call(task_id, reply)
+        call = dialect.reply_call(task_id, reply, contents)
         return dialect.read_task(endpoint, self._call(endpoint, call, sender_id))
 
     def awaiting(self, endpoint: str) -> list[PeerTask]:

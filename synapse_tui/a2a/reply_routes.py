@@ -74,8 +74,8 @@ async def reply(task_id: str, body: SendBody, agent: Agent, verified_id: Verifie
 
 async def _reply(agent: HostedAgent, task_id: str, body: SendBody, verified_id: str) -> SentTask:
     _check_own(agent, verified_id)
-    reply = await _reply_of(agent, task_id, body)
-    task = agent.desk.reply(task_id, reply)
+    meant = agent.desk.replied_to(task_id)
+    task = agent.desk.reply(meant.id, await _reply_of(agent, meant.id, body))
     return SentTask(task=task_json(await agent.control.saved(task)))
 
 
@@ -86,7 +86,7 @@ async def _reply_of(agent: HostedAgent, task_id: str, body: SendBody) -> Reply:
     content = content_of(body.message.parts)
     if only_text(content):
         return Reply(text_of(body.message.parts), state, as_message=as_message)
-    parts = await receive(content, agent.cwd, task_id or agent.desk.meant().id)
+    parts = await receive(content, agent.cwd, task_id, typed=False)
     return Reply(text_of_parts(parts), state, parts=parts, as_message=as_message)
 
 

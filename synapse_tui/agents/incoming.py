@@ -58,13 +58,16 @@ class Upload:
     metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
 
 
-async def receive(parts: Sequence[Part | Upload], folder: Path, task_id: str) -> tuple[Part, ...]:
+async def receive(
+    parts: Sequence[Part | Upload], folder: Path, task_id: str, *, typed: bool = True
+) -> tuple[Part, ...]:
     """Write the files of a message, and data that is too long for a text.
 
     Args:
         parts: The content of the message; what is no upload and no long data stays as it is.
         folder: Working folder of the agent; they are written into its project.
         task_id: Id of the message's task.
+        typed: Whether it is to be given to the agent as a text; else data stays data, however long it is.
 
     Returns:
         The same parts; files have paths, long data is a file of JSON.
@@ -73,7 +76,7 @@ async def receive(parts: Sequence[Part | Upload], folder: Path, task_id: str) ->
         MessageTooLarge: They are too many or too large.
         MessageError: They cannot be written.
     """
-    found = [_as_upload(part) for part in parts]
+    found = [_as_upload(part) for part in parts] if typed else list(parts)
     if not any(isinstance(part, Upload) for part in found):
         return tuple(part for part in found if isinstance(part, Part))
     _check(found)

@@ -161,8 +161,7 @@ class TaskDesk:
         """
         if reply.text or not reply.parts:
             check_size(reply.text)
-        task = self._book.get(task_id) if task_id else self.meant()
-        self._check(task)
+        task = self.replied_to(task_id)
         if task.id in self._outbox:
             self._outbox.take(task.id)  # it was uncertain whether the agent was given it
         self._told(task.id)
@@ -173,6 +172,21 @@ class TaskDesk:
             return self._book.change(task.id, state=TaskState.WORKING, reason=WAITS, artifacts=artifacts)
         fields = {} if task.state.final else _ended(reply)
         return self._book.change(task.id, **fields, replied=True, artifacts=artifacts, reply=self._owed(task))
+
+    def replied_to(self, task_id: str) -> Task:
+        """The task that a reply is for.
+
+        Args:
+            task_id: Its id or unique prefix; empty for the one that is meant.
+
+        Raises:
+            TaskNotFound: There is none of that id.
+            NotAwaited: It takes no reply, or none is meant.
+            MessageError: The task is one of the agent's own.
+        """
+        task = self._book.get(task_id) if task_id else self.meant()
+        self._check(task)
+        return task
 
     def _ask(self, task: Task, reply: Reply) -> Task:
         """Let a task wait for the answer to a question of its agent."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
+from collections.abc import Mapping
 
 import click
 
 from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a.dialect_parts import NO_CONTENTS
 from synapse_tui.a2a.light import LightClient
 from synapse_tui.errors import (
     AddressError,
@@ -22,6 +24,7 @@ from synapse_tui.errors import (
 from synapse_tui.model import Reply, TaskState
 
 from .caller import Caller
+from .content import STATES, read_content, state_of
 from .output import note, show, show_json, show_table, want_json
 from .send import read_message
 from .texts import TextCommand
@@ -33,18 +36,36 @@ _BEGINNING = 60
 @click.command(name="reply", cls=TextCommand)
 @click.argument("message", default="")
 @click.option("--to", "task_id", metavar="TASK", default="", help="The task; else the one that awaits it.")
-@click.option("--fail", "state", flag_value="failed", help="Say that the task failed; MESSAGE tells why.")
-@click.option("--reject", "state", flag_value="rejected", help="Refuse the task; MESSAGE tells why.")
+@click.option("--state", type=click.Choice(STATES), help="What becomes of the task. [completed]")
+@click.option("--fail", "failed", is_flag=True, help="Say that the task failed; MESSAGE tells why.")
+@click.option("--reject", "rejected", is_flag=True, help="Refuse the task; MESSAGE tells why.")
+@click.option("--file", "files", metavar="PATH", multiple=True, help="Give a file with the answer.")
+@click.option("--url", "urls", metavar="URL", multiple=True, help="Give a URL with the answer.")
+@click.option("--data", metavar="JSON", multiple=True, help="Give data with the answer.")
+@click.option("--message", "as_message", is_flag=True, help="Answer by a message, without a result.")
 @click.option("--list", "listing", is_flag=True, help="List the tasks that await a reply.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def command(
-    context: click.Context, *, message: str, task_id: str, state: str | None, listing: bool, as_json: bool
+    context: click.Context,
+    *,
+    message: str,
+    task_id: str,
+    state: str | None,
+    failed: bool,
+    rejected: bool,
+    files: tuple[str, ...],
+    urls: tuple[str, ...],
+    data: tuple[str, ...],
+    as_message: bool,
+    listing: bool,
+    as_json: bool,
 ) -> None:
     """Answer a task that was given to the agent inside which this runs.
 
     The answer goes to whoever sent the task. Without --to it is for the task that the agent works on, or else
-    the newest that expects an answer. MESSAGE `-` is read from standard input.
+    the newest that expects an answer. MESSAGE `-` is read from standard input. With --state input-required
+    MESSAGE is a question: the task goes on when it is answered.
     """
     if as_json:
         want_json(context)
@@ -53,10 +74,14 @@ def command(
     if listing:
         _list(caller, as_json=as_json)
         return
-    if not message:
+    ending = state_of(state, failed=failed, rejected=rejected)
+    content = read_content(files, urls, data)
+    if not message and (not content.parts or ending is not TaskState.COMPLETED):
         raise InvalidValue("the reply is missing", "say something: synapse reply MESSAGE")
-    reply = Reply(read_message(message), TaskState(state or "completed"))
-    _told(send_reply(caller, reply, task_id), as_json=as_json)
+    reply = Reply(
+        read_message(message) if message else "", ending, parts=content.parts, as_message=as_message
+    )
+    _told(send_reply(caller, reply, task_id, contents=content.contents), as_json=as_json)
 
 
 def reply_instead_of_send(
@@ -89,7 +114,13 @@ def _meant(caller: Caller, target: str) -> set[str]:
     return {target}
 
 
-def send_reply(caller: Caller, reply: Reply, task_id: str, target: str = "") -> PeerTask:
+def send_reply(
+    caller: Caller,
+    reply: Reply,
+    task_id: str,
+    target: str = "",
+    contents: Mapping[str, bytes] = NO_CONTENTS,
+) -> PeerTask:
     """Answer a task of the agent inside which this runs.
 
     Args:
@@ -97,6 +128,7 @@ def send_reply(caller: Caller, reply: Reply, task_id: str, target: str = "") -> 
         reply: The answer.
         task_id: The task; empty for the one that awaits it.
         target: To whom a plain message could go instead; empty when nobody knows.
+        contents: What the files of the answer hold, by their paths.
 
     Returns:
         The task.
@@ -108,7 +140,7 @@ def send_reply(caller: Caller, reply: Reply, task_id: str, target: str = "") -> 
     """
     client = caller.client()
     try:
-        return client.reply(caller.endpoint, task_id, reply, sender_id=caller.agent_id)
+        return client.reply(caller.endpoint, task_id, reply, sender_id=caller.agent_id, contents=contents)
     except PeerRefused as error:
         raise _explained(error, caller, client, task_id, target) from error
 

@@ -64,6 +64,58 @@ async def test_a_task_is_named_and_refused(shell: Shell, codex: FakeAgent, optio
     assert codex.task(task.id).reason == "no such branch"
 
 
+async def test_an_answer_with_files_urls_and_data(shell: Shell, codex: FakeAgent) -> None:
+    codex.cwd = shell.folder
+    task = given(codex)
+    plan = shell.folder / "a plan.md"
+    plan.write_bytes(b"# \xff plan")
+    (shell.folder / "other").touch()
+    await shell.run(
+        "reply", "see", "--file", "a plan.md", "--file", str(plan), "--file", "other", "--url", "https://example.org/x",
+        "--data", '{"count": [3]}', "--message",
+    )  # fmt: skip
+    (artifact,) = codex.task(task.id).artifacts
+    text, first, second, url, data = artifact.parts
+    assert (artifact.text, artifact.as_message, text.text) == ("see", True, "see")
+    assert (url.text, data.data) == ("https://example.org/x", {"count": [3]})
+    assert (first.name, first.media_type) == ("a plan.md", "text/markdown")
+    kept = shell.folder / ".synapse" / "files" / task.short_id
+    kept = shell.folder / ".synapse" / "files" / task.short_id
+    assert [first.path, second.path] == [str(kept / "a_plan.md"), str(kept / "other")]
+    assert [path.read_bytes() for path in sorted(kept.iterdir())] == [b"# \xff plan", b""]
+
+
+async def test_an_answer_may_be_a_file_alone(shell: Shell, codex: FakeAgent) -> None:
+    codex.cwd = shell.folder
+    task = given(codex)
+    (shell.folder / "x.bin").write_bytes(bytes(999_999))
+    assert (await shell.run("reply", "--file", "x.bin")).code == 0
+    (artifact,) = codex.task(task.id).artifacts
+    assert (artifact.text, artifact.parts[0].kind) == ("", "file")
+
+
+async def test_a_question_keeps_the_task_open(shell: Shell, codex: FakeAgent) -> None:
+    task = given(codex)
+    told = await shell.run("reply", "which file?", "--state", "input-required")
+    assert told.out == f"{ASKER.sender_id}: input_required (task {task.id[:8]})\n"
+    asked = codex.task(task.id)
+    assert (asked.state, asked.reason, asked.artifacts) == (TaskState.INPUT_REQUIRED, "which file?", ())
+    assert (await shell.run("reply", "found it")).code == 0
+    assert codex.task(task.id).answer == "found it"
+
+
+async def test_what_cannot_be_answered_is_told_and_nothing_is_sent(shell: Shell, codex: FakeAgent) -> None:
+    task = given(codex)
+    for words, told in (
+        (["x", "--file", "/nowhere/x"], "/nowhere/x cannot be read: No such file"),
+        (["--fail", "--data", "1"], "the reply is missing"),
+    ):
+        result = await shell.run("reply", *words)
+        assert result.code == 2
+        assert told in result.err, words
+    assert not codex.task(task.id).state.final
+
+
 async def test_an_agent_whose_folder_was_removed_can_still_speak(shell: Shell, codex: FakeAgent) -> None:
     task = given(codex)
     removing = ("sh", "-c", 'rm -r "$PWD"; exec "$@"', "sh", *SYNAPSE)

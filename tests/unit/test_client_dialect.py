@@ -33,7 +33,7 @@ def test_states(status: object, state: TaskState) -> None:
         {"type": "text", "data": "answer"},
         {"type": "text", "data": {"content": "answer"}},
         {"artifactId": "1", "parts": [{"kind": "text", "text": "answer"}]},
-        {"parts": [{"text": "answer"}, {"data": {}}, 3]},
+        {"parts": [{"text": "answer"}, {"strange": {}}, 3]},
     ],
 )
 def test_artifacts(artifact: object) -> None:
@@ -41,6 +41,23 @@ def test_artifacts(artifact: object) -> None:
         read_task("http://x", {"task": {"id": "1", "status": "completed", "artifacts": [artifact]}}).text
         == "answer"
     )
+
+
+def test_what_is_no_text_is_named() -> None:
+    file = {"name": "p.txt", "mimeType": "text/plain", "uri": "file:///p/a%20plan.txt"}
+    parts = [
+        {"type": "text", "text": "see"},
+        {"type": "file", "file": file},
+        {"kind": "file", "file": {"uri": "https://example.org/x"}},
+        {"type": "data", "data": {"count": 3}},
+    ]
+    answer = {"task": {"id": "1", "status": "completed", "artifacts": [{"parts": parts}]}}
+    assert read_task("http://x", answer).text.splitlines() == [
+        "see",
+        "Attached file: /p/a plan.txt (text/plain)",
+        "Attached URL: https://example.org/x",
+        'Attached data: {"count": 3}',
+    ]
 
 
 @pytest.mark.parametrize("artifacts", [None, 3, "x", [3], [{}], [{"data": 3}]])
