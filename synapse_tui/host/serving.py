@@ -84,9 +84,10 @@ class Servers:
     async def _serve(self, agent_id: str) -> None:
         from synapse_tui.a2a.connections import Room  # noqa: PLC0415
         from synapse_tui.a2a.server import AgentServer, build_app  # noqa: PLC0415
+        from synapse_tui.a2a.turnstile import Turnstile  # noqa: PLC0415
 
         session, sockets = self._waiting.pop(agent_id)
-        self._app = self._app or build_app()
+        self._app = self._app or Turnstile(build_app())
         self._room = self._room or Room()
         server = AgentServer(
             session,

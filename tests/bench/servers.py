@@ -79,7 +79,7 @@ async def first_answers(endpoints: list[str], since: float) -> list[float]:
 async def talk(endpoint: str, text: str = "Hello.") -> list[str]:
     """Send a message with a stream; gives the states that it told."""
     events = Client(endpoint).stream("SendStreamingMessage", message(text))
-    return [state_of(event) async for event in events]
+    return [state async for event in events if (state := state_of(event))]
 
 
 def _show(what: str, seconds: list[float]) -> None:
