@@ -129,10 +129,22 @@ def addresses_of(agent: HostedAgent) -> list[str]:
 
 
 def extended_json(
-    agent: HostedAgent, base_url: str, services: Services, extensions: Iterable[Extension] = EXTENSIONS
+    agent: HostedAgent,
+    base_url: str,
+    services: Services,
+    form: CardForm,
+    extensions: Iterable[Extension] = EXTENSIONS,
 ) -> dict[str, Any]:
-    """The card with what only known callers are told: where the agent works, and what it is doing."""
-    card = card_json(agent, base_url, services, "dual", extensions)
+    """The card with what only known callers are told: where the agent works, and what it is doing.
+
+    Args:
+        agent: The agent.
+        base_url: Where the reader reaches it.
+        services: Tell what it can do, and which keys it demands.
+        form: Which fields it has.
+        extensions: What it offers beyond the protocol.
+    """
+    card = card_json(agent, base_url, services, form, extensions)
     more = {"context_id": agent.context_id, "working_dir": str(agent.cwd), "status": agent.report.state.value}
     for each in card["capabilities"]["extensions"]:
         if each["uri"] == SYNAPSE.uri:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from a2a.extensions.common import HTTP_EXTENSION_HEADER
 from a2a.server.context import ServerCallContext
+from a2a.server.jsonrpc_models import JSONParseError as ParseFault
 from a2a.server.request_handlers.response_helpers import build_error_response
 from a2a.server.routes.jsonrpc_dispatcher import JsonRpcDispatcher
 from a2a.server.routes.rest_routes import create_rest_routes
 from a2a.types import a2a_pb2 as pb
-from a2a.utils.constants import A2A_JSON_MEDIA_TYPE, PROTOCOL_VERSION_0_3, PROTOCOL_VERSION_1_0
+from a2a.utils.constants import PROTOCOL_VERSION_0_3, PROTOCOL_VERSION_1_0
 from a2a.utils.error_handlers import build_rest_error_payload
-from a2a.utils.errors import A2AError, VersionNotSupportedError
+from a2a.utils.errors import A2AError, InvalidRequestError, JSONParseError, VersionNotSupportedError
 from sse_starlette.sse import EventSourceResponse
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -23,11 +25,13 @@ from starlette.routing import BaseRoute, Route
 
 from synapse_tui.a2a.refusals import JSONRPC_PATHS, REST_PREFIX
 
+from .bodies import check_body
 from .calls import CallContextBuilder, extensions_of, version_of
 from .card_routes import Cards
 from .extensions import EXTENSIONS, Extension, activated
 from .handler import Handler
 from .legacy import OldJsonRpc, old_rest_routes
+from .listing import check_state
 from .streams import EventStream, hung_up
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -75,31 +79,47 @@ class JsonRpc(JsonRpcDispatcher):
         # In place of the SDK's own, which has the faults that `legacy` names.
         self._v03_adapter = OldJsonRpc(handler, builder)
 
+    async def handle_requests(self, request: Request) -> Response:
+        """Answer a call."""
+        body = await request.json()
+        params = body.get("params") if isinstance(body, dict) and body.get("method") == "ListTasks" else None
+        check_state(params.get("status") if isinstance(params, dict) else None)
+        return await super().handle_requests(request)
+
     async def _handle_list_tasks(
         self, request_obj: pb.ListTasksRequest, context: ServerCallContext
     ) -> dict[str, Any]:
-        return _without_empty_history(await super()._handle_list_tasks(request_obj, context))
+        return _as_list(await super()._handle_list_tasks(request_obj, context))
+
+    async def _handle_list_task_push_notification_configs(
+        self, request_obj: pb.ListTaskPushNotificationConfigsRequest, context: ServerCallContext
+    ) -> dict[str, Any]:
+        return _as_list(await super()._handle_list_task_push_notification_configs(request_obj, context))
 
 
 def _endpoint(route: Route) -> Endpoint:
     """The endpoint of a REST route."""
     endpoint: Endpoint = route.endpoint
-    return _listing(endpoint) if route.path == f"{REST_PREFIX}/tasks" else endpoint
+    return _listing(endpoint) if route.path.endswith(("/tasks", "/pushNotificationConfigs")) else endpoint
 
 
 def _listing(endpoint: Endpoint) -> Endpoint:
+    """An endpoint that lists, by GET."""
+
     async def answer(request: Request) -> Response:
+        check_state(request.query_params.get("status"))
         response = await endpoint(request)
-        told = json.loads(bytes(response.body))
-        if "tasks" not in told:
+        if request.method != "GET" or response.status_code != HTTPStatus.OK:
             return response
-        return JSONResponse(_without_empty_history(told), media_type=A2A_JSON_MEDIA_TYPE)
+        return JSONResponse(_as_list(json.loads(bytes(response.body))), media_type=response.media_type)
 
     return answer
 
 
-def _without_empty_history(told: dict[str, Any]) -> dict[str, Any]:
-    """A list of tasks; the SDK writes a history that nobody asked for as an empty one (section 3.2.4)."""
+def _as_list(told: dict[str, Any]) -> dict[str, Any]:
+    """A list as clients look for it: the SDK leaves out an empty one, and writes empty histories (3.2.4)."""
+    if "tasks" not in told:
+        return {"configs": [], **told}
     for task in told["tasks"]:
         if not task.get("history"):
             task.pop("history", None)
@@ -112,7 +132,7 @@ def _served(endpoint: Endpoint, error_answer: ErrorAnswer, extensions: tuple[Ext
     async def serve(request: Request) -> Response:
         try:
             _check_version(request)
-            await request.body()
+            await check_body(request)
             response = await _while_there(request, endpoint(request))
             if isinstance(response, EventSourceResponse):
                 response = await _stream(response, request)
@@ -155,17 +175,22 @@ async def _stream(response: EventSourceResponse, request: Request) -> Response:
 
 
 async def _rpc_error(request: Request, error: A2AError) -> Response:
+    if isinstance(error, JSONParseError):
+        return JSONResponse(build_error_response(None, ParseFault(message=error.message)))
     return JSONResponse(build_error_response(await _rpc_id(request), error))
 
 
 async def _rpc_id(request: Request) -> str | int | None:
     try:
         found = (await request.json())["id"]
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         return None
     return found if isinstance(found, str | int) and not isinstance(found, bool) else None
 
 
 async def _rest_error(_request: Request, error: A2AError) -> Response:
-    told = build_rest_error_payload(error)
+    # JSON-RPC alone has a word for a body that is no JSON.
+    told = build_rest_error_payload(
+        InvalidRequestError(error.message) if isinstance(error, JSONParseError) else error
+    )
     return JSONResponse(told, told["error"]["code"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -25,7 +26,7 @@ from google.protobuf.message import Message
 from synapse_tui.a2a.push import PushDesk
 from synapse_tui.a2a.rings import check_ring
 from synapse_tui.agents.feed import Subscription
-from synapse_tui.errors import TaskEnded
+from synapse_tui.errors import PushNotFound, TaskEnded
 from synapse_tui.model import MessageRequest, Task, TaskPage
 
 from .calls import Call, call_of, find_task
@@ -217,7 +218,8 @@ class Handler(RequestHandler):
     ) -> None:
         """Have somebody told of a task no more."""
         _, desk = await self._desk(params, context, params.task_id)
-        await desk.delete(params.task_id, params.id)
+        with suppress(PushNotFound):  # it is gone already (section 3.1.10)
+            await desk.delete(params.task_id, params.id)
 
     async def _desk(
         self, params: Message | None, context: ServerCallContext, task_id: str
@@ -236,7 +238,8 @@ class Handler(RequestHandler):
     ) -> pb.AgentCard:
         """The card with what only known callers are told."""
         call = self._call(params, context)
-        card = extended_json(call.agent, call.base_url, call.services, self._extensions)
+        form = "dual" if call.version == PROTOCOL_VERSION_0_3 else call.services.card
+        card = extended_json(call.agent, call.base_url, call.services, form, self._extensions)
         return ParseDict(card, pb.AgentCard(), ignore_unknown_fields=True)
 
     def _call(self, params: Message | None, context: ServerCallContext) -> Call:

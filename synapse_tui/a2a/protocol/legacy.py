@@ -9,12 +9,13 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
 from typing import Any
 
 from a2a.compat.v0_3 import types as old
+from a2a.compat.v0_3.conversions import to_core_message
 from a2a.compat.v0_3.jsonrpc_adapter import JSONRPC03Adapter
 from a2a.compat.v0_3.request_handler import RequestHandler03
 from a2a.compat.v0_3.rest_adapter import REST03Adapter
@@ -22,7 +23,9 @@ from a2a.server.context import ServerCallContext
 from a2a.server.jsonrpc_models import InvalidParamsError, MethodNotFoundError
 from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.server.routes.common import ServerCallContextBuilder
+from a2a.utils import errors as sdk
 from a2a.utils.constants import PROTOCOL_VERSION_0_3
+from google.protobuf.json_format import ParseError
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -30,6 +33,7 @@ from starlette.routing import Route
 
 from .calls import version_of
 
+_SENDING = (old.SendMessageRequest, old.SendStreamingMessageRequest)
 Said = old.SendStreamingMessageSuccessResponse
 
 
@@ -94,17 +98,20 @@ def _wrong_params(model: type[BaseModel], body: dict[str, Any]) -> str:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    message = getattr(getattr(call, "params", None), "message", None)
-    return _wrong_bytes(message.parts) if isinstance(message, old.Message) else ""
+    return _wrong_message(call) if isinstance(call, _SENDING) else ""
 
 
-def _wrong_bytes(parts: list[old.Part]) -> str:
-    for position, part in enumerate(parts):
+def _wrong_message(call: old.SendMessageRequest | old.SendStreamingMessageRequest) -> str:
+    for position, part in enumerate(call.params.message.parts):
         if isinstance(part.root, old.FilePart) and isinstance(part.root.file, old.FileWithBytes):
             try:
                 base64.b64decode(part.root.file.bytes, validate=True)
             except (binascii.Error, ValueError) as error:
                 return f"params.message.parts.{position}.file.bytes is no base64: {error}"
+    try:
+        to_core_message(call.params.message)
+    except (ParseError, ValueError) as error:
+        return f"params.message: {error}"
     return ""
 
 
@@ -125,7 +132,7 @@ def old_rest_routes(
     adapter = REST03Adapter(handler, context_builder)
     adapter.handler.handler03 = operations = OldRequestHandler(handler)
     routes = [
-        Route(f"{prefix}{path}", endpoint, methods=[method])
+        Route(f"{prefix}{path}", _with_sound_query(endpoint), methods=[method])
         for (path, method), endpoint in adapter.routes().items()
     ]
     delete = partial(adapter._handle_request, partial(_delete_push, operations))
@@ -133,6 +140,16 @@ def old_rest_routes(
         Route(f"{prefix}/v1/tasks/{{id}}/pushNotificationConfigs/{{push_id}}", delete, methods=["DELETE"])
     )
     return routes
+
+
+def _with_sound_query(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[..., Any]:
+    async def answer(request: Request) -> Response:
+        length = request.query_params.get("historyLength", "")
+        if length and not length.isdecimal():
+            raise sdk.InvalidParamsError(f"historyLength '{length[:40]}' is no number")
+        return await endpoint(request)
+
+    return answer
 
 
 async def _delete_push(

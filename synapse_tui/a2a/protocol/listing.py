@@ -54,6 +54,23 @@ def query_of(params: pb.ListTasksRequest, visitor: Visitor) -> TaskQuery:
     )
 
 
+def check_state(named: object) -> None:
+    """See that a state is one of the protocol's: the SDK takes another one for none at all.
+
+    Args:
+        named: Its name or number, as a request has it; None for none.
+
+    Raises:
+        InvalidParamsError: It is none.
+    """
+    states = pb.TaskState.keys()
+    if isinstance(named, str) and named and not named.isdigit() and named not in states:
+        raise InvalidParamsError(
+            f"status '{named[:40]}' is not valid",
+            {"hint": f"use one of {', '.join(states[1:])}"},
+        )
+
+
 def knows_state(params: pb.ListTasksRequest) -> bool:
     """Whether tasks of ours can be in the state that is asked for."""
     return params.status == pb.TASK_STATE_UNSPECIFIED or state_of(params.status) is not None
