@@ -26,7 +26,7 @@ _STATUS: tuple[tuple[type[errors.SynapseError], int], ...] = (
     (errors.AddressError, 404),
     (errors.PeerError, 502),
     (errors.PushNotFound, 404),
-    (errors.PushLimit, 429),
+    (errors.PushLimit, 409),
     (errors.PushError, 422),
 )
 """The first class that fits decides; anything else is 500."""

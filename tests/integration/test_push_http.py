@@ -1,0 +1,204 @@
+"""Asking for notifications over HTTP: webhooks of the dialect, configurations of the protocol, a host."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from synapse_tui.a2a.push import PushDesk
+from synapse_tui.a2a.server import AgentServer, bind_loopback
+from synapse_tui.a2a.services import Services
+from synapse_tui.model import AgentSpec
+from tests.fake_agent import FakeAgent
+from tests.integration.push_kit import answer, receiving, telling
+from tests.integration.test_host import make_host, running
+from tests.unit.dialect_kit import message, signer
+
+TOKENS = {"synapse-codex-8120": "codex-secret", "user": "user-secret"}
+EVENTS = ["task.completed", "task.failed"]
+
+
+@dataclass
+class Rig:
+    """An agent behind its server, and its caller."""
+
+    agent: FakeAgent
+    desk: PushDesk
+    client: httpx.AsyncClient
+
+    async def post(self, path: str, body: object) -> httpx.Response:
+        headers = {"Content-Type": "application/json"}
+        return await self.client.post(path, content=json.dumps(body), headers=headers)
+
+    async def call(self, method: str, version: str = "1.0", **params: Any) -> Any:
+        """A call of JSON-RPC."""
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        headers = {"A2A-Version": version} if version != "0.3" else {}
+        return (await self.client.post("/", json=body, headers=headers)).json()
+
+
+@asynccontextmanager
+async def serving(path: Path | None = None) -> AsyncIterator[Rig]:
+    sockets = bind_loopback(0)
+    agent = FakeAgent(sockets.port, "codex")
+    async with telling(agent, path=path) as desk, httpx.AsyncClient(base_url=agent.endpoint) as client:
+        server = AgentServer(agent, sockets, services=Services(push=desk), token_of=TOKENS.get)
+        await server.start()
+        try:
+            yield Rig(agent, desk, client)
+        finally:
+            await server.stop()
+
+
+# -- the dialect ---
+
+
+async def test_webhooks_are_made_listed_told_and_removed(tmp_path):
+    async with receiving(answer(400)) as receiver, serving(tmp_path / "h" / "history.db") as rig:
+        url = receiver.url("/hook?key=word")
+        made = await rig.post("/webhooks", {"url": url, "events": None, "secret": "s3cret"})
+        assert made.status_code == 200
+        webhook = made.json()
+        assert (webhook["url"], webhook["events"]) == (receiver.url("/hook?…"), EVENTS)
+        assert (webhook["enabled"], webhook["signed"], webhook["persist"]) == (True, True, False)
+        assert "s3cret" not in made.text
+        assert (await rig.client.get("/webhooks")).json() == [webhook]
+        rig.agent.answer = "Hi!"
+        await rig.post("/tasks/send", message())
+        await rig.post("/tasks/send", message())
+        got = await receiver.until(2)
+        path = f"/webhooks/{webhook['id']}/deliveries"
+        log = (await rig.client.get(path)).json()
+        while not all(each["status_code"] for each in log):
+            log = (await rig.client.get(path)).json()
+        assert [(each["success"], each["status_code"], each["state"], each["error"]) for each in log] == [
+            (True, 200, "delivered", None), (False, 400, "dead", "it answered 400"),
+        ]  # fmt: skip
+        assert [each["event_id"] for each in log] == [each.json["event_id"] for each in reversed(got)]
+        assert log[0]["webhook_url"] == webhook["url"]
+        assert (await rig.client.get("/webhooks/deliveries?limit=1")).json() == log[:1]
+        gone = await rig.client.delete(f"/webhooks/{webhook['id']}")
+        assert gone.json() == {"status": "removed", "id": webhook["id"], "url": webhook["url"]}
+        assert (await rig.client.delete(f"/webhooks/{webhook['id']}")).status_code == 404
+        assert (await rig.client.delete("/webhooks?url=x")).status_code == 404
+        assert (await rig.client.get(path)).status_code == 404
+
+
+async def test_a_webhook_is_removed_by_its_url_as_the_original_has_it():
+    async with receiving() as receiver, serving() as rig:
+        url = receiver.url("/hook?key=word")
+        await rig.post("/webhooks", {"url": url, "events": ["*"], "persist": True})
+        gone = await rig.client.delete("/webhooks", params={"url": url})
+        assert gone.json()["status"] == "removed"
+        assert (await rig.client.get("/webhooks")).json() == []
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({}, 422),
+        ({"url": "ftp://h.example/"}, 422),
+        ({"url": "http://169.254.169.254/latest/meta-data"}, 422),
+        ({"url": "http://10.0.0.1/"}, 422),
+        ({"url": "http://127.0.0.1/", "events": ["task.done"]}, 422),
+        ({"url": "http://127.0.0.1/", "secret": "a\nb"}, 422),
+        ({"url": "http://127.0.0.1/", "more": 1}, 422),
+        ({"url": "http://127.0.0.1/\ud800"}, 422),
+    ],
+)
+async def test_webhooks_that_are_refused(body, status):
+    async with serving() as rig:
+        told = await rig.post("/webhooks", body)
+        assert told.status_code == status
+        assert told.json()["error"]["hint"]
+        assert (await rig.client.get("/webhooks")).json() == []
+
+
+async def test_webhooks_are_not_for_agents():
+    async with serving() as rig:
+        for method, path in (("POST", "/webhooks"), ("GET", "/webhooks"), ("GET", "/webhooks/deliveries")):
+            body = {"url": "http://127.0.0.1/"} if method == "POST" else None
+            request = rig.client.build_request(method, path, json=body)
+            signer("synapse-codex-8120", rig.agent.port, "codex-secret")(request)
+            told = await rig.client.send(request)
+            assert (told.status_code, told.json()["error"]["code"]) == (403, "not_for_agents")
+        request = rig.client.build_request("GET", "/webhooks")
+        signer("user", rig.agent.port, "user-secret")(request)
+        assert (await rig.client.send(request)).status_code == 200
+
+
+# -- the protocol ---
+
+
+def user_message(text: str = "Hello!") -> dict[str, object]:
+    return {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
+
+
+async def test_a_push_that_a_message_asks_for_is_told_from_the_beginning():
+    async with receiving() as receiver, serving() as rig:
+        rig.agent.answer = "Hi!"
+        secret = {"token": "tok3n", "authentication": {"scheme": "Bearer", "credentials": "cr3d"}}
+        push = {"url": receiver.url(), **secret}
+        told = await rig.call(
+            "SendMessage", message=user_message(), configuration={"taskPushNotificationConfig": push}
+        )
+        task = told["result"]["task"]
+        got = await receiver.until(3)
+        assert got[0].json["task"]["status"]["state"] == "TASK_STATE_SUBMITTED"
+        assert got[-1].json["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
+        assert got[0].headers["authorization"] == "Bearer cr3d"
+        listed = await rig.call("ListTaskPushNotificationConfigs", taskId=task["id"])
+        (config,) = listed["result"]["configs"]
+        assert (config["url"], config["authentication"]) == (receiver.url(), {"scheme": "Bearer"})
+        assert not [each for each in ("tok3n", "cr3d") if each in str(listed)]
+        named = {"taskId": task["id"], "id": config["id"]}
+        assert (await rig.call("GetTaskPushNotificationConfig", **named))["result"] == config
+        await rig.call("DeleteTaskPushNotificationConfig", **named)
+        assert "error" in await rig.call("GetTaskPushNotificationConfig", **named)
+
+
+async def test_a_push_of_0_3_is_a_task_of_0_3():
+    async with receiving() as receiver, serving() as rig:
+        rig.agent.answer = "Hi!"
+        parts = [{"kind": "text", "text": "Hello!"}]
+        text = {"kind": "message", "messageId": "m", "role": "user", "parts": parts}
+        configuration = {"pushNotificationConfig": {"url": receiver.url(), "token": "tok"}, "blocking": True}
+        told = await rig.call("message/send", "0.3", message=text, configuration=configuration)
+        got = await receiver.until(2)
+        assert got[-1].json["kind"] == "task"
+        assert got[-1].json["id"] == told["result"]["id"]
+        assert got[-1].json["status"]["state"] == "completed"
+        assert got[-1].headers["x-a2a-notification-token"] == "tok"
+
+
+async def test_a_push_to_where_nothing_may_go_is_an_error_of_the_protocol_and_makes_no_task():
+    async with serving() as rig:
+        push = {"url": "http://169.254.169.254/latest/meta-data"}
+        told = await rig.call(
+            "SendMessage", message=user_message(), configuration={"taskPushNotificationConfig": push}
+        )
+        assert told["error"]["code"] == -32602
+        assert rig.agent.requests == []
+
+
+# -- a host ---
+
+
+async def test_a_host_tells_what_becomes_of_a_task_and_of_its_agent(tmp_path):
+    async with receiving() as receiver, running(make_host(tmp_path)) as host:
+        session = await host.open(AgentSpec("dummy"), columns=80, lines=24)
+        async with httpx.AsyncClient(base_url=session.endpoint, timeout=20) as client:
+            told = await client.post("/webhooks", json={"url": f"{session.endpoint}/tasks/create"})
+            assert (told.status_code, told.json()["error"]["code"]) == (422, "target_refused")
+            await client.post("/webhooks", json={"url": receiver.url(), "events": ["*"]})
+            await client.post("/tasks/send", json=message("hello"))
+            got = await receiver.until(3)
+        assert [each.json["event"] for each in got] == ["task.submitted", "task.working", "task.completed"]
+        assert "hello" in got[-1].json["data"]["artifacts"][0]["data"]
