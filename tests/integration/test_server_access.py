@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import shutil
 import socket
-import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +22,7 @@ from synapse_tui.errors import ConfigError, PeerRefused, PeerUnreachable
 from synapse_tui.model import USER, Sender
 from synapse_tui.settings.keys import read_keys
 from tests.fake_agent import FakeAgent
+from tests.integration.certificates import make_certificate
 from tests.integration.server_kit import BODY, Connection, http, running
 
 KEY = "a key of the tests".replace(" ", "-")
@@ -261,20 +260,8 @@ Certificate = Callable[[str], TlsFiles]
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> Certificate:
-    """Makes certificates of their own, as a person would."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("there is no openssl to make a certificate")
-
-    def make(name: str) -> TlsFiles:
-        files = TlsFiles(tmp_path / f"{name}.pem", tmp_path / f"{name}.key")
-        words = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-        place = ["-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}"]
-        out = ["-keyout", str(files.key), "-out", str(files.cert)]
-        subprocess.run([openssl, *words, *place, *out], check=True, capture_output=True)
-        return files
-
-    return make
+    """Makes certificates."""
+    return lambda name: make_certificate(tmp_path, name)
 
 
 async def test_https_is_spoken_with_the_certificate_of_the_settings(

@@ -1,0 +1,55 @@
+"""Hosts whose agents are served on other addresses, or over https."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.errors import ConfigError
+from synapse_tui.events import Event, Notice
+from synapse_tui.model import AgentSpec, TaskState
+from tests.integration.certificates import make_certificate
+from tests.integration.test_host import make_host, open_ready, records, running, until
+
+
+def set_to(tmp_path: Path, **values: object) -> None:
+    file = tmp_path / "home/.synapse/settings.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({key.replace("__", "."): value for key, value in values.items()}))
+
+
+async def test_no_agent_is_opened_for_other_machines_without_keys(tmp_path: Path) -> None:
+    set_to(tmp_path, a2a__bind="0.0.0.0")
+    async with running(make_host(tmp_path)) as host:
+        with pytest.raises(ConfigError, match=r"0\.0\.0\.0 \(a2a\.bind\) without keys"):
+            await host.open(AgentSpec("dummy"), columns=80, lines=24)
+        assert not host.agents
+        assert not records(host)
+
+
+async def test_with_keys_they_are_and_the_person_is_told(tmp_path: Path) -> None:
+    set_to(tmp_path, a2a__bind="0.0.0.0", env__SYNAPSE_AUTH_ENABLED=True, env__SYNAPSE_API_KEYS="ci=secret")
+    host = make_host(tmp_path)
+    heard: list[Event] = []
+    host.events.subscribe(heard.append)
+    async with running(host):
+        alice, _ = await open_ready(host, "alice", "bob")
+        [receipt] = await host.send("bob", "hello", sender=alice.agent_id)
+        assert receipt.task_id
+        assert records(host)[alice.agent_id]["endpoint"] == f"http://127.0.0.1:{alice.port}"
+    [told] = [event for event in heard if isinstance(event, Notice) and event.level == "warning"]
+    assert "other machines can reach the agents" in told.text
+
+
+async def test_agents_message_one_another_over_https(tmp_path: Path) -> None:
+    files = make_certificate(tmp_path, "agents.example.com")
+    set_to(tmp_path, a2a__tls_cert=str(files.cert), a2a__tls_key=str(files.key))
+    async with running(make_host(tmp_path)) as host:
+        alice, bob = await open_ready(host, "alice", "bob")
+        assert bob.endpoint == bob.environ["SYNAPSE_ENDPOINT"] == f"https://127.0.0.1:{bob.port}"
+        assert records(host)[bob.agent_id]["endpoint"] == bob.endpoint
+        [receipt] = await host.send("bob", "hello", sender=alice.agent_id)
+        await until(lambda: bob.task(receipt.task_id).state is TaskState.COMPLETED)
+        assert bob.task(receipt.task_id).sender.verified
