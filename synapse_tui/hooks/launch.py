@@ -82,7 +82,7 @@ def prepare(
         case Dialect.OPENCODE:
             plugin = folder / "opencode" / "synapse.js"
             private_folder(plugin.parent)
-            write_private(plugin, _opencode_plugin())
+            write_private(plugin, opencode_plugin())
             return LaunchHooks(environ={"OPENCODE_CONFIG_CONTENT": _opencode_config(plugin, environ)})
         case Dialect.CODEX:
             return LaunchHooks(args=("-c", codex_setting(trusted))) if trusted else NO_HOOKS
@@ -196,7 +196,8 @@ def copilot_hooks() -> dict[str, object]:
     }
 
 
-def _opencode_plugin() -> bytes:
+def opencode_plugin() -> bytes:
+    """The plugin that opencode loads."""
     return (Path(__file__).parent / "opencode_plugin.js").read_bytes()
 
 

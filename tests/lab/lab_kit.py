@@ -110,6 +110,11 @@ class ModelLog:
         """What was submitted with a token in it."""
         return [prompt for prompt in self.prompts() if token in prompt]
 
+    def dumped(self, text: str) -> bool:
+        """Whether any request held a text, wherever; only where the model dumps whole requests."""
+        quoted = json.dumps(text)[1:-1].encode()
+        return not DUMP or quoted in Path(DUMP).read_bytes()
+
     def closed_streams(self) -> int:
         """How many answers were cut off by an interrupt."""
         return sum("closed stream early" in str(entry.get("note", "")) for entry in self.entries())

@@ -21,9 +21,9 @@ import pytest
 from synapse_tui.agents.profiles import load_profiles
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.file_safety import Lock, ModificationQuery
-from synapse_tui.hooks.launch import gemini_extension
+from synapse_tui.hooks import Dialect
+from synapse_tui.hooks.install import HookInstaller, place_of
 from synapse_tui.host import Host
-from synapse_tui.host.safety.install import write_extension
 from synapse_tui.host.safety.office import Enforcement
 from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.paths import UserPaths, shipped_profiles
@@ -93,6 +93,12 @@ class Shop:
             assert time.monotonic() < begun + seconds, locks
             await asyncio.sleep(0.02)
 
+    async def news(self, session: AgentSession, text: str) -> None:
+        """Wait until the model was told something, and the agent rests again."""
+        told = self.model.dumped
+        await self.until(lambda: told(text), f"'{text}' in the model's request", session)
+        await self.rests(session)
+
     def denials(self, mark: str) -> list[str]:
         """What the model was told of tools that were denied."""
         return [
@@ -109,7 +115,7 @@ async def shop(*kinds: str) -> AsyncIterator[Shop]:
             pytest.skip(f"{kind} is not installed in the lab")
     paths = UserPaths.of_environment()
     if "gemini" in kinds:
-        write_extension(paths.home, gemini_extension())
+        HookInstaller(paths.synapse / "hooks").install(place_of(Dialect.GEMINI, paths.home, {}))
     environ = {"SYNAPSE_FILE_SAFETY_ENABLED": "true"}
     host = Host(
         Path.cwd(),
@@ -157,6 +163,8 @@ async def test_the_second_is_denied_while_the_first_holds_the_lock(kind: str) ->
         await here.rests(first)
         await here.free()
         assert written(name) == "one"
+        await here.prompt(second, "what is new?")
+        await here.news(second, f"{name} was created by {first.agent_id}")
         await here.prompt(second, write(second, f"{name}-2", "two"))
         await here.asks(second)
         await here.holds(second, f"{name}-2")

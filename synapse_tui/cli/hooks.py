@@ -1,0 +1,106 @@
+"""`synapse hooks`: our hooks in the agents' own configuration."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import click
+
+from synapse_tui.errors import InvalidValue
+from synapse_tui.hooks import Dialect
+from synapse_tui.hooks.install import HookInstaller, Place, Standing, place_of
+from synapse_tui.paths import UserPaths
+
+from .output import note, show_json, show_table, want_json
+
+_NAMES = click.argument("agents", nargs=-1, metavar="[AGENT]...")
+
+
+@click.group(name="hooks")
+def command() -> None:
+    """The hooks by which agents lock files, in the agents' own configuration.
+
+    Agents that are opened here get their hooks by themselves, for one process; only Gemini CLI needs them
+    installed. Elsewhere they are for agents that you start in a shell of the application.
+    """
+
+
+@command.command(name="install")
+@_NAMES
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def install_command(context: click.Context, *, agents: Sequence[str], as_json: bool) -> None:
+    """Put hooks beside your own ones; AGENT is claude, codex, gemini, opencode or copilot."""
+    if as_json:
+        want_json(context)
+    chosen = _chosen(agents, needed=True)
+    installer = _installer()
+    for dialect, place in chosen:
+        installer.install(place)
+        if place.note:
+            note(f"synapse: {dialect}: {place.note}")
+    _show(installer, chosen, as_json=as_json)
+
+
+@command.command(name="remove")
+@_NAMES
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def remove_command(context: click.Context, *, agents: Sequence[str], as_json: bool) -> None:
+    """Take the hooks out again, all of them or those of AGENT; your files are as they were before."""
+    if as_json:
+        want_json(context)
+    chosen = _chosen(agents)
+    installer = _installer()
+    for _dialect, place in chosen:
+        installer.remove(place)
+    _show(installer, chosen, as_json=as_json)
+
+
+@command.command(name="status")
+@_NAMES
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def status_command(context: click.Context, *, agents: Sequence[str], as_json: bool) -> None:
+    """Tell where hooks are installed."""
+    if as_json:
+        want_json(context)
+    _show(_installer(), _chosen(agents), as_json=as_json)
+
+
+def _installer() -> HookInstaller:
+    return HookInstaller(UserPaths.of_environment().synapse / "hooks")
+
+
+def _chosen(names: Sequence[str], *, needed: bool = False) -> list[tuple[Dialect, Place]]:
+    """The agents that are named, or all."""
+    known = ", ".join(Dialect)
+    if needed and not names:
+        raise InvalidValue("say for which agent", f"one or more of {known}")
+    odd = [name for name in names if name not in set(Dialect)]
+    if odd:
+        raise InvalidValue(f"'{odd[0]}' is no agent with hooks", f"there are {known}")
+    home = UserPaths.of_environment().home
+    return [(dialect, place_of(dialect, home, os.environ)) for dialect in map(Dialect, names or Dialect)]
+
+
+def _show(installer: HookInstaller, chosen: Sequence[tuple[Dialect, Place]], *, as_json: bool) -> None:
+    found = [(dialect, installer.standing(place), place) for dialect, place in chosen]
+    if as_json:
+        show_json(
+            [
+                {
+                    "agent": dialect.value,
+                    "installed": standing is not Standing.MISSING,
+                    "state": standing.value,
+                }
+                | {"path": str(place.path)}
+                for dialect, standing, place in found
+            ]
+        )
+        return
+    show_table(
+        ("AGENT", "HOOKS", "WHERE"),
+        [(dialect.value, standing.value, str(place.path)) for dialect, standing, place in found],
+    )

@@ -1,0 +1,278 @@
+"""Our hooks in an agent's own configuration, beside those of the user: for agents that no host starts.
+
+What a file was before is kept, so that it can be put back byte for byte as long as nobody else has changed
+it; else our own groups are taken out of it, and nothing more.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from synapse_tui.errors import ConfigError
+from synapse_tui.files import private_folder, write_private
+
+from .events import Dialect
+from .launch import (
+    NAME,
+    claude_hooks,
+    codex_hooks,
+    copilot_hooks,
+    gemini_extension,
+    opencode_plugin,
+)
+
+MARK = re.compile(r"synapse_tui/hooks/client\.py['\"]? ")
+"""By which our own commands are known, whichever installation wrote them."""
+
+
+class Standing(StrEnum):
+    """How our hooks stand in an agent's configuration."""
+
+    MISSING = "not installed"
+    INSTALLED = "installed"
+    OLD = "of another version: install them again"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an agent takes hooks from.
+
+    Attributes:
+        path: A file that the user may have too, a file of ours alone, or a folder of ours alone.
+        hooks: What is put into the user's file below `hooks`; None where the place is ours alone.
+        files: The files of a place that is ours alone, by their names below it; one named "" is the place.
+        note: What the user must do besides; empty for nothing.
+    """
+
+    path: Path
+    hooks: Mapping[str, object] | None = None
+    files: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}))
+    note: str = ""
+
+
+def place_of(dialect: Dialect, home: Path, environ: Mapping[str, str]) -> Place:
+    """Where an agent takes hooks of the user from.
+
+    Args:
+        dialect: The agent.
+        home: The user's home folder.
+        environ: For the variables by which agents have their configuration elsewhere.
+    """
+
+    def folder(variable: str, usual: str) -> Path:
+        return Path(environ.get(variable) or home / usual)
+
+    match dialect:
+        case Dialect.CLAUDE:
+            return Place(folder("CLAUDE_CONFIG_DIR", ".claude") / "settings.json", claude_hooks())
+        case Dialect.CODEX:
+            note = "Codex runs them once you have trusted them: /hooks in Codex"
+            return Place(folder("CODEX_HOME", ".codex") / "hooks.json", codex_hooks(), note=note)
+        case Dialect.GEMINI:
+            files = {name: _written(content) for name, content in gemini_extension().items()}
+            return Place(home / ".gemini" / "extensions" / NAME, files=files)
+        case Dialect.OPENCODE:
+            config = folder("XDG_CONFIG_HOME", ".config") / "opencode"
+            return Place(config / "plugin" / "synapse.js", files={"": opencode_plugin()})
+        case Dialect.COPILOT:
+            own = {"version": 1, "hooks": copilot_hooks()}
+            place = folder("COPILOT_HOME", ".copilot") / "hooks" / "synapse.json"
+            return Place(place, files={"": _written(own)})
+
+
+class HookInstaller:
+    """Puts hooks into the user's configuration and takes them out again.
+
+    Args:
+        state: A private folder, in which is kept what files were before.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self._state = state
+
+    def standing(self, place: Place) -> Standing:
+        """How our hooks stand there.
+
+        Raises:
+            ConfigError: The file cannot be read or is broken.
+        """
+        if place.hooks is None:
+            paths = {place.path / name if name else place.path: data for name, data in place.files.items()}
+            if not place.path.exists():
+                return Standing.MISSING
+            same = all(_bytes(path) == data for path, data in paths.items())
+            return Standing.INSTALLED if same else Standing.OLD
+        content = _document(place.path)
+        ours = {name: [group for group in groups if _is_ours(group)] for name, groups in _groups(content)}
+        found = {name: groups for name, groups in ours.items() if groups}
+        if not found:
+            return Standing.MISSING
+        return Standing.INSTALLED if found == dict(place.hooks) else Standing.OLD
+
+    def install(self, place: Place) -> None:
+        """Put our hooks there, behind those of the user; older ones of ours are replaced.
+
+        Raises:
+            ConfigError: The file is broken, or cannot be written.
+        """
+        if place.hooks is None:
+            for name, data in place.files.items():
+                _write(place.path / name if name else place.path, data)
+            return
+        if self.standing(place) is not Standing.MISSING:
+            self.remove(place)
+        before = _bytes(place.path)
+        content = _document(place.path)
+        hooks = content.setdefault("hooks", {})
+        if not isinstance(hooks, dict):
+            raise ConfigError(f"{place.path}: 'hooks' is no table", "correct the file first")
+        for name, groups in place.hooks.items():
+            # At the end: Codex knows the user's own hooks by their place.
+            hooks[name] = [*_list(hooks.get(name)), *_list(groups)]
+        after = _text(content, before)
+        self._remember(place.path, before, after)
+        _write(place.path, after)
+
+    def remove(self, place: Place) -> bool:
+        """Take our hooks out; gives whether there were any.
+
+        Raises:
+            ConfigError: The file is broken, or cannot be written.
+        """
+        if self.standing(place) is Standing.MISSING:
+            return False
+        try:
+            if place.hooks is None:
+                _remove_own(place.path)
+            else:
+                self._restore(place.path)
+        except OSError as error:
+            raise ConfigError(
+                f"{place.path} cannot be changed: {error.strerror}", "check its permissions"
+            ) from error
+        return True
+
+    def _restore(self, path: Path) -> None:
+        kept = self._recall(path)
+        now = _bytes(path)
+        if kept is not None and now is not None and hashlib.sha256(now).hexdigest() == kept[1]:
+            self._memory(path).unlink(missing_ok=True)
+            if kept[0] is None:
+                path.unlink()
+            else:
+                _write(path, kept[0])
+            return
+        content = _document(path)
+        _take_out(content)
+        self._memory(path).unlink(missing_ok=True)
+        _write(path, _text(content, now))
+
+    # -- what files were before ---
+
+    def _memory(self, path: Path) -> Path:
+        return self._state / f"before-{hashlib.sha256(str(path).encode()).hexdigest()[:16]}.json"
+
+    def _remember(self, path: Path, before: bytes | None, after: bytes) -> None:
+        kept = {
+            "path": str(path),
+            "before": None if before is None else base64.b64encode(before).decode(),
+            "after": hashlib.sha256(after).hexdigest(),
+        }
+        private_folder(self._state)
+        write_private(self._memory(path), json.dumps(kept).encode())
+
+    def _recall(self, path: Path) -> tuple[bytes | None, str] | None:
+        """What the file was, and the hash of what we made of it."""
+        try:
+            kept = json.loads(self._memory(path).read_bytes())
+            before = kept["before"]
+            return (None if before is None else base64.b64decode(before)), str(kept["after"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+
+def _take_out(content: dict[str, Any]) -> None:
+    """Remove our groups, and the lists and tables that are empty then."""
+    for name, groups in _groups(content):
+        kept = [group for group in groups if not _is_ours(group)]
+        if kept:
+            content["hooks"][name] = kept
+        elif len(kept) < len(groups):
+            del content["hooks"][name]
+    if not content.get("hooks", True):
+        del content["hooks"]
+
+
+def _groups(content: Mapping[str, Any]) -> list[tuple[str, list[Any]]]:
+    hooks = content.get("hooks")
+    found = hooks.items() if isinstance(hooks, dict) else ()
+    return [(name, groups) for name, groups in found if isinstance(groups, list)]
+
+
+def _is_ours(group: object) -> bool:
+    return MARK.search(json.dumps(group)) is not None
+
+
+def _document(path: Path) -> dict[str, Any]:
+    data = _bytes(path)
+    try:
+        content = json.loads(data) if data and data.strip() else {}
+    except ValueError as error:
+        raise ConfigError(
+            f"{path} is no valid JSON: {error}", "correct it first; nothing was changed"
+        ) from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} holds no JSON object", "correct it first; nothing was changed")
+    return content
+
+
+def _text(content: Mapping[str, Any], like: bytes | None) -> bytes:
+    """A document as text, indented as it was."""
+    found = re.search(rb"\n([ \t]+)", like or b"")
+    indent = found[1].decode() if found else "  "
+    return (json.dumps(content, indent=indent, ensure_ascii=False) + "\n").encode()
+
+
+def _written(content: object) -> bytes:
+    return (json.dumps(content, indent=2) + "\n").encode()
+
+
+def _bytes(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}", "check its permissions") from error
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+        # A link stays a link: people keep such files among their dotfiles.
+        write_private(path.resolve(), data)
+        path.chmod(mode)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}", "check its permissions") from error
+
+
+def _remove_own(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
