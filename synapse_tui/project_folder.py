@@ -14,6 +14,7 @@ IGNORED = b"""\
 *.db
 *.db-*
 /spool/
+/files/
 /settings.local.json
 """
 """The `.gitignore` that is written when there is none; it leaves itself out: the repository stays clean."""

@@ -93,17 +93,17 @@ def text_with_files(parts: Sequence[Part], folder: Path) -> str:
     return "\n".join(filter(None, (_words(part, folder) for part in parts)))
 
 
-def remove_old(project: Path, before: float) -> int:
-    """Remove the files of messages that nobody has touched for long.
+def remove_old(folder: Path, before: float) -> int:
+    """Remove the files of messages of the project of a folder that nobody has touched for long.
 
     Args:
-        project: Folder of the project.
+        folder: A folder of the project.
         before: Seconds since the epoch: what was changed since stays.
 
     Returns:
         How many folders were removed.
     """
-    kept = project / FOLDER / FILES
+    kept = find_project(folder) / FOLDER / FILES
     removed = 0
     with contextlib.suppress(OSError), os.scandir(kept) as entries:
         for entry in entries:

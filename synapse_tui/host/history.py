@@ -7,9 +7,10 @@ import dataclasses
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from synapse_tui.agents.incoming import remove_old
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import HistoryError
 from synapse_tui.events import EventBus, Notice
@@ -21,6 +22,9 @@ from synapse_tui.store.push_journal import HistoryPushJournal
 
 log = logging.getLogger(__name__)
 
+TIDY_AFTER = 20.0
+"""Seconds after the start until what is too old is removed, when all else is done."""
+DAY = 86_400.0
 OPENED = 5.0
 """Seconds after the start in which the agents that were asked for are open."""
 
@@ -33,14 +37,22 @@ class HistoryKeeper:
         project: Folder of the project.
         events: Told when the history cannot be written, and of messages from before.
         agents: The sessions, by agent id.
+        days: How long ended tasks are kept; 0 for ever.
     """
 
     def __init__(
-        self, path: Path, project: Path, events: EventBus, agents: Mapping[str, AgentSession]
+        self,
+        path: Path,
+        project: Path,
+        events: EventBus,
+        agents: Mapping[str, AgentSession],
+        *,
+        days: int = 0,
     ) -> None:
         self.replaced: list[Callable[[], None]] = []
         """Called when the history has begun anew: what goes on is to be noted again."""
         self._project = str(project)
+        self._days = days
         self._events = events
         self._agents = agents
         self._journals: dict[str, AgentJournal] = {}
@@ -60,7 +72,10 @@ class HistoryKeeper:
         self._history.load()
         if not self._loading.is_set():
             self._loading.set()
-            self._keep(asyncio.get_running_loop().create_task(self._tell_of_others(), name="left-messages"))
+            loop = asyncio.get_running_loop()
+            self._keep(loop.create_task(self._tell_of_others(), name="left-messages"))
+            if self._days:
+                self._keep(loop.create_task(self._tidy_daily(), name="tidy-history"))
 
     def journal(self, agent_id: str, agent_type: str) -> AgentJournal:
         """The journal of a new session of an agent."""
@@ -146,6 +161,29 @@ class HistoryKeeper:
                 port = agent_id.rpartition("-")[2]
                 text = f"{count} from before wait for {agent_id}: open it again with --port {port}"
                 self._events.publish(Notice(text, "warning"))
+
+    async def _tidy_daily(self) -> None:
+        await asyncio.sleep(TIDY_AFTER)
+        while True:
+            try:
+                await self.tidy(datetime.now(UTC) - timedelta(days=self._days))
+            except HistoryError as error:
+                log.warning("old tasks were not removed: %s", error.message)
+            await asyncio.sleep(DAY)
+
+    async def tidy(self, before: datetime) -> None:
+        """Remove the tasks that ended before a time, and the files that came with messages before it.
+
+        Args:
+            before: The time, aware.
+
+        Raises:
+            HistoryError: The tasks cannot be removed.
+        """
+        folders = {self._project, *(str(session.cwd) for session in self._agents.values())}
+        for folder in folders:
+            await asyncio.to_thread(remove_old, Path(folder), before.timestamp())
+        await self._history.prune(before)
 
     async def _restore(self, session: AgentSession, journal: AgentJournal, *, release: bool) -> None:
         await self._loading.wait()

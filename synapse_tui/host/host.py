@@ -108,7 +108,8 @@ class Host:
             make_id=make_id,
         )
         self._reach = Reach(settings, paths=paths, environ=environ, events=self.events)
-        self.history = HistoryKeeper(paths.history, project, self.events, self._agents)
+        days = settings.number("a2a.retention_days")
+        self.history = HistoryKeeper(paths.history, project, self.events, self._agents, days=days)
         self._pushing = Pushing(
             settings, self.events, self._agents, self.history, self._peers, self._reach.network
         )

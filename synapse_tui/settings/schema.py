@@ -223,6 +223,13 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 project=False,
             ),
             Setting(
+                "a2a.retention_days",
+                "count",
+                90,
+                "Days that ended tasks, and the files that came with them, are kept; 0 for ever.",
+                project=False,
+            ),
+            Setting(
                 "a2a.push_allow",
                 "words",
                 [],

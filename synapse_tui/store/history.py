@@ -7,7 +7,6 @@ What is noted before waits in memory.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
@@ -16,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from synapse_tui.errors import HistoryError
-from synapse_tui.model import DeliveryState, OutboxEntry, Task, TaskQuery, TaskState
+from synapse_tui.model import Task
 
-from .batch import AgentKey, Batch, Change, Mark, Owed, Place, Restored, Snapshot, Stored
+from .batch import AgentKey, Batch, Change, Owed, Place, Restored, Snapshot
 from .push import PushNotes
 
 if TYPE_CHECKING:
@@ -34,13 +33,8 @@ RETRY = 1.0
 """Seconds after which what could not be written is tried again."""
 LINGER = 2.0
 """Seconds that a change of nothing but a reason may wait for others."""
-KEPT = timedelta(days=30)
-"""How long ended tasks are kept."""
 REMEMBERED = timedelta(days=7)
 """How long an answer may take that is still given to an agent whose host has ended meanwhile."""
-PRUNE_AFTER = 20.0
-"""Seconds after the start until older ones are removed, when all else is done."""
-READING = "the history is being read"
 
 Level = Literal["information", "warning", "error"]
 Result = TypeVar("Result")
@@ -85,7 +79,6 @@ class History:
         self._linger: asyncio.TimerHandle | None = None
         self._opened = False
         self._worker: asyncio.Task[None] | None = None
-        self._pruner: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="history")
         self._database: Database | None = None
         """Belongs to the thread."""
@@ -98,7 +91,6 @@ class History:
             loop = asyncio.get_running_loop()
             self._wanted.set()
             self._worker = loop.create_task(self._work(), name="history")
-            self._pruner = loop.create_task(self._prune(), name="history-prune")
 
     def note(self, snapshot: Snapshot, change: Change, *, lazy: bool = False) -> None:
         """Note a step of a task; a lazy one may wait for others."""
@@ -222,6 +214,20 @@ class History:
         except Exception as error:
             raise HistoryError(_reason(error, "read"), self._hint) from error
 
+    async def prune(self, before: datetime) -> None:
+        """Remove the tasks that ended before a time, some at once: others wait for the lock meanwhile.
+
+        Args:
+            before: The time, aware.
+
+        Raises:
+            HistoryError: They cannot be removed.
+        """
+        more = 1
+        while more:
+            more = await self.read(lambda database: database.prune(before))
+            await asyncio.sleep(RETRY if more else 0)
+
     async def close(self) -> None:
         """Write what is left and close the file; what cannot be written is lost, and logged."""
         if self._worker is not None or self._pending:
@@ -229,13 +235,12 @@ class History:
                 await self.flush(2 * PATIENCE)
             except HistoryError as error:
                 log.error("the end of the history is lost: %s", error.message)
-        tasks = [task for task in (self._worker, self._pruner) if task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._worker is not None:
+            self._worker.cancel()
+            await asyncio.gather(self._worker, return_exceptions=True)
         if self._linger is not None:
             self._linger.cancel()
-        if tasks:
+        if self._worker is not None:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
         await asyncio.to_thread(self._thread.shutdown)
 
@@ -288,17 +293,6 @@ class History:
             self._replaced()
         return True
 
-    async def _prune(self) -> None:
-        await asyncio.sleep(PRUNE_AFTER)
-        before = self._clock() - KEPT
-        more = 1
-        try:
-            while more:
-                more = await self._in_thread(lambda database: database.prune(before))
-                await asyncio.sleep(RETRY)
-        except Exception:
-            log.exception("old tasks were not removed")
-
     def _trouble(self, reason: str) -> None:
         if not self.problem:
             self._told(f"{reason}; messages wait until it can be", "error")
@@ -329,111 +323,6 @@ class History:
     def _close(self) -> None:
         if self._database is not None:
             self._database.close()
-
-
-class AgentJournal:
-    """The part of the history that is about one session of an agent; what `TaskBook` calls its journal.
-
-    Args:
-        history: The history.
-        key: The agent.
-    """
-
-    def __init__(self, history: History, key: AgentKey) -> None:
-        self._history = history
-        self._key = key
-        self._session = ""
-        self._last: dict[str, tuple[TaskState, DeliveryState]] = {}
-        self._read = asyncio.Event()
-
-    @property
-    def problem(self) -> str:
-        """Why nothing can be made durable at present, or not yet; empty when it can."""
-        return self._history.problem or ("" if self._read.is_set() else READING)
-
-    def begin(self, session: str) -> None:
-        """A session of the agent begins: tasks are sent to that from now on."""
-        self._session = session
-
-    def record(self, task: Task, why: str) -> None:
-        """Note a snapshot and why it is another one."""
-        last = self._last.get(task.id)
-        now = task.state, task.delivery
-        taken = task.delivery is DeliveryState.SUBMITTED and (last is None or last[1] is not task.delivery)
-        self._history.note(
-            Snapshot(self._key, task, task.updated_at if taken else None, self._session),
-            Change(task.id, task.updated_at, task.state.value, task.delivery.value, why),
-            lazy=now == last,
-        )
-        self._last[task.id] = now
-        if task.state.final:
-            del self._last[task.id]
-
-    def place(self, entry: OutboxEntry) -> None:
-        """Note a message's place in the outbox."""
-        self._history.place(entry.task_id, Place(self._key, entry))
-
-    def leave(self, task_id: str) -> None:
-        """Note that a message waits no longer."""
-        self._history.place(task_id, None)
-
-    async def flush(self) -> None:
-        """Return when all that was noted would survive the end of this process.
-
-        Raises:
-            HistoryError: It would not.
-        """
-        await self._history.flush()
-
-    async def waiting(self, context_id: str) -> list[Restored]:
-        """The messages that wait from earlier sessions; tried until it succeeds, nothing is typed before.
-
-        Args:
-            context_id: UUID of the session now.
-        """
-        while True:
-            try:
-                found = await self._history.waiting(self._key, but=context_id)
-            except HistoryError as error:
-                log.warning("waiting messages not read: %s", error.message)
-                await asyncio.sleep(RETRY)
-            else:
-                self._read.set()
-                return found
-
-    async def restored(self, patience: float) -> None:
-        """Return when the messages from earlier sessions were read, or after so many seconds."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(patience):
-                await self._read.wait()
-
-    async def find(self, prefix: str) -> list[Task]:
-        """The agent's tasks whose ids begin so, no more than tell that there are several.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
-        return await self._history.read(lambda database: database.find(self._key, prefix))
-
-    async def page(self, query: TaskQuery, after: Mark | None) -> Stored:
-        """A page of the tasks that the agent was given, the newest change first.
-
-        Args:
-            query: Which are meant; its cursor is `after`.
-            after: The last task of the page before; None for the first page.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
-        return await self._history.read(lambda database: database.page(self._key, query, after))
-
-    async def asked(self) -> list[Task]:
-        """The agent's outgoing tasks that ended with its host; none when they cannot be read."""
-        try:
-            return await self._history.asked(self._key)
-        except HistoryError as error:
-            log.warning("outgoing tasks not read: %s", error.message)
-            return []
 
 
 def _reason(error: Exception, what: Literal["read", "written"]) -> str:

@@ -15,21 +15,23 @@ from .batch import AgentKey, Mark, Stored
 from .rows import task_of
 from .tables import TaskRow
 
-AMBIGUOUS = 2
+MAX_ALIKE = 100
+"""How many tasks that begin alike are looked at."""
 
 
 def find_tasks(engine: Engine, key: AgentKey, prefix: str) -> list[Task]:
-    """The tasks of an agent whose ids begin so, no more than tell that there are several.
+    """The tasks of an agent whose ids begin so.
 
     Args:
         engine: The database.
         key: The agent.
         prefix: A whole id, or its beginning in lower case.
     """
+    # Nothing but the id: SQLite would look for the agent first, and through all of its tasks then.
     begin = and_(col(TaskRow.id) >= prefix, col(TaskRow.id) < f"{prefix}\uffff")
     with Session(engine) as session:
-        rows = session.exec(select(TaskRow).where(*_of(key), begin).limit(AMBIGUOUS)).all()
-        return [task_of(row) for row in rows]
+        rows = session.exec(select(TaskRow).where(begin).limit(MAX_ALIKE)).all()
+        return [task_of(row) for row in rows if (row.project, row.agent_name) == (key.project, key.agent_id)]
 
 
 def read_page(engine: Engine, key: AgentKey, query: TaskQuery, after: Mark | None) -> Stored:

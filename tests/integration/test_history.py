@@ -8,16 +8,25 @@ import socket
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from synapse_tui.agents.incoming import Upload, receive
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.daemon.restore import LostWorkspace
 from synapse_tui.events import Event, Notice
 from synapse_tui.host import Host
-from synapse_tui.model import AgentSpec, AgentState, DeliveryState, MessageRequest, Sender, TaskState
+from synapse_tui.model import (
+    AgentSpec,
+    AgentState,
+    DeliveryState,
+    MessageRequest,
+    Sender,
+    TaskQuery,
+    TaskState,
+)
 from synapse_tui.workspace import SavedAgent, SavedWorkspace, WorkspaceStore
 from tests.bench import crash
 from tests.integration.session_rig import until
@@ -146,3 +155,38 @@ def test_a_killed_host_types_nothing_twice_and_loses_nothing(tmp_path):
     assert not outcome.lost
     assert not outcome.untrue
     assert outcome.given
+
+
+async def test_what_goes_on_with_a_task_still_does_after_a_restart(tmp_path):
+    async with one_agent(tmp_path) as (_, session, _):
+        await until(lambda: session.report.state is AgentState.READY)
+        session.accept(MessageRequest(WAITS, PEER))
+        await until(lambda: session.report.state is AgentState.WAITING)
+        task = session.accept(MessageRequest("draw a plan", PEER, caller="ci"))
+        session.accept(MessageRequest("in blue", PEER, follows=task.id))
+        port = session.port
+    async with one_agent(tmp_path, port, restore=True) as (_, session, _):
+        assert (await session.find_task(task.id)).caller == "ci", "found as soon as it is read"
+        await until(lambda: session.task(task.id).state.final, "its end")
+        final = session.task(task.id)
+        assert final.state is TaskState.COMPLETED
+        assert ["draw a plan" in final.artifacts[0].text, "in blue" in final.artifacts[1].text] == [
+            True,
+            True,
+        ]
+        page = await session.page(TaskQuery(states=frozenset({TaskState.COMPLETED})))
+        assert [each.id for each in page.tasks] == [task.id], "the message itself is no task for others"
+
+
+async def test_what_is_too_old_is_removed_with_its_files(tmp_path):
+    async with one_agent(tmp_path) as (host, session, _):
+        await until(lambda: session.report.state is AgentState.READY)
+        (file,) = await receive([Upload(b"x", "x.txt")], session.cwd, "old-task")
+        task = session.accept(MessageRequest("hello", PEER))
+        await until(lambda: session.task(task.id).state.final, "its end")
+        await host.history.tidy(datetime.now(UTC) - timedelta(days=1))
+        assert (await session.page(TaskQuery())).total == 1
+        assert Path(file.path).exists()  # noqa: ASYNC240 - a test
+        await host.history.tidy(datetime.now(UTC) + timedelta(days=1))
+        assert (await session.page(TaskQuery())).total == 0
+        assert not Path(file.path).exists()  # noqa: ASYNC240 - a test

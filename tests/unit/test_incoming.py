@@ -205,4 +205,4 @@ async def test_old_ones_are_removed_and_links_are_not_entered(project, tmp_path)
     assert remove_old(project, before=2000) == 1
     assert sorted(path.name for path in kept.iterdir()) == [".gitignore", "link", "new-task"]
     assert other.is_dir()
-    assert remove_old(project / "nowhere", before=2000) == 0
+    assert remove_old(tmp_path, before=2000) == 0

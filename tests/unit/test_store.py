@@ -314,8 +314,7 @@ async def test_nothing_is_written_of_an_agent_before_it_was_read(path):
         assert journal.problem == ""
 
 
-async def test_old_tasks_are_removed(path, monkeypatch):
-    monkeypatch.setattr("synapse_tui.store.history.PRUNE_AFTER", 0.0)
+async def test_old_tasks_are_removed(path):
     now = datetime.now(UTC)
     async with opened(path) as (history, _):
         journal = AgentJournal(history, KEY)
@@ -324,10 +323,8 @@ async def test_old_tasks_are_removed(path, monkeypatch):
             text = f"{days} {state}"
             journal.record(Task(text, "c", KEY.agent_id, USER, text, 3, then, then, state), "made")
         await history.flush()
-        expected = [("29 completed",), ("31 submitted",)]
-        async with asyncio.timeout(20):
-            while rows(path, "SELECT id FROM tasks ORDER BY id") != expected:  # noqa: ASYNC110 - another thread
-                await asyncio.sleep(0.01)
+        await history.prune(now - timedelta(days=30))
+        assert rows(path, "SELECT id FROM tasks ORDER BY id") == [("29 completed",), ("31 submitted",)]
         assert len(rows(path, "SELECT * FROM task_changes")) == 2
 
 
