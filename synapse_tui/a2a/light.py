@@ -255,6 +255,27 @@ class LightClient:
         tasks = dialect.read_list(endpoint, answer, "tasks")
         return [dialect.read_task(endpoint, task) for task in tasks]
 
+    def webhooks(self, endpoint: str, call: Call, *, sender_id: str = "") -> list[dict[str, Any]]:
+        """An agent's webhooks, or what they were told.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: They are not told.
+        """
+        return dialect.read_list(endpoint, {"list": self._call(endpoint, call, sender_id)}, "list")
+
+    def webhook(self, endpoint: str, call: Call, *, sender_id: str = "") -> dict[str, Any]:
+        """Make or remove a webhook of an agent; gives it.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: It was not done.
+        """
+        told = self._call(endpoint, call, sender_id)
+        if not isinstance(told, dict):
+            raise PeerRefused(f"{endpoint} answered without a webhook", 502, "is it of this version?")
+        return told
+
     def instructions(self, endpoint: str, *, now: bool = False) -> dict[str, Any]:
         """What an agent was told of the others, or with `now` would be told: text, files, faults, sent.
 

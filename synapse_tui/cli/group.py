@@ -35,6 +35,7 @@ SUMMARIES: Mapping[str, str] = MappingProxyType(
         "status": "Show what agents do, and why it is thought so.",
         "stop": "End an agent.",
         "watch": "Keep an agent going until its task is done.",
+        "webhook": "Have URLs told of what happens to an agent's tasks.",
     }
 )
 """All commands, for the help, which loads none of them."""

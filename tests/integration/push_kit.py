@@ -22,6 +22,7 @@ from synapse_tui.store.push_journal import HistoryPushJournal
 from tests.fake_agent import FakeAgent
 
 QUICK = Backoff(first=0.01, longest=0.02, attempts=5)
+ENDLESS = b"an answer without an end"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -58,12 +59,14 @@ class Receiver:
         got: What came, in order.
         news: Set when something came.
         port: Its port.
+        flooded: Bytes of endless answers that went out.
     """
 
     answers: list[bytes | None] = field(default_factory=list)
     got: list[Request] = field(default_factory=list)
     news: asyncio.Event = field(default_factory=asyncio.Event)
     port: int = 0
+    flooded: int = 0
     scheme: str = "http"
 
     def url(self, target: str = "/hook", host: str = "127.0.0.1") -> str:
@@ -87,10 +90,19 @@ class Receiver:
             self.news.set()
             if told is None:
                 await reader.read()  # until the other side gives up
+            elif told is ENDLESS:
+                await self._flood(writer)
             else:
                 writer.write(told)
                 await writer.drain()
         writer.close()
+
+    async def _flood(self, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n")
+        while True:
+            writer.write(b"x" * 65536)
+            self.flooded += 65536
+            await writer.drain()
 
 
 @asynccontextmanager

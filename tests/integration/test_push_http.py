@@ -1,4 +1,4 @@
-"""Asking for notifications over HTTP: webhooks of the dialect, configurations of the protocol, a host."""
+"""Asking for notifications: webhooks of the dialect, configurations of the protocol, a host, the command."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from synapse_tui.a2a.services import Services
 from synapse_tui.model import AgentSpec
 from tests.fake_agent import FakeAgent
 from tests.integration.push_kit import answer, receiving, telling
+from tests.integration.shell_kit import Shell
 from tests.integration.test_host import make_host, running
 from tests.unit.dialect_kit import message, signer
 
@@ -186,6 +187,49 @@ async def test_a_push_to_where_nothing_may_go_is_an_error_of_the_protocol_and_ma
         )
         assert told["error"]["code"] == -32602
         assert rig.agent.requests == []
+
+
+# -- the command ---
+
+
+async def test_the_command_makes_lists_tells_and_removes_webhooks(tmp_path):
+    shell = Shell.scratch(tmp_path)
+    shell.environ["HOOK"] = "s3cret"
+    async with receiving() as receiver, serving(tmp_path / "h" / "history.db") as rig:
+        shell.register(rig.agent)
+        url = receiver.url("/hook?key=word")
+        assert "no webhooks" in (await shell.run("webhook", "list", "codex")).err
+        more = ("--event", "*", "--persist", "--secret-env", "HOOK", "--json")
+        made = (await shell.run("webhook", "add", "codex", url, *more)).json
+        assert (made["signed"], made["persist"], made["url"]) == (True, True, receiver.url("/hook?…"))
+        rig.agent.answer = "Hi!"
+        await rig.post("/tasks/send", message())
+        got = await receiver.until(2)
+        assert "x-synapse-signature" in got[0].headers
+        listed = await shell.run("webhook", "list", "@codex")
+        assert str(made["id"]) in listed.out
+        log = await shell.run("webhook", "log", "codex", str(made["id"]))
+        assert log.out.splitlines()[1].split()[1] == "task.completed"
+        assert json.loads((await shell.run("webhook", "log", "codex", "--limit", "1", "--json")).out)
+        assert "key=word" not in listed.out + log.out
+        gone = await shell.run("webhook", "remove", "codex", url)
+        assert (gone.code, gone.out) == (0, f"{made['id']}: {made['url']} is told no more\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("add", "codex", "http://127.0.0.1/", "--secret-env", "NONE"), "NONE has no secret"),
+        (("remove", "codex", "../outbox"), "is no id of a webhook"),
+    ],
+)
+async def test_what_the_command_cannot_do(tmp_path, words, told):
+    shell = Shell.scratch(tmp_path)
+    async with serving() as rig:
+        shell.register(rig.agent)
+        result = await shell.run("webhook", *words)
+        assert result.code != 0
+        assert told in result.err
 
 
 # -- a host ---

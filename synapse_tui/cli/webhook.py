@@ -1,0 +1,189 @@
+"""`synapse webhook`: who is told of the tasks of an agent."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+import click
+
+from synapse_tui.a2a.dialect import Call
+from synapse_tui.addresses import Address
+from synapse_tui.errors import InvalidValue
+
+from .caller import Caller
+from .output import note, plain, show, show_json, show_table, want_json
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_AGENT = click.argument("agent")
+
+
+@click.group(name="webhook")
+def command() -> None:
+    """Have URLs told of what happens to an agent's tasks."""
+
+
+@command.command(name="add")
+@_AGENT
+@click.argument("url")
+@click.option(
+    "--event", "events", metavar="E", multiple=True, help="What is told: task.completed, or * for all."
+)
+@click.option(
+    "--secret-env", metavar="NAME", default="", help="Environment variable with the signing secret."
+)
+@click.option("--persist", is_flag=True, help="Go on with every agent of that id in this project.")
+@_JSON
+@click.pass_context
+def add(
+    context: click.Context,
+    *,
+    agent: str,
+    url: str,
+    events: tuple[str, ...],
+    secret_env: str,
+    persist: bool,
+    as_json: bool,
+) -> None:
+    """Have URL told of AGENT's tasks: when one is completed or fails, if no event is named."""
+    if as_json:
+        want_json(context)
+    caller = Caller.of()
+    body: dict[str, object] = {"url": url, "persist": persist}
+    body |= {"events": list(events)} if events else {}
+    body |= {"secret": _secret(secret_env)} if secret_env else {}
+    call = Call("POST", "/webhooks", json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
+    webhook = caller.client().webhook(_one(caller, agent).endpoint, call, sender_id=caller.agent_id)
+    if as_json:
+        show_json(webhook)
+    else:
+        show(f"{_word(webhook, 'id')}: {_word(webhook, 'url')} is told of {_events(webhook)}")
+
+
+@command.command(name="list")
+@_AGENT
+@_JSON
+@click.pass_context
+def list_all(context: click.Context, *, agent: str, as_json: bool) -> None:
+    """List AGENT's webhooks."""
+    found = _read(context, agent, "/webhooks", as_json=as_json)
+    rows = [
+        (
+            _word(each, "id"),
+            _word(each, "url"),
+            _events(each),
+            *(_yes(each, key) for key in ("signed", "persist")),
+        )
+        for each in found
+    ]
+    _tell(("ID", "URL", "EVENTS", "SIGNED", "PERSISTS"), rows, found, "no webhooks", as_json=as_json)
+
+
+@command.command(name="log")
+@_AGENT
+@click.argument("webhook", required=False, default="")
+@click.option("--limit", metavar="N", type=click.IntRange(1, 200), default=20, help="How many at most. [20]")
+@_JSON
+@click.pass_context
+def log(context: click.Context, *, agent: str, webhook: str, limit: int, as_json: bool) -> None:
+    """Tell what AGENT's webhooks, or one of them, were told of late, newest first."""
+    path = f"/webhooks/{_id(webhook)}/deliveries" if webhook else "/webhooks/deliveries"
+    found = _read(context, agent, f"{path}?limit={limit}", as_json=as_json)
+    rows = [
+        (
+            *(_word(each, key) for key in ("created_at", "event_type")),
+            _word(each, "task_id")[:8],
+            *(_word(each, key) for key in ("state", "attempts", "status_code", "error", "webhook_url")),
+        )
+        for each in found
+    ]
+    heads = ("AT", "EVENT", "TASK", "STATE", "TRIES", "STATUS", "ERROR", "URL")
+    _tell(heads, rows, found, "nothing was told yet", as_json=as_json)
+
+
+@command.command(name="remove")
+@_AGENT
+@click.argument("webhook")
+@_JSON
+@click.pass_context
+def remove(context: click.Context, *, agent: str, webhook: str, as_json: bool) -> None:
+    """Tell WEBHOOK, an id or the whole URL, no more; what waits for it is dropped."""
+    if as_json:
+        want_json(context)
+    caller = Caller.of()
+    by_url = "://" in webhook
+    target = f"/webhooks?{urlencode({'url': webhook})}" if by_url else f"/webhooks/{_id(webhook)}"
+    endpoint = _one(caller, agent).endpoint
+    told = caller.client().webhook(endpoint, Call("DELETE", target), sender_id=caller.agent_id)
+    if as_json:
+        show_json(told)
+    else:
+        show(f"{_word(told, 'id')}: {_word(told, 'url')} is told no more")
+
+
+def _read(context: click.Context, agent: str, target: str, *, as_json: bool) -> list[dict[str, Any]]:
+    if as_json:
+        want_json(context)
+    caller = Caller.of()
+    endpoint = _one(caller, agent).endpoint
+    return caller.client().webhooks(endpoint, Call("GET", target), sender_id=caller.agent_id)
+
+
+def _tell(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    found: Sequence[Mapping[str, Any]],
+    nothing: str,
+    *,
+    as_json: bool,
+) -> None:
+    if as_json:
+        show_json(found)
+    elif rows:
+        show_table(heads, rows)
+    else:
+        note(nothing)
+
+
+def _one(caller: Caller, agent: str) -> Address:
+    found = caller.find(agent)
+    if len(found) != 1:
+        raise InvalidValue(f"'{agent}' means {len(found)} agents", "name one of them")
+    return found[0]
+
+
+def _secret(variable: str) -> str:
+    """The secret in an environment variable: on the command line everybody could read it.
+
+    Raises:
+        InvalidValue: There is none.
+    """
+    secret = os.environ.get(variable, "")
+    if not secret:
+        raise InvalidValue(f"the environment variable {variable} has no secret in it", "set it first")
+    return secret
+
+
+def _id(webhook: str) -> str:
+    if not webhook.replace("-", "").isalnum() or not webhook.isascii():
+        raise InvalidValue(
+            f"'{webhook[:80]}' is no id of a webhook", "`synapse webhook list AGENT` tells them"
+        )
+    return webhook
+
+
+def _word(told: Mapping[str, Any], key: str) -> str:
+    value = told.get(key)
+    return "" if value is None else plain(str(value))
+
+
+def _events(told: Mapping[str, Any]) -> str:
+    events = told.get("events")
+    return ", ".join(plain(str(each)) for each in events) if isinstance(events, list) else ""
+
+
+def _yes(told: Mapping[str, Any], key: str) -> str:
+    return "yes" if told.get(key) is True else "no"
