@@ -168,7 +168,7 @@ async def test_a_guardian_that_was_killed_is_replaced_and_knows_all(tmp_path):
     assert first
     os.kill(first, signal.SIGKILL)
     await until(lambda: not runs(first), "the end of the first guardian")
-    other = harness.spawn("/bin/sh", "-c", "echo up; sleep 1000; :", guardian=guardian)
+    other = harness.spawn("/bin/sh", "-c", "echo up; exec sleep 1000", guardian=guardian)
     await other.says(b"up")
     assert guardian.pid not in (None, first)
     guardian.close()
