@@ -200,6 +200,14 @@ async def test_a_name_that_nobody_knows_is_looked_at_again_when_it_is_called():
         await policy.addresses("later.example", 80)
 
 
+async def test_a_name_server_that_hangs_holds_who_asks_for_a_while_only(monkeypatch):
+    async def hang(host: str, port: int) -> Sequence[str]:
+        return await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr("synapse_tui.a2a.push.policy.PATIENCE", 0.01)
+    assert (await TargetPolicy(hang).check("http://slow.example/")).host == "slow.example"
+
+
 async def test_a_name_that_changes_its_mind_is_refused_when_it_is_called():
     policy = TargetPolicy(Names(["93.184.216.34"], ["127.0.0.1"]), loopback=lambda: False)
     await policy.check("http://rebind.example/")

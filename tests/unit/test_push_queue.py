@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,9 +12,15 @@ from typing import Any
 import pytest
 
 from synapse_tui.a2a.push.backoff import Attempt, Backoff, retry_after, worth_trying_again
+from synapse_tui.a2a.push.book import SubscriptionBook
+from synapse_tui.a2a.push.changes import Change
 from synapse_tui.a2a.push.line import CROWDED, NEEDLESS, Line
+from synapse_tui.a2a.push.model import PushProtocol
 from synapse_tui.a2a.push.outgoing import Outgoing
+from synapse_tui.a2a.push.teller import Teller
+from synapse_tui.model import MessageRequest, Sender
 from synapse_tui.store.push import Delivery, PushState, Subscription
+from tests.fake_agent import FakeAgent
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 DOWN = Attempt(problem="down", again=True)
@@ -295,3 +302,47 @@ async def test_too_many_for_one_receiver_make_way_and_are_noted():
     gone = {each.id: each.problem for each in rig.noted if each.state is PushState.DEAD}
     assert gone == dict.fromkeys(["d0", "d1", "d2"], NEEDLESS)
     await rig.queue.stop()
+
+
+# -- what is told ---
+
+
+async def test_what_many_are_told_is_written_once():
+    written: list[tuple[str, PushProtocol]] = []
+
+    class Encoding:
+        def encode(self, change: Change, protocol: PushProtocol) -> dict[str, object]:
+            written.append((change.kind, protocol))
+            return {"of": protocol.value, "broken": "\ud800"}
+
+        async def encode_whole(self, change: Change, protocol: PushProtocol) -> dict[str, object]:
+            return self.encode(change, protocol)
+
+    book = SubscriptionBook(lambda _id, _subscription: None)
+    told: list[Delivery] = []
+    teller = Teller(
+        book,
+        lambda _whom, each: told.append(each),
+        encoding=Encoding,
+        clock=lambda: T0,
+        make_id=lambda: f"id{len(told)}",
+    )
+    agent = FakeAgent(8190, "dummy")
+    task = agent.accept(MessageRequest("hello", Sender("external")))
+    for protocol in ("1.0", "0.3"):
+        for n in range(3):
+            name = f"{protocol}{n}"
+            book.add(replace(subscription(name), protocol=protocol, task_id=task.id, config_id=name))
+    for n in range(3):
+        webhook = replace(subscription(f"w{n}"), protocol="dialect", task_id="", events=("task.submitted",))
+        book.add(webhook)
+    teller.tell(task)
+    assert sorted(written) == [("task", "0.3"), ("task", "1.0"), ("task", "dialect")]
+    assert len(told) == 9
+    assert json.loads(told[0].body) == {
+        "event": "task.submitted",
+        "event_id": "id0",
+        "timestamp": T0.isoformat(),
+        "data": {"of": "dialect", "broken": "?"},
+    }
+    assert len({each.created_at for each in told}) == 9  # what is read back is put in order by it

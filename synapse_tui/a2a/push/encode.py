@@ -32,7 +32,7 @@ class Encoder:
 
 def _encode(change: Change, protocol: PushProtocol, files: Files) -> Json:
     if protocol is PushProtocol.DIALECT:
-        return task_json(change.task)
+        return {"task_id": change.task.id, **task_json(change.task)}
     if protocol is PushProtocol.V03:
         told = to_compat_task(task_proto(change.task, files))
         fields: Json = told.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -6,6 +6,7 @@ that was looked at. A name that means something else by then gains nothing.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import re
@@ -20,6 +21,8 @@ from synapse_tui.errors import ConfigError, TargetRefused
 from .ranges import IPNetwork, Reach, carried, reach_of
 
 MAX_URL = 2048
+PATIENCE = 5.0
+"""Seconds that a name is looked up while somebody waits."""
 _PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,62}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,62}[a-z0-9_])?)*\.?")
 _BAD = re.compile(r"[\x00-\x20\x7f\\]")
@@ -167,8 +170,9 @@ class TargetPolicy:
             TargetRefused: It may not be called.
         """
         found = destination_of(url)
-        with contextlib.suppress(OSError):
-            await self.addresses(found.host, found.port)
+        with contextlib.suppress(OSError):  # also when the time is over
+            async with asyncio.timeout(PATIENCE):
+                await self.addresses(found.host, found.port)
         return found
 
     async def addresses(self, host: str, port: int) -> Sequence[str]:

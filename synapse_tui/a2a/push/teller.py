@@ -65,12 +65,13 @@ class Teller:
         if task.outgoing or task.follows or task.instructs:
             return  # what an agent waits for, what belongs to another task, what this program says by itself
         before = self._sight.look(task)
+        words = _Words(self._encoding)
         for subscription in self._book.of_agent(task.target):
             if _is_event(task, before) and f"task.{task.state.value}" in subscription.events:
-                self._give(subscription, Change(task))
+                self._give(subscription, Change(task), words)
         for subscription in self._book.of_task(task.id):
             if subscription.ended_at is None:
-                self._tell_one(subscription, task, before)
+                self._tell_one(subscription, task, before, words)
 
     def forget(self, subscription: Subscription) -> None:
         """Someone wants to know no more."""
@@ -89,28 +90,24 @@ class Teller:
         told = await self._encoding().encode_whole(change, PushProtocol(subscription.protocol))
         return replace(delivery, body=_dumps(told))
 
-    def _tell_one(self, subscription: Subscription, task: Task, before: Seen | None) -> None:
+    def _tell_one(self, subscription: Subscription, task: Task, before: Seen | None, words: _Words) -> None:
         told: Iterable[Change] = changes(task, before)
         if told and (subscription.protocol == PushProtocol.V03 or subscription.id not in self._begun):
             told = (Change(task),)
         for change in told:
             self._begun.add(subscription.id)
-            self._give(subscription, change)
+            self._give(subscription, change, words)
         if task.state.final:
             self._begun.discard(subscription.id)
             self._book.end(subscription, self._clock())
 
-    def _give(self, subscription: Subscription, change: Change) -> None:
+    def _give(self, subscription: Subscription, change: Change, words: _Words) -> None:
         protocol, now = PushProtocol(subscription.protocol), self._now()
         delivery_id = self._make_id()
-        told = self._encoding().encode(change, protocol)
+        body = words.of(change, protocol)
         if protocol is PushProtocol.DIALECT:
-            told = {
-                "event": change.event,
-                "event_id": delivery_id,
-                "timestamp": now.isoformat(),
-                "data": {"task_id": change.task.id, **told},
-            }
+            about = {"event": change.event, "event_id": delivery_id, "timestamp": now.isoformat()}
+            body = f'{_dumps(about)[:-1]},"data":{body}}}'
         elif any(part.kind == "file" for part in change.parts):
             self._with_files[delivery_id] = change
         self._put(
@@ -122,7 +119,7 @@ class Teller:
                 change.event,
                 created_at=now,
                 due_at=self._clock(),
-                body=_dumps(told),
+                body=body,
                 subject=change.event if protocol is PushProtocol.DIALECT else change.subject,
             ),
         )
@@ -136,9 +133,33 @@ class Teller:
         return now
 
 
+class _Words:
+    """Changes of one snapshot as JSON; what several are told in the same words is written once.
+
+    Args:
+        encoding: Gives what writes it.
+    """
+
+    def __init__(self, encoding: Callable[[], Encoding]) -> None:
+        self._encoding = encoding
+        self._written: dict[tuple[str, int, PushProtocol], str] = {}
+
+    def of(self, change: Change, protocol: PushProtocol) -> str:
+        """A change in the words of a protocol."""
+        key = (change.kind, change.index, protocol)
+        if key not in self._written:
+            self._written[key] = _dumps(self._encoding().encode(change, protocol))
+        return self._written[key]
+
+
 def _is_event(task: Task, before: Seen | None) -> bool:
     return before is None or task.state is not before.state
 
 
 def _dumps(value: Mapping[str, object]) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace").decode()
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which UTF-8 cannot carry
+        return text.encode("utf-8", "replace").decode()
+    return text
