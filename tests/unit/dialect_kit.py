@@ -10,6 +10,7 @@ import httpx
 from synapse_tui.a2a.gate import Gate
 from synapse_tui.a2a.peers import Owner
 from synapse_tui.a2a.routes import build_app
+from synapse_tui.a2a.services import NO_SERVICES, Services
 from synapse_tui.a2a.signing import SignatureChecker, SignedRequest, signature_headers
 from synapse_tui.a2a.sock_diag import Address
 from tests.fake_agent import FakeAgent
@@ -34,6 +35,7 @@ async def served(
     agent: FakeAgent,
     doorkeeper: Doorkeeper | None = None,
     *,
+    services: Services = NO_SERVICES,
     max_body: int = 2 * 1024 * 1024,
     body_timeout: float = 30,
 ) -> AsyncIterator[httpx.AsyncClient]:
@@ -42,6 +44,7 @@ async def served(
         build_app(),
         agent,
         checker=checker,
+        services=services,
         owner=doorkeeper or Doorkeeper(),
         max_body=max_body,
         body_timeout=body_timeout,

@@ -23,6 +23,8 @@ KEEP_ALIVE = 15.0
 """Seconds without an event after which a comment is sent."""
 SEND_TIMEOUT = 30.0
 """Seconds in which a reader must have taken what was sent."""
+END_TIMEOUT = 1.0
+"""Seconds in which it must take the end of a stream."""
 _SEPARATOR = "\r\n"
 _COMMENT = b": keep-alive\r\n\r\n"
 
@@ -64,7 +66,8 @@ class EventStream(Response):
         ended = [_spawn(self._stopping.wait()), _spawn(hung_up(receive))]
         try:
             if await self._send_all(send, ended):
-                await send({"type": "http.response.body", "body": b""})
+                end = send({"type": "http.response.body", "body": b""})
+                await _taken(end, ended[1:], END_TIMEOUT)
         finally:
             for each in ended:
                 each.cancel()
@@ -92,24 +95,12 @@ class EventStream(Response):
                         return True
                     chunk = ensure_bytes(event, _SEPARATOR)
                     coming = _spawn(self._next())
-                if not await self._taken(chunk, send, ended):
-                    return False
+                sending = send({"type": "http.response.body", "body": chunk, "more_body": True})
+                if not await _taken(sending, ended, self._send_timeout):
+                    return self._stopping.is_set()
         finally:
             coming.cancel()
             await asyncio.gather(coming, return_exceptions=True)
-
-    async def _taken(self, chunk: bytes, send: Send, ended: list[asyncio.Future[Any]]) -> bool:
-        """Whether the reader takes some bytes in time; one that does not holds nobody up."""
-        sending = _spawn(send({"type": "http.response.body", "body": chunk, "more_body": True}))
-        done, _ = await asyncio.wait(
-            {sending, *ended}, timeout=self._send_timeout, return_when=asyncio.FIRST_COMPLETED
-        )
-        if sending in done:
-            await sending
-            return True
-        sending.cancel()
-        await asyncio.gather(sending, return_exceptions=True)
-        return False
 
     async def _next(self) -> object:
         """The next event; None when there is none any more."""
@@ -121,6 +112,18 @@ class EventStream(Response):
         except A2AError as error:
             log.info("stream ended: %s", error)
             return None
+
+
+async def _taken(sending: Awaitable[None], ended: list[asyncio.Future[Any]], seconds: float) -> bool:
+    """Whether a reader takes something in time; one that does not holds nobody up."""
+    task = _spawn(sending)
+    await asyncio.wait({task, *ended}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        await task
+        return True
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    return False
 
 
 def _spawn(work: Awaitable[Any]) -> asyncio.Future[Any]:

@@ -1,0 +1,355 @@
+"""Tasks in the protocol's words, messages that come again, media types, refusals and cards."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from a2a.types import a2a_pb2 as pb
+from google.protobuf.json_format import MessageToDict
+
+from synapse_tui.a2a.media_types import check_media_type
+from synapse_tui.a2a.problems import HttpProblem
+from synapse_tui.a2a.protocol.card_routes import Cards
+from synapse_tui.a2a.protocol.convert import chunk_event, status_event, task_proto
+from synapse_tui.a2a.protocol.extensions import EXTENSIONS, Extension, activated, missing
+from synapse_tui.a2a.protocol.files import MAX_BYTES, files_of, read_files
+from synapse_tui.a2a.protocol.retries import MAX_TOLD, Retries
+from synapse_tui.a2a.protocol.struct import json_of, struct_of, value_of
+from synapse_tui.a2a.refusals import refusal
+from synapse_tui.a2a.services import NO_SERVICES, Services
+from synapse_tui.agents.feed import Chunk
+from synapse_tui.content import Artifact, Part, TaskMessage
+from synapse_tui.model import USER, DeliveryState, MessageRequest, Task, TaskState
+from tests.fake_agent import FakeAgent
+from tests.unit.dialect_kit import served
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
+TASK = Task("t-1", "c-1", "synapse-claude-8100", USER, "Hello!", 3, NOW, NOW)
+
+
+def told(message: Any) -> dict[str, Any]:
+    return dict(MessageToDict(message))
+
+
+# -- tasks ---
+
+
+def test_a_plain_task() -> None:
+    found = told(task_proto(TASK))
+    assert found["status"] == {"state": "TASK_STATE_SUBMITTED", "timestamp": "2026-01-02T03:04:05.678901Z"}
+    (message,) = found["history"]
+    assert message["parts"] == [{"text": "Hello!"}]
+    assert message["messageId"] == "t-1"
+    assert found["metadata"]["synapse"]["target"] == "synapse-claude-8100"
+    assert "artifacts" not in found
+
+
+@pytest.mark.parametrize("state", list(TaskState))
+def test_every_state_has_its_word(state: TaskState) -> None:
+    task = replace(TASK, state=state, reason="why")
+    status = told(task_proto(task))["status"]
+    assert status["state"] == f"TASK_STATE_{state.value.upper()}"
+    assert ("message" in status) is (state is not TaskState.COMPLETED)
+
+
+def test_a_held_message_says_why() -> None:
+    held = replace(TASK, delivery=DeliveryState.HELD, reason="permission dialog open")
+    status = told(status_event(held))["status"]
+    assert status["message"]["parts"] == [{"text": "permission dialog open"}]
+
+
+async def test_parts_of_every_kind(tmp_path: Path) -> None:
+    kept = tmp_path / "a.bin"
+    kept.write_bytes(b"\x00\xff")
+    parts = (
+        Part(text="x\ud800"),
+        Part("data", data={"n": 1, "big": 2**60, "odd": float("inf")}),
+        Part("url", "https://example.com/b", name="b", media_type="image/png", metadata={"k": "v"}),
+        Part("file", path=str(kept), name="a.bin"),
+        Part("file", path=str(tmp_path / "gone"), name="gone"),
+    )
+    task = replace(TASK, artifacts=(Artifact("x", truncated=True, name="all", parts=parts),))
+    (artifact,) = told(task_proto(task, await files_of(task)))["artifacts"]
+    assert artifact["artifactId"] == "artifact-1"
+    assert artifact["name"] == "all"
+    assert artifact["metadata"] == {"truncated": True}
+    assert artifact["parts"] == [
+        {"text": "x?"},
+        {"data": {"n": 1.0, "big": str(2**60), "odd": "inf"}},
+        {"url": "https://example.com/b", "filename": "b", "mediaType": "image/png", "metadata": {"k": "v"}},
+        {"raw": "AP8=", "filename": "a.bin"},
+        {"url": (tmp_path / "gone").as_uri(), "filename": "gone"},
+    ]
+    assert "artifacts" not in told(task_proto(task, artifacts=False))
+
+
+async def test_only_files_are_read(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("s")
+    (tmp_path / "link").symlink_to(secret)
+    os.mkfifo(tmp_path / "pipe")
+    large = tmp_path / "large"
+    with large.open("wb") as file:
+        file.truncate(MAX_BYTES + 1)
+    names = ("secret", "link", "pipe", "large", "gone")
+    parts = [Part("file", path=str(tmp_path / name)) for name in names]
+    async with asyncio.timeout(10):
+        found = await read_files(parts)
+    assert found == {str(secret): b"s"}
+    assert await read_files([Part(text="x")]) == {}
+
+
+def test_chunks() -> None:
+    whole = Artifact("Hello", name="greeting", parts=(Part("url", "https://x"),))
+    begun = told(chunk_event(TASK, Chunk("t-1", "artifact-1", "Hel")))
+    assert begun["artifact"] == {"artifactId": "artifact-1", "parts": [{"text": "Hel"}]}
+    assert "append" not in begun
+    more = told(chunk_event(TASK, Chunk("t-1", "artifact-1", "lo", append=True, last=True)))
+    assert (more["append"], more["lastChunk"]) == (True, True)
+    last = told(chunk_event(TASK, Chunk("t-1", "artifact-1", "", last=True, artifact=whole)))
+    assert last["artifact"]["name"] == "greeting"
+    assert last["artifact"]["parts"] == [{"url": "https://x"}]
+
+
+@pytest.mark.parametrize(
+    "value", [None, True, 0, -7, 2**53, 1.5, "é", [], {}, [{"a": [None, {"b": "c"}]}], {"a": {"b": 1}}]
+)
+def test_json_values_come_back(value: object) -> None:
+    assert json_of(value_of(value)) == value
+    assert json_of(struct_of({"k": value})) == {"k": value}
+
+
+# -- messages that come again ---
+
+
+def request(message_id: str = "m", text: str = "x", **fields: Any) -> MessageRequest:
+    message = TaskMessage(message_id, "user", fields.pop("parts", (Part(text=text),)))
+    return MessageRequest(text, USER, message=message, **fields)
+
+
+def test_messages_that_come_again() -> None:
+    agent, retries = FakeAgent(), Retries()
+    assert retries.find(agent, request()) is None
+    task = agent.accept(request())
+    assert retries.find(agent, request()) == task
+    for other in (
+        request("other"),
+        request(text="y"),
+        request(caller="ci"),
+        request(""),
+        request(follows=task.id),
+        MessageRequest("x", USER),
+    ):
+        assert retries.find(agent, other) is None
+    agent.finish(task.id, "Done.")
+    done = agent.task(task.id)
+    assert retries.find(agent, request()) == done
+    retries.told(done)
+    assert retries.find(agent, request()) is None
+
+
+def test_follow_ups_that_come_again() -> None:
+    agent, retries = FakeAgent(), Retries()
+    task = agent.accept(request())
+    more = request("more", "y", follows=task.id)
+    assert retries.find(agent, more) is None
+    agent.accept(more)
+    assert retries.find(agent, more) == agent.task(task.id)
+    assert retries.find(agent, request("more", "y")) is None
+
+
+def test_files_do_not_make_another_message() -> None:
+    agent, retries = FakeAgent(), Retries()
+    task = agent.accept(request(parts=(Part("file", path="/p/a", name="a"),)))
+    assert retries.find(agent, request(parts=(Part("file", name="a"),))) == task
+
+
+def test_what_was_told_is_forgotten_in_time() -> None:
+    agent, retries = FakeAgent(), Retries()
+    task = agent.accept(request())
+    retries.told(task)
+    assert retries.find(agent, request()) == task, "it goes on"
+    agent.finish(task.id)
+    retries.told(agent.task(task.id))
+    for number in range(MAX_TOLD):
+        retries.told(replace(agent.task(task.id), id=str(number)))
+    assert retries.find(agent, request()) == agent.task(task.id)
+
+
+# -- media types, refusals, extensions ---
+
+
+@pytest.mark.parametrize(
+    ("media_type", "known"),
+    [
+        ("", True),
+        ("text/plain", True),
+        ("text/plain; charset=utf-8", True),
+        ("TEXT/X-Anything", True),
+        ("image/png", True),
+        ("application/json", True),
+        ("application/vnd.company.thing+json", True),
+        ("application/x-tar", True),
+        ("application/x-unsupported-type", False),
+        ("x-own/type", False),
+        ("text", False),
+        ("text/", False),
+        ("a b/c", False),
+        ("é/x", False),
+    ],
+)
+def test_media_types(media_type: str, known: bool) -> None:
+    if known:
+        check_media_type(media_type, "it")
+        return
+    with pytest.raises(HttpProblem) as found:
+        check_media_type(media_type, "it")
+    assert (found.value.status, found.value.code) == (415, "content_type_not_supported")
+
+
+@pytest.mark.parametrize(("status", "code"), [(415, -32005), (403, -32600), (429, -32600), (500, -32603)])
+def test_refusals_speak_the_callers_language(status: int, code: int) -> None:
+    problem = HttpProblem(status, "some_code", "no", "do that", {"retry-after": "1"})
+    rpc = refusal("/a2a/v1/", problem)
+    assert (rpc.status, rpc.headers) == (status, {"retry-after": "1"})
+    error: Any = rpc.content["error"]
+    assert (error["code"], error["message"]) == (code, "no")
+    assert error["data"][0]["metadata"] == {"hint": "do that"}
+    rest: Any = refusal("/a2a/rest/tasks", problem).content["error"]
+    assert (rest["code"], rest["message"]) == (status, "no")
+    assert rest["details"] == error["data"]
+    dialect: Any = refusal("/tasks", problem).content
+    assert dialect["detail"] == "no"
+
+
+def test_extensions() -> None:
+    needed = Extension("urn:needed", "One that callers must know", required=True)
+    every = (*EXTENSIONS, needed)
+    assert missing(every, frozenset()) == ["urn:needed"]
+    assert missing(every, frozenset({"urn:needed", "urn:other"})) == []
+    assert activated(every, frozenset({"urn:needed", "urn:other"})) == ["urn:needed"]
+
+
+# -- cards ---
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def agent() -> FakeAgent:
+    return FakeAgent(name="alice")
+
+
+@pytest.fixture
+async def client(agent: FakeAgent) -> AsyncIterator[httpx.AsyncClient]:
+    async with served(agent) as client:
+        yield client
+
+
+@pytest.mark.parametrize("path", ["/.well-known/agent-card.json", "/.well-known/agent.json"])
+async def test_cards_are_cached(client: httpx.AsyncClient, agent: FakeAgent, path: str) -> None:
+    first = await client.get(path)
+    headers = first.headers
+    assert headers["cache-control"] == "max-age=60"
+    for condition in (
+        {"If-None-Match": headers["etag"]},
+        {"If-None-Match": f'"other", W/{headers["etag"]}'},
+        {"If-None-Match": "*"},
+        {"If-Modified-Since": headers["last-modified"]},
+    ):
+        again = await client.get(path, headers=condition)
+        assert (again.status_code, again.content) == (304, b"")
+        assert again.headers["etag"] == headers["etag"]
+    for condition in (
+        {"If-None-Match": '"other"'},
+        {"If-None-Match": '"other"', "If-Modified-Since": headers["last-modified"]},
+        {"If-Modified-Since": "Thu, 01 Jan 1970 00:00:00 GMT"},
+        {"If-Modified-Since": "some day"},
+    ):
+        assert (await client.get(path, headers=condition)).status_code == 200
+    head = await client.head(path)
+    assert (head.status_code, head.headers["etag"]) == (200, headers["etag"])
+    agent.name = "bob"
+    assert (await client.get(path, headers={"If-None-Match": headers["etag"]})).status_code == 200
+
+
+async def test_a_card_says_where_it_was_read(client: httpx.AsyncClient) -> None:
+    path = "/.well-known/agent-card.json"
+    here = (await client.get(path)).json()
+    there = (await client.get(path, headers={"Host": "localhost:8100"})).json()
+    assert here["url"] == here["supportedInterfaces"][0]["url"] == "http://127.0.0.1:8100"
+    assert there["supportedInterfaces"][1]["url"] == "http://localhost:8100/a2a/rest"
+
+
+async def test_a_dual_card(client: httpx.AsyncClient) -> None:
+    card = (await client.get("/.well-known/agent-card.json")).json()
+    assert [(each["protocolBinding"], each["protocolVersion"]) for each in card["supportedInterfaces"]] == [
+        ("JSONRPC", "1.0"),
+        ("HTTP+JSON", "1.0"),
+        ("JSONRPC", "0.3"),
+        ("HTTP+JSON", "0.3"),
+    ]
+    assert (card["protocolVersion"], card["preferredTransport"]) == ("0.3.0", "JSONRPC")
+    assert card["capabilities"]["extensions"][0]["params"] == card["extensions"]["synapse"]
+
+
+async def test_a_card_of_1_0_alone(agent: FakeAgent) -> None:
+    services = Services(card="v1")
+    async with served(agent, services=services) as client:
+        card = (await client.get("/.well-known/agent-card.json")).json()
+        old = (await client.get("/.well-known/agent.json")).json()
+        extended = (await client.get("/a2a/rest/extendedAgentCard", headers={"A2A-Version": "1.0"})).json()
+    assert {each["protocolVersion"] for each in card["supportedInterfaces"]} == {"1.0"}
+    assert not {"url", "protocolVersion", "extensions", "supportsAuthenticatedExtendedCard"} & card.keys()
+    assert old["url"] == "http://127.0.0.1:8100", "the old card is for old readers"
+    assert {each["protocolVersion"] for each in extended["supportedInterfaces"]} == {"1.0"}
+
+
+async def test_a_card_is_as_old_as_its_content(agent: FakeAgent) -> None:
+    clock = Clock()
+    cards = Cards(EXTENSIONS, clock)
+    first = cards._edition(agent, ("v1", "http://x"), b"1")
+    clock.now += timedelta(hours=1)
+    assert cards._edition(agent, ("v1", "http://x"), b"1") == first
+    changed = cards._edition(agent, ("v1", "http://x"), b"2")
+    assert changed.since == first.since + timedelta(hours=1)
+    assert changed.etag != first.etag
+    for number in range(100):
+        cards._edition(agent, ("v1", f"http://{number}"), b"2")
+    assert len(cards._editions[agent]) == 20
+
+
+async def test_an_extension_can_be_required(agent: FakeAgent) -> None:
+    from a2a.server.context import ServerCallContext
+    from a2a.utils.errors import ExtensionSupportRequiredError
+
+    from synapse_tui.a2a.principal import PERSON
+    from synapse_tui.a2a.protocol.calls import Call
+    from synapse_tui.a2a.protocol.handler import Handler
+    from synapse_tui.a2a.visitor import Visitor
+
+    needed = Extension("urn:needed", "One that callers must know", required=True)
+    handler = Handler((needed,))
+    visitor = Visitor(PERSON, "", lambda _id: False)
+    call = Call(agent, NO_SERVICES, visitor, asyncio.Event(), "http://x", "1.0", frozenset())
+    with pytest.raises(ExtensionSupportRequiredError):
+        await handler.on_list_tasks(pb.ListTasksRequest(), ServerCallContext(state={"synapse_call": call}))
+    known = replace(call, extensions=frozenset({"urn:needed"}))
+    found = await handler.on_list_tasks(
+        pb.ListTasksRequest(), ServerCallContext(state={"synapse_call": known})
+    )
+    assert found.total_size == 0
