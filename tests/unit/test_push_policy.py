@@ -202,7 +202,8 @@ async def test_a_name_that_nobody_knows_is_looked_at_again_when_it_is_called():
 
 async def test_a_name_server_that_hangs_holds_who_asks_for_a_while_only(monkeypatch):
     async def hang(host: str, port: int) -> Sequence[str]:
-        return await asyncio.get_running_loop().create_future()
+        await asyncio.Event().wait()
+        return ()
 
     monkeypatch.setattr("synapse_tui.a2a.push.policy.PATIENCE", 0.01)
     assert (await TargetPolicy(hang).check("http://slow.example/")).host == "slow.example"
