@@ -61,7 +61,7 @@ def test_requests_and_answers_are_read_as_they_were_written() -> None:
         *(
             (b"http://127.0.0.1:8100", endpoint)
             for endpoint in (
-                b"https://127.0.0.1:8100",
+                b"wss://127.0.0.1:8100",
                 b"http://192.0.2.1:80",
                 b"http://127.0.0.1:8100@192.0.2.1:80",
                 b"http://127.0.0.1:80@192.0.2.1/",
