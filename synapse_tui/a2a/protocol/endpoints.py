@@ -30,7 +30,7 @@ from .calls import CallContextBuilder, extensions_of, version_of
 from .card_routes import Cards
 from .extensions import EXTENSIONS, Extension, activated
 from .handler import Handler
-from .legacy import OldJsonRpc, old_rest_routes
+from .legacy import OldJsonRpc, old_error, old_rest_routes
 from .listing import check_state
 from .streams import EventStream, hung_up
 
@@ -188,9 +188,10 @@ async def _rpc_id(request: Request) -> str | int | None:
     return found if isinstance(found, str | int) and not isinstance(found, bool) else None
 
 
-async def _rest_error(_request: Request, error: A2AError) -> Response:
+async def _rest_error(request: Request, error: A2AError) -> Response:
     # JSON-RPC alone has a word for a body that is no JSON.
     told = build_rest_error_payload(
         InvalidRequestError(error.message) if isinstance(error, JSONParseError) else error
     )
-    return JSONResponse(told, told["error"]["code"])
+    old = request.url.path.startswith(f"{REST_PREFIX}/v1/")
+    return JSONResponse(old_error(told) if old else told, told["error"]["code"])

@@ -12,6 +12,7 @@ import json
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 from a2a.compat.v0_3 import types as old
@@ -132,24 +133,37 @@ def old_rest_routes(
     adapter = REST03Adapter(handler, context_builder)
     adapter.handler.handler03 = operations = OldRequestHandler(handler)
     routes = [
-        Route(f"{prefix}{path}", _with_sound_query(endpoint), methods=[method])
+        Route(f"{prefix}{path}", _sound(endpoint), methods=[method])
         for (path, method), endpoint in adapter.routes().items()
     ]
-    delete = partial(adapter._handle_request, partial(_delete_push, operations))
+    delete = _sound(partial(adapter._handle_request, partial(_delete_push, operations)))
     routes.append(
         Route(f"{prefix}/v1/tasks/{{id}}/pushNotificationConfigs/{{push_id}}", delete, methods=["DELETE"])
     )
     return routes
 
 
-def _with_sound_query(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[..., Any]:
+def _sound(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[..., Any]:
+    """An endpoint whose query is looked at, and whose errors clients of 0.3 can read."""
+
     async def answer(request: Request) -> Response:
         length = request.query_params.get("historyLength", "")
         if length and not length.isdecimal():
             raise sdk.InvalidParamsError(f"historyLength '{length[:40]}' is no number")
-        return await endpoint(request)
+        response = await endpoint(request)
+        if response.status_code < HTTPStatus.BAD_REQUEST:
+            return response
+        return JSONResponse(old_error(json.loads(bytes(response.body))), response.status_code)
 
     return answer
+
+
+def old_error(told: dict[str, Any]) -> dict[str, Any]:
+    """An error of REST with what clients of 0.3 look for in it: the type by its name, and the message."""
+    error = told["error"]
+    reasons = [each.get("reason", "") for each in error.get("details", ())]
+    kind = sdk.A2A_REASON_TO_ERROR.get(reasons[0] if reasons else "", sdk.InternalError)
+    return {**told, "type": kind.__name__, "message": error["message"]}
 
 
 async def _delete_push(
