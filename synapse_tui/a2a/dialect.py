@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 from synapse_tui.errors import PeerRefused, TaskNotFound
 from synapse_tui.model import Reply, Sender, TaskState
 
-from .dialect_parts import NO_CONTENTS, artifact_text, parts_json, state_of
+from .dialect_parts import NO_CONTENTS, artifact_text, last_question, parts_json, state_of
 from .signing import SignedRequest, TokenVerifier, signature_headers
 
 MAX_ANSWER = 16 * 1024 * 1024
@@ -59,6 +59,21 @@ class PeerTask:
     def text(self) -> str:
         """All that the agent answered."""
         return "\n".join(self.texts)
+
+    def answers(self, task_id: str) -> bool:
+        """Whether it stands for the answer to the other agent's task of that id, or beginning of one."""
+        metadata = self.fields.get("metadata")
+        found = metadata.get("in_reply_to") if isinstance(metadata, dict) else None
+        return isinstance(found, str) and bool(task_id) and found.startswith(task_id.lower())
+
+    @property
+    def question(self) -> tuple[str, str]:
+        """Id and text of what the agent itself has asked about it and waits for; empty for nothing."""
+        metadata = self.fields.get("metadata")
+        outgoing = isinstance(metadata, dict) and metadata.get("direction") == "outgoing"
+        if self.state is not TaskState.INPUT_REQUIRED or not (outgoing or self.delivery == "done"):
+            return "", ""
+        return last_question(self.fields) or ("", self.reason)
 
     @property
     def updated_at(self) -> str:
@@ -127,6 +142,7 @@ def send_call(
     priority: int,
     response_expected: bool = False,
     metadata: Mapping[str, object] = _NO_FIELDS,
+    follows: str = "",
 ) -> Call:
     """The call that sends a message.
 
@@ -136,9 +152,11 @@ def send_call(
         priority: 1 to 5.
         response_expected: Whether the sender waits for the answer.
         metadata: Whatever else goes with it.
+        follows: The open task that it goes on with; empty for none.
     """
     about: dict[str, object] = {**metadata, "response_expected": response_expected}
-    return _message_call(f"/tasks/send-priority?priority={priority}", text, about, sender)
+    message = {"taskId": _checked(follows)} if follows else {}
+    return _message_call(f"/tasks/send-priority?priority={priority}", text, about, sender, message)
 
 
 def create_call(text: str, *, sender: Sender, target_agent: str, target_endpoint: str) -> Call:
@@ -198,7 +216,11 @@ def wait_call(task_id: str, *, seen: str, seconds: float) -> Call:
 
 
 def _message_call(
-    target: str, text: str, metadata: Mapping[str, object], sender: Sender | None = None
+    target: str,
+    text: str,
+    metadata: Mapping[str, object],
+    sender: Sender | None = None,
+    message: Mapping[str, object] = _NO_FIELDS,
 ) -> Call:
     about = dict(metadata)
     if sender is not None:
@@ -207,11 +229,16 @@ def _message_call(
             "sender_type": sender.sender_type,
             "sender_endpoint": sender.sender_endpoint,
         }
-    return _parts_call(target, parts_json(text, (), NO_CONTENTS), about)
+    return _parts_call(target, parts_json(text, (), NO_CONTENTS), about, message)
 
 
-def _parts_call(target: str, parts: Sequence[Mapping[str, object]], metadata: Mapping[str, object]) -> Call:
-    body = {"message": {"role": "user", "parts": parts}, "metadata": dict(metadata)}
+def _parts_call(
+    target: str,
+    parts: Sequence[Mapping[str, object]],
+    metadata: Mapping[str, object],
+    message: Mapping[str, object] = _NO_FIELDS,
+) -> Call:
+    body = {"message": {"role": "user", "parts": parts, **message}, "metadata": dict(metadata)}
     return Call("POST", target, json.dumps(body, ensure_ascii=False).encode())
 
 
@@ -347,34 +374,6 @@ def _word(value: object) -> str:
 
 def _error_text(value: object) -> str:
     return _word(value.get("message")) if isinstance(value, dict) else ""
-
-
-END_WATCH = Call("DELETE", "/watch")
-
-
-def begin_watch_call(fields: Mapping[str, object]) -> Call:
-    """The call that begins a watch; what is not given has its default there."""
-    return Call("POST", "/watch", json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace"))
-
-
-def watch_call(*, seen: int = -1, seconds: float = 0.0) -> Call:
-    """The call that reads a watch as soon as it is another one than was seen, or after so many seconds."""
-    target = f"/watch?wait={seconds:g}&seen={seen}" if seconds else "/watch"
-    return Call("GET", target, wait=seconds)
-
-
-def read_watch(endpoint: str, value: object) -> dict[str, Any] | None:
-    """The watch of an answer; None when there was none.
-
-    Raises:
-        PeerRefused: It tells none.
-    """
-    found = value.get("watch", "") if isinstance(value, dict) else ""
-    if found is None:
-        return None
-    if not isinstance(found, dict) or not isinstance(found.get("state"), str):
-        raise PeerRefused(f"{endpoint} answered without a watch", 502, "is it an agent of this version?")
-    return found
 
 
 def instructions_call(*, now: bool) -> Call:

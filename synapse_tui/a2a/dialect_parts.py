@@ -49,6 +49,15 @@ def artifact_text(artifact: Mapping[str, object]) -> str:
     return data if isinstance(data, str) else ""
 
 
+def last_question(task: Mapping[str, object]) -> tuple[str, str] | None:
+    """Id and text of the last message about a task, if its agent wrote it; None if it did not."""
+    messages = task.get("messages")
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    if not isinstance(last, dict) or last.get("role") != "agent":
+        return None
+    return str(last.get("message_id", "")), artifact_text(last)
+
+
 def state_of(value: object) -> TaskState:
     """A state as the dialect, A2A 0.3 (`input-required`) or 1.0 (`TASK_STATE_WORKING`) spells it.
 

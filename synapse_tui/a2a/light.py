@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 from synapse_tui.errors import PeerRefused, PeerUnreachable
 from synapse_tui.model import Reply, Sender
 
-from . import dialect
+from . import dialect, dialect_watch
 from .dialect import Call, PeerTask
 from .dialect_parts import NO_CONTENTS
 from .plain_http import HttpError, PlainConnection
@@ -56,8 +56,9 @@ class LightClient:
         priority: int = 3,
         response_expected: bool = False,
         metadata: Mapping[str, object] | None = None,
+        follows: str = "",
     ) -> PeerTask:
-        """Send a message.
+        """Send a message, or with `follows` go on with an open task.
 
         Returns:
             The task that the agent made of it.
@@ -72,6 +73,7 @@ class LightClient:
             priority=priority,
             response_expected=response_expected,
             metadata=metadata or {},
+            follows=follows,
         )
         return dialect.read_task(endpoint, self._call(endpoint, call, sender.sender_id if sender else ""))
 
@@ -123,6 +125,22 @@ class LightClient:
         """
         found = dialect.read_list(endpoint, self._call(endpoint, Call("GET", "/reply")), "tasks")
         return [dialect.read_task(endpoint, task) for task in found]
+
+    def asked(self, endpoint: str, task_id: str) -> PeerTask | None:
+        """The task of an agent's own that waits for the answer of another's; None when there is none.
+
+        Args:
+            endpoint: URL of the agent's own server.
+            task_id: Id of the other's task, or its beginning.
+
+        Raises:
+            PeerUnreachable: Nobody answers there.
+            PeerRefused: It tells no tasks.
+        """
+        found = self._call(endpoint, Call("GET", "/tasks?limit=1000"))
+        tasks = [dialect.read_task(endpoint, each) for each in found] if isinstance(found, list) else []
+        open_ones = (task for task in reversed(tasks) if task.question[0])
+        return next((task for task in open_ones if task.answers(task_id)), None)
 
     def task(self, endpoint: str, task_id: str) -> PeerTask:
         """Read a task.
@@ -217,7 +235,7 @@ class LightClient:
 
         Args:
             endpoint: URL of the agent's server.
-            call: What to do: `dialect.begin_watch_call`, `watch_call` or `END_WATCH`.
+            call: What to do: `dialect_watch.begin_watch_call`, `watch_call` or `END_WATCH`.
             sender_id: Who asks; empty for the person.
 
         Returns:
@@ -227,7 +245,7 @@ class LightClient:
             PeerUnreachable: Nobody answers there.
             PeerRefused: It was not done.
         """
-        return dialect.read_watch(endpoint, self._call(endpoint, call, sender_id))
+        return dialect_watch.read_watch(endpoint, self._call(endpoint, call, sender_id))
 
     def inbox(self, endpoint: str, *, sender_id: str = "") -> list[dict[str, Any]]:
         """What lies unread in an agent's inbox, oldest first.

@@ -136,6 +136,7 @@ def message_json(message: WaitingMessage) -> dict[str, Any]:
         "id": task.id,
         "position": message.position,
         "sender": sender_json(task.sender),
+        "follows": task.follows,
         "priority": task.priority,
         "delivery": task.delivery.value,
         "reason": task.reason,

@@ -11,6 +11,8 @@ from synapse_tui.errors import MessageError, MessageTooLarge
 from synapse_tui.model import MAX_MESSAGE_BYTES, MessageRequest
 
 from .agent import HostedAgent
+from .problems import HttpProblem
+from .request_state import find_task
 from .visitor import Visitor
 from .wire import SendBody, check_metadata, own_metadata, text_of
 from .wire_parts import content_of, only_text
@@ -30,17 +32,32 @@ async def request_of(agent: HostedAgent, body: SendBody, caller: Visitor, priori
         HttpProblem: The same.
     """
     request = _without_text(body, caller, priority)
+    if body.message.task_id:
+        request = _following(agent, request, body.message.task_id, caller)
     content = content_of(body.message.parts)
-    if only_text(content):
+    if only_text(content) and not request.follows:
         return replace(request, text=checked_size(text_of(body.message.parts)))
     task_id = str(uuid4())
-    parts = await receive(content, agent.cwd, task_id)
+    parts = await receive(content, agent.cwd, request.follows or task_id)
     return replace(
         request,
         text=checked_size(text_with_files(parts, agent.cwd)),
         task_id=task_id,
         message=TaskMessage(body.message.message_id or str(uuid4()), "user", parts),
     )
+
+
+def _following(agent: HostedAgent, request: MessageRequest, task_id: str, caller: Visitor) -> MessageRequest:
+    """A message that goes on with a task: agents go on with their own only."""
+    task = find_task(agent, task_id, caller)
+    if caller.sender_id and task.sender.sender_id != request.sender.sender_id:
+        raise HttpProblem(
+            403,
+            "not_your_task",
+            f"task {task.short_id} was sent by {task.sender.sender_id}",
+            "agents go on with their own tasks only",
+        )
+    return replace(request, follows=task.id)
 
 
 def _without_text(body: SendBody, caller: Visitor, priority: int) -> MessageRequest:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Query, Request
 
 from synapse_tui.agents.tasks import peer_task
-from synapse_tui.model import Task
+from synapse_tui.model import Task, TaskState
 
 from .agent import HostedAgent
 
@@ -40,7 +40,7 @@ async def waited(request: Request, agent: HostedAgent, task: Task, seen: str, se
     if found is None:
         return task
     newest, there = found
-    if newest.state.final and there:
+    if there and (newest.state.final or newest.state is TaskState.INPUT_REQUIRED):
         _collect(agent, newest, request.state.sender_id)
     return newest
 

@@ -43,6 +43,8 @@ class WireMessage(BaseModel):
     role: Literal["user", "agent", "ROLE_USER", "ROLE_AGENT"] = "user"
     parts: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_PARTS)]
     message_id: Annotated[str, Field(alias="messageId", max_length=200)] = ""
+    task_id: Annotated[str, Field(alias="taskId", max_length=200)] = ""
+    """The open task that it goes on with."""
 
 
 class WireSender(BaseModel):

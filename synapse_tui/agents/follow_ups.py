@@ -52,7 +52,7 @@ class FollowUps:
         """The messages that go on with a task and were not typed yet."""
         return [task for task in self._outbox if task.follows == task_id]
 
-    # -- for the turns (turns.Keeper) ---
+    # -- for the turns (conclusion.Keeper) ---
 
     def begun(self, task: Task) -> str:
         """A message was taken by the agent: which task the turn works on that it begins."""

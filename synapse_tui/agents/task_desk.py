@@ -192,17 +192,18 @@ class TaskDesk:
         """Let a task wait for the answer to a question of its agent."""
         if task.state.final:
             raise NotAwaited(f"task {task.short_id} is {task.state.value} already", "ask in a new message")
-        question = TaskMessage(
-            self._book.new_id(), "agent", reply.parts or (Part(text=reply.text),), references=(task.id,)
-        )
         return self._book.change(
             task.id,
             state=reply.state,
             delivery=DeliveryState.DONE,
             reason=shortened(reply.text),
-            messages=(*conversation(task), question),
+            messages=self._with_question(task, reply),
             reply=self._owed(task),
         )
+
+    def _with_question(self, task: Task, reply: Reply) -> tuple[TaskMessage, ...]:
+        parts = reply.parts or (Part(text=reply.text),)
+        return (*conversation(task), TaskMessage(self._book.new_id(), "agent", parts))
 
     def _check(self, task: Task) -> None:
         sender = task.sender.sender_id
@@ -280,7 +281,9 @@ class TaskDesk:
             return task if known or task.state is TaskState.CANCELED else None
         note["answer_verified"] = verified
         fields = _ended(reply) | {"metadata": MappingProxyType({**task.metadata, **note})}
-        if reply.state is not TaskState.INPUT_REQUIRED:
+        if reply.state is TaskState.INPUT_REQUIRED:
+            fields |= {"messages": self._with_question(task, reply), "reply": ReplyState.DUE}
+        else:
             fields["artifacts"] = (_artifact(reply),) if reply.text.strip() or reply.parts else ()
         return self._book.change(task.id, **fields)
 
@@ -304,13 +307,15 @@ def late_message(reply: Reply, sender: Sender) -> MessageRequest:
     """The message that tells an agent of an answer for which it does not wait any more."""
     completed = reply.state is TaskState.COMPLETED and reply.text.strip()
     text = reply.text if completed else f"({reply.state.value}) {reply.text or reply.reason}"
+    if reply.state is TaskState.INPUT_REQUIRED and reply.in_reply_to:
+        text += f'\nto answer: synapse send {sender.sender_id} "..." --task {reply.in_reply_to[:8]}'
     return MessageRequest(text, sender, metadata=about_reply(reply))
 
 
 def reply_of(task: Task) -> Reply:
     """What is told of a task: how it ended, or what its agent asks."""
     told = task.answer if task.replied or task.state is TaskState.COMPLETED else task.reason
-    if is_asked(task) and task.messages:
+    if task.state is TaskState.INPUT_REQUIRED and task.messages and task.messages[-1].role == "agent":
         told = text_of_parts(task.messages[-1].parts)
     return Reply(
         told,

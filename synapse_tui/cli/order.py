@@ -15,7 +15,7 @@ from synapse_tui.registry import is_live
 
 from .caller import Caller
 from .output import TaskEnded, WaitTimedOut, note
-from .waiting import WAITING, Waiter
+from .waiting import NOTHING, WAITING, Waiter
 
 EXITED = 503
 """The HTTP status by which a server tells that its agent has ended."""
@@ -47,6 +47,7 @@ class Order:
         priority: 1 to 5.
         timeout: Seconds to wait for an answer; None not to wait.
         done: Told of every outcome as soon as it is there, in any thread.
+        follows: The open task that it goes on with; empty for none.
     """
 
     caller: Caller
@@ -55,6 +56,7 @@ class Order:
     priority: int
     timeout: float | None
     done: Callable[[Outcome], None] = lambda _outcome: None
+    follows: str = ""
 
     def telling(self, done: Callable[[Outcome], None]) -> Order:
         """The same order, of which every outcome is told as soon as it is there."""
@@ -131,6 +133,9 @@ class _Errand:
         if order.timeout is None or not order.caller.has_server:
             return
         with contextlib.suppress(PeerError):  # an older host: then the receiver's task is waited for
+            if order.follows:
+                self._own = self._client.asked(order.caller.endpoint, order.follows)
+                return
             self._own = self._client.create(
                 order.caller.endpoint,
                 order.text,
@@ -148,6 +153,7 @@ class _Errand:
             priority=order.priority,
             response_expected=order.timeout is not None,
             metadata={"sender_task_id": self._own.task_id} if self._own else None,
+            follows=order.follows,
         )
 
     def _answer(self, timeout: float) -> PeerTask:
@@ -171,7 +177,8 @@ class _Errand:
         result = waiter.wait(own or given, given, self._target.agent_id)
         if own and result.task_id != own.task_id:
             self._give_up()
-        self._task = replace(result, task_id=given.task_id)
+        texts = (result.question[1],) if result.question != NOTHING else result.texts
+        self._task = replace(result, task_id=given.task_id, texts=texts)
         return self._task
 
     def _failed(self, error: SynapseError, *, sure: bool) -> Outcome:
@@ -181,7 +188,7 @@ class _Errand:
         return Outcome(self._target, self._seen(), error)
 
     def _give_up(self) -> None:
-        if self._own is not None:
+        if self._own is not None and not self._order.follows:
             with contextlib.suppress(PeerError):
                 caller = self._order.caller
                 self._client.cancel(caller.endpoint, self._own.task_id, sender_id=caller.agent_id)

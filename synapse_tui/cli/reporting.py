@@ -8,6 +8,7 @@ from synapse_tui.a2a.dialect import PeerTask
 
 from .order import Outcome
 from .output import error_json, fail, note, plain, show, show_json
+from .waiting import NOTHING
 
 
 def report(outcome: Outcome, *, waiting: bool, alone: bool) -> None:
@@ -26,13 +27,20 @@ def report(outcome: Outcome, *, waiting: bool, alone: bool) -> None:
         show(text if alone else f"== {who} ==\n{text}")
     if outcome.error:
         fail(outcome.error, name="synapse")
+    if waiting and task is not None and _asks(task):
+        note(f'synapse: {who} asks; answer it: synapse send {who} "..." --task {task.task_id[:8]}')
     if task is not None and task.truncated:
         note(f"synapse: the answer of {who} is not complete")
 
 
 def _unread(outcome: Outcome, task: PeerTask) -> bool:
     """Whether nobody waited, because the message is not typed but kept to be read some time."""
-    return outcome.error is None and not task.state.final
+    return outcome.error is None and not task.state.final and not _asks(task)
+
+
+def _asks(task: PeerTask) -> bool:
+    """Whether its agent itself has asked something."""
+    return task.question != NOTHING
 
 
 def receipt(agent_id: str, task: PeerTask) -> str:

@@ -37,6 +37,7 @@ MAX_WAIT = 7 * 86_400
 @click.option(
     "--reply-to", metavar="TASK", default="", help="It answers that task: it goes to whoever sent the task."
 )
+@click.option("--task", "follows", metavar="TASK", default="", help="It goes on with that task of TARGET.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def command(
@@ -49,6 +50,7 @@ def command(
     response: bool | None,
     wait_timeout: float,
     reply_to: str,
+    follows: str,
     as_json: bool,
 ) -> None:
     """Send MESSAGE to the agent TARGET and print its answer.
@@ -77,7 +79,7 @@ def command(
         send_instead(context, caller, target, text, error, response=response, timeout=wait_timeout)
         return
     waiting = waits(flow_of(caller), response)
-    order = Order(caller, who, text, priority, wait_timeout if waiting else None)
+    order = Order(caller, who, text, priority, wait_timeout if waiting else None, follows=follows)
     outcomes = order.deliver(targets)
     if as_json:
         report_json(outcomes, array=False)

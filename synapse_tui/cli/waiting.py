@@ -22,6 +22,8 @@ OVERDUE = 5.0
 """Seconds after the end of the receiver's task in which the answer should have come to the sender's."""
 ENDED = 10.0
 """Seconds in which somebody may restart a receiver that has ended while its host lives."""
+NOTHING = ("", "")
+"""No question."""
 _FLEETING = ("typing", "submitting")
 WAITING = ("queued", "held", "typing")
 """How a message is delivered that was certainly not submitted yet."""
@@ -68,7 +70,7 @@ class Waiter:
         """The receiver's task as it was last seen."""
 
     def wait(self, task: PeerTask, given: PeerTask, who: str) -> PeerTask:
-        """Wait until the task has ended, in whatever way.
+        """Wait until the task has ended, in whatever way, or its agent asks something.
 
         Args:
             task: The task that is waited for, as it was made.
@@ -84,10 +86,10 @@ class Waiter:
             PeerUnreachable: The server that was asked does not answer any more.
         """
         deadline = self._clock() + self._timeout
-        look = FIRST_LOOK
+        look, known = FIRST_LOOK, task.question
         self.seen = given
         self._narrate(given)
-        while not task.state.final:
+        while not task.state.final and task.question in (NOTHING, known):
             left = deadline - self._clock()
             if left <= 0:
                 goes_on = f"task {given.task_id[:8]} goes on ({self._told})"

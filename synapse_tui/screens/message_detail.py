@@ -14,6 +14,7 @@ from textual.content import Content
 from textual.widgets import Button, Static
 
 from synapse_tui.agents.outbox import HELD_BY_USER
+from synapse_tui.content import artifact_words, part_words
 from synapse_tui.durations import moment
 from synapse_tui.errors import SynapseError
 from synapse_tui.model import IN_INBOX, DeliveryState, Task, TaskState
@@ -143,12 +144,17 @@ def detail_text(task: Task) -> Content:
         (f"  {printable(task.reason)}\n" if task.reason else "\n", f"${mark.colour}"),
         (f"priority {task.priority} · task {task.short_id} · {task.state} · ", "$ink-muted"),
         (f"{task.created_at.astimezone():%H:%M:%S}", "$ink-muted"),
+        (f" · goes on with task {task.follows[:8]}" if task.follows else "", "$ink-muted"),
         (f"\nfrom {printable(task.sender.sender_id)}{proved} to {task.target}\n\n", "$ink-muted"),
         (printable(task.text), "$ink"),
     ]
+    for message in task.messages[1:]:
+        head = "\n\n↳ question\n" if message.role == "agent" else "\n\n→ goes on\n"
+        words = "\n".join(map(part_words, message.parts))
+        parts += [(head, "bold $hot"), (printable(words), "$ink")]
     for artifact in task.artifacts:
         head = "\n\n↳ answer (rows are missing)\n" if artifact.truncated else "\n\n↳ answer\n"
-        parts += [(head, "bold $hot"), (printable(artifact.text), "$ink")]
+        parts += [(head, "bold $hot"), (printable(artifact_words(artifact)), "$ink")]
     return Content.assemble(*parts)
 
 

@@ -52,6 +52,8 @@ _TURNS = {
     TaskState.INPUT_REQUIRED: Mark("▲", "state-waiting", "needs you"),
 }
 
+_ASKS = Mark("▲", "state-waiting", "asks")
+
 
 def state_mark(state: AgentState, *, unseen: bool = False, frame: int | None = None) -> Mark:
     """The mark of an agent.
@@ -82,5 +84,7 @@ def step_mark(state: TaskState, delivery: DeliveryState, reason: str = "") -> Ma
         return _DELIVERIES[DeliveryState.CANCELED]
     if delivery is DeliveryState.SUBMITTED and state in _TURNS:
         return _TURNS[state]
+    if state is TaskState.INPUT_REQUIRED and delivery is DeliveryState.DONE:
+        return _ASKS
     unread = delivery is DeliveryState.QUEUED and reason == IN_INBOX
     return _UNREAD if unread else _DELIVERIES[delivery]

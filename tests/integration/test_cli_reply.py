@@ -267,3 +267,48 @@ async def test_nobody_waits_for_a_message_that_lies_in_an_inbox(shell: Shell, st
     result = await shell.run("send", "gemini", "by the way", "-p", "1")
     [task_id] = agent.tasks
     assert (result.code, result.out) == (0, f"{agent.agent_id}: queued: in the inbox (task {task_id[:8]})\n")
+
+
+async def test_a_question_ends_the_waiting_and_is_answered(
+    shell: Shell, stack: AsyncExitStack, codex: FakeAgent
+) -> None:
+    gemini = await opened(stack, shell)
+    gemini.answer = None
+    process = await shell.start("send", "gemini", "review this")
+    assert process.stderr is not None
+    await process.stderr.readline()
+    [own], [sent] = codex.list_tasks(), gemini.list_tasks()
+    gemini.give(sent.id)
+    codex.desk.answered(
+        own.id, Reply("which file?\nof two", TaskState.INPUT_REQUIRED, in_reply_to=sent.id), verified=True
+    )
+    out, err = await process.communicate()
+    assert (process.returncode, out.decode()) == (0, "which file?\nof two\n")
+    assert f'answer it: synapse send {gemini.agent_id} "..." --task {sent.short_id}' in err.decode()
+    assert codex.task(own.id).reply == "told", "nobody needs to be told of it again"
+
+    process = await shell.start("send", "gemini", "the blue one", "--task", sent.short_id, "--json")
+    assert process.stderr is not None
+    await process.stderr.readline()
+    follow_up = gemini.list_tasks()[-1]
+    assert (follow_up.text, follow_up.follows) == ("the blue one", sent.id)
+    assert gemini.task(sent.id).messages[-1].parts[0].text == "the blue one"
+    codex.desk.answered(own.id, Reply("done", in_reply_to=sent.id), verified=True)
+    out, _ = await process.communicate()
+    told = json.loads(out)
+    assert (told["text"], told["status"], told["task_id"]) == ("done", "completed", sent.id)
+    assert len(codex.list_tasks()) == 1, "one answer is waited for, not two"
+
+
+async def test_agents_go_on_with_their_own_tasks_only(
+    shell: Shell, stack: AsyncExitStack, codex: FakeAgent
+) -> None:
+    gemini = await opened(stack, shell)
+    task = gemini.wait("a task of claude's", ASKER)
+    refused = await shell.run("send", "gemini", "mine now", "--task", task.short_id, "--no-response")
+    assert refused.code != 0
+    assert f"task {task.short_id} was sent by {ASKER.sender_id}" in refused.err
+    gemini.finish(task.id)
+    shell.environ["SYNAPSE_AGENT_ID"] = ""
+    ended = await shell.run("send", "gemini", "more", "--task", task.short_id, "--no-response")
+    assert f"task {task.short_id} is completed already" in ended.err

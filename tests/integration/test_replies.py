@@ -269,3 +269,24 @@ async def test_three_agents_do_not_wait_in_a_ring(host):
     assert (await Person(carol).send(alice, "and now?", expected=True)).target == alice.agent_id
     await Person(bob).reply("done", asked_bob.id)
     assert (await waiting[0]).text == "done"
+
+
+async def test_a_question_back_is_told_and_answered_on_the_same_task(host):
+    alice, bob = await open_ready(host, "alice", "bob")
+    asker, asked = Person(alice), Person(bob)
+    own, given = await asker.ask(bob, "%%slow:1%%")
+    await works_on(bob, given)
+    await asked.reply("which of the two?\n" + "x" * 300, state=TaskState.INPUT_REQUIRED)
+    told = await until(lambda: messages(alice), "the question, which nobody fetched")
+    assert told[0].text.startswith("(input_required) which of the two?\nxxx")
+    assert told[0].text.endswith(f'\nto answer: synapse send {bob.agent_id} "..." --task {given.short_id}')
+    assert not alice.task(own.id).state.final
+    assert not bob.task(given.id).state.final
+
+    await asyncio.to_thread(
+        asker.client.send, bob.endpoint, "the blue one", sender=asker.sender, follows=given.short_id
+    )
+    fetched = await asker.fetch(own)
+    assert fetched.state is TaskState.COMPLETED
+    assert "the blue one" in fetched.text
+    assert alice.task(own.id).answer == bob.task(given.id).answer

@@ -53,6 +53,7 @@ async def test_what_waits_is_told_in_order(agent, client):
             "sender_endpoint": "",
             "verified": True,
         },
+        "follows": "",
         "priority": 3,
         "delivery": "held",
         "reason": "held by you",
