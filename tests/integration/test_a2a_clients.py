@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError, Unsuppor
 from synapse_tui.a2a.server import AgentServer
 from synapse_tui.content import Artifact, Part
 from synapse_tui.model import DeliveryState, TaskState
-from tests.a2a_kit import V1, GivenAgent, collect, events, rpc, said, states, stream
+from tests.a2a_kit import V1, GivenAgent, Refused, collect, events, rpc, said, states, stream
 from tests.integration.server_kit import Connection, http, running
 
 KINDS = [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3"), ("HTTP+JSON", "0.3")]
@@ -178,44 +177,47 @@ async def test_a_caller_that_leaves_frees_its_subscription_at_once() -> None:
 
 
 async def test_a_server_that_stops_ends_its_own_streams_only() -> None:
-    async with served() as (ending, server), served() as (other, _):
-        async with plain(ending) as client, plain(other) as elsewhere:
-            cut = stream(client, "SendStreamingMessage", said())
-            kept = stream(elsewhere, "SendStreamingMessage", said())
-            await anext(cut)
-            kept_id = (await anext(kept))["task"]["id"]
-            waiting = asyncio.create_task(rpc(client, "SendMessage", said()))
-            await ending.works()
-            await ending.works()
-            dialect = client.stream("GET", f"/tasks/{next(iter(ending.tasks))}/subscribe")
-            async with dialect as response:
-                told = events(response)
-                await anext(told)
-                await server.stop()
-                assert await collect(told) == []
-            assert states(await collect(cut))[-1:] != ["TASK_STATE_COMPLETED"]
-            assert (await waiting)["task"]["status"]["state"] == "TASK_STATE_WORKING"
-            other.finish(kept_id, "Done.")
-            assert states(await collect(kept)) == ["TASK_STATE_COMPLETED"]
+    async with (
+        served() as (ending, server),
+        served() as (other, _),
+        plain(ending) as client,
+        plain(other) as elsewhere,
+    ):
+        cut = stream(client, "SendStreamingMessage", said())
+        kept = stream(elsewhere, "SendStreamingMessage", said())
+        await anext(cut)
+        kept_id = (await anext(kept))["task"]["id"]
+        waiting = asyncio.create_task(rpc(client, "SendMessage", said()))
+        await ending.works()
+        await ending.works()
+        dialect = client.stream("GET", f"/tasks/{next(iter(ending.tasks))}/subscribe")
+        async with dialect as response:
+            told = events(response)
+            await anext(told)
+            await server.stop()
+            assert await collect(told) == []
+        assert states(await collect(cut))[-1:] != ["TASK_STATE_COMPLETED"]
+        assert (await waiting)["task"]["status"]["state"] == "TASK_STATE_WORKING"
+        other.finish(kept_id, "Done.")
+        assert states(await collect(kept)) == ["TASK_STATE_COMPLETED"]
 
 
 async def test_a_reader_that_is_too_slow_is_told_to_come_again() -> None:
     """A task that writes much more than anybody reads keeps no more than a stream's share."""
-    async with served() as (agent, _):
-        async with plain(agent) as client:
-            slow = stream(client, "SendStreamingMessage", said())
-            task_id = (await anext(slow))["task"]["id"]
-            agent.give(task_id)
-            for number in range(1000):  # at once: the server cannot send between any two
-                agent.feed.written(task_id, str(number) * 20, 1)
-            assert not agent.feed.wanted(task_id)
-            with contextlib.suppress(Exception):
-                async with asyncio.timeout(10):
-                    await collect(slow)
-            again = stream(client, "SubscribeToTask", {"id": task_id})
-            assert (await anext(again))["task"]["status"]["state"] == "TASK_STATE_WORKING"
-            agent.finish(task_id, "Done.")
-            assert states(await collect(again)) == ["TASK_STATE_COMPLETED"]
+    async with served() as (agent, _), plain(agent) as client:
+        slow = stream(client, "SendStreamingMessage", said())
+        task_id = (await anext(slow))["task"]["id"]
+        agent.give(task_id)
+        for number in range(1000):  # at once: the server cannot send between any two
+            agent.feed.written(task_id, str(number) * 20, 1)
+        assert not agent.feed.wanted(task_id)
+        with pytest.raises(Refused) as found:
+            await collect(slow)
+        assert found.value.data[0]["metadata"]["hint"].startswith("subscribe again")
+        again = stream(client, "SubscribeToTask", {"id": task_id})
+        assert (await anext(again))["task"]["status"]["state"] == "TASK_STATE_WORKING"
+        agent.finish(task_id, "Done.")
+        assert states(await collect(again)) == ["TASK_STATE_COMPLETED"]
 
 
 async def test_a_task_of_the_dialect_as_a_stream() -> None:
