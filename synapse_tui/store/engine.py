@@ -105,8 +105,13 @@ def _set_up_lightly(connection: Any, record: object) -> None:  # noqa: ANN401 - 
     cursor.close()
 
 
+READS = "synapse_reads"
+"""The execution option of an engine that only reads: it waits for no writer, and keeps none waiting."""
+
+
 def _begin(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    reads = connection.get_execution_options().get(READS)
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
 
 Alive = Callable[[str], bool]

@@ -1,0 +1,204 @@
+"""The history as a person reads it: filters, search in any script, counts, removal."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synapse_tui.errors import TaskNotFound
+from synapse_tui.store.archive import Archive, Wanted
+from synapse_tui.store.search import condition, folded, terms_of
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+class Shelf:
+    """An archive and the tasks in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.archive = Archive(path, busy=0.5)
+        self.count = 0
+
+    def put(self, text: str = "hello", answer: str = "", *, minutes: int = 0, **fields: object) -> str:
+        """Write a task as hosts do."""
+        self.count += 1
+        task_id = str(fields.pop("id", f"{self.count:08d}-0000"))
+        made = NOW + timedelta(minutes=minutes or self.count)
+        row: dict[str, object] = {
+            "id": task_id,
+            "agent_name": "synapse-claude-8100",
+            "agent_type": "claude",
+            "project": "/project",
+            "context_id": "c",
+            "peer_task_id": "",
+            "sender_id": "user",
+            "sender_type": "user",
+            "sender_endpoint": "",
+            "sender_verified": 1,
+            "input": text,
+            "output": answer,
+            "truncated": 0,
+            "status": "completed",
+            "delivery": "done",
+            "reason": "",
+            "priority": 3,
+            "response_expected": 0,
+            "metadata": "{}",
+            "owner": "1:1",
+            "created_at": stored(made),
+            "updated_at": stored(made),
+            "submitted_at": stored(made),
+            "finished_at": stored(made + timedelta(seconds=10)),
+        } | fields
+        names = ", ".join(row)
+        marks = ", ".join(f":{name}" for name in row)
+        with closing(sqlite3.connect(self.path)) as connection, connection:
+            connection.execute(f"INSERT INTO tasks ({names}) VALUES ({marks})", row)
+        return task_id
+
+    def found(self, query: str, **fields: object) -> list[str]:
+        wanted = Wanted(query=query, **fields)  # type: ignore[arg-type]
+        return [record.task.text for record in self.archive.select(wanted)]
+
+
+def stored(time: datetime) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Iterator[Shelf]:
+    shelf = Shelf(tmp_path / "history.db")
+    yield shelf
+    shelf.archive.close()
+
+
+def test_tasks_are_listed_the_newest_first_by_what_is_asked(shelf: Shelf) -> None:
+    shelf.put("one")
+    shelf.put("two", agent_name="synapse-codex-8120", agent_type="codex", status="failed")
+    shelf.put("three", project="/other", sender_id="synapse-codex-8120")
+    shelf.put("an answer that is waited for", sender_id="synapse-claude-8100")
+    assert shelf.found("") == ["three", "two", "one"]
+    assert shelf.found("", agent="codex") == ["two"]
+    assert shelf.found("", agent="synapse-claude-8100") == ["three", "one"]
+    assert shelf.found("", status="failed") == ["two"]
+    assert shelf.found("", project="/other") == ["three"]
+    assert shelf.found("", sender="synapse-codex-8120") == ["three"]
+    assert shelf.found("", since=NOW + timedelta(minutes=2)) == ["three", "two"]
+    assert shelf.found("", until=NOW + timedelta(minutes=2)) == ["one"]
+    assert shelf.found("", limit=1, offset=1) == ["two"]
+    assert len(list(shelf.archive.walk(Wanted(limit=1)))) == 3
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "日",
+        "本",
+        "日本",
+        "語の",
+        "全文検索",
+        "検索",
+        "の",
+        "ｶﾀｶﾅ",
+        "カタカナ",
+        "🎉",
+        "go",
+        "C",
+        "Parser",
+        "arse",
+        "ＰＡＲＳＥ",
+    ],
+)
+def test_texts_of_any_length_and_script_are_found(shelf: Shelf, query: str) -> None:
+    shelf.put("日本語の全文検索、カタカナ 🎉 in Go and C: the parser")
+    shelf.put("nothing of this")
+    assert shelf.found(query) == ["日本語の全文検索、カタカナ 🎉 in Go and C: the parser"]
+
+
+@pytest.mark.parametrize("query", ["検語", "本日", "zz", "q", "parsers", "日本 zz", '"the go"'])
+def test_what_does_not_stand_there_is_not_found(shelf: Shelf, query: str) -> None:
+    shelf.put("日本語の全文検索 in go: the parser")
+    assert shelf.found(query) == []
+
+
+def test_all_terms_must_be_found_and_quotes_hold_words_together(shelf: Shelf) -> None:
+    shelf.put("fix the parser", "done in 日本")
+    shelf.put("the fix of a parser")
+    assert shelf.found("parser fix") == ["the fix of a parser", "fix the parser"]
+    assert shelf.found('"fix the"') == ["fix the parser"]
+    assert shelf.found("parser 日本") == ["fix the parser"]
+    assert shelf.found('say "') == []
+    assert shelf.found('"') == ["the fix of a parser", "fix the parser"], "no term at all: everything"
+    assert shelf.found("parser", agent="codex") == []
+
+
+def test_changes_and_removals_reach_the_index(shelf: Shelf) -> None:
+    task_id = shelf.put("question")
+    assert shelf.found("answer") == []
+    with closing(sqlite3.connect(shelf.path)) as connection, connection:
+        connection.execute("UPDATE tasks SET output = 'the answer' WHERE id = ?", (task_id,))
+    assert shelf.found("answer") == ["question"]
+    assert shelf.archive.clean(NOW + timedelta(days=1)) == 1
+    assert shelf.found("answer") == []
+    with closing(sqlite3.connect(shelf.path)) as connection:
+        assert connection.execute("SELECT COUNT(*) FROM search_docs").fetchone() == (1 - 1,)
+
+
+def test_a_host_can_index_ahead(shelf: Shelf) -> None:
+    for number in range(30):
+        shelf.put(f"text {number}")
+    assert shelf.archive.index(most=20) == 20
+    assert shelf.archive.index() == 10
+    assert shelf.archive.index() == 0
+
+
+def test_one_task_is_found_by_its_beginning(shelf: Shelf) -> None:
+    shelf.put("one", id="abcd1111-1")
+    shelf.put("two", id="abcd2222-2")
+    record, steps = shelf.archive.find("ABCD1")
+    assert (record.task.text, record.agent_type, record.project) == ("one", "claude", "/project")
+    assert record.finished_at == NOW + timedelta(minutes=1, seconds=10)
+    assert steps == []
+    for odd in ("abcd", "abc", "", "zzzz9", "%"):
+        with pytest.raises(TaskNotFound):
+            shelf.archive.find(odd)
+
+
+def test_tasks_are_counted(shelf: Shelf) -> None:
+    assert shelf.archive.stats(Wanted())["tasks"] == 0
+    shelf.put("one")
+    shelf.put("two", status="failed")
+    shelf.put("three", agent_name="synapse-codex-8120", agent_type="codex")
+    stats = shelf.archive.stats(Wanted())
+    assert stats["tasks"] == 3
+    assert stats["states"] == {"completed": 2, "failed": 1}
+    assert stats["agents"]["synapse-claude-8100"] == {"completed": 1, "failed": 1}
+    assert stats["mean_seconds"] == 10.0
+    assert stats["first"] == (NOW + timedelta(minutes=1)).isoformat()
+
+
+def test_old_tasks_are_removed_unless_it_is_only_tried(shelf: Shelf) -> None:
+    for number in range(3):
+        shelf.put(f"old {number}")
+    shelf.put("open", finished_at=None)
+    assert shelf.archive.clean(NOW + timedelta(minutes=3), dry=True) == 2
+    assert shelf.archive.clean(NOW + timedelta(minutes=3)) == 2
+    assert shelf.found("") == ["open", "old 2"]
+
+
+@given(st.text(max_size=8))
+def test_no_query_breaks_the_search(query: str) -> None:
+    terms = terms_of(query)
+    if terms:
+        where, values = condition(terms)
+        assert where
+        assert all(values.values())
+    assert all(term == folded(term).strip() for term in terms)
