@@ -90,6 +90,14 @@ ACTIONS: tuple[Action, ...] = (
         words="open start add spawn launch",
     ),
     Action(
+        "add_external",
+        "Add external agent",
+        "An A2A agent elsewhere, by its URL: shows its card before it is added.",
+        "Agents",
+        leader=("e",),
+        words="a2a url remote connect card discover http",
+    ),
+    Action(
         "close_agent",
         "Close agent",
         "Ends the agent in focus; asks first while it works.",

@@ -36,6 +36,7 @@ from .themes import variable_defaults
 from .widgets.pane_keys import Interceptor
 from .widgets.status_bar import Level
 from .widgets.sturdy import ErrorGate, Sturdy
+from .widgets.talk_view import TalkView
 from .widgets.terminal_view import TerminalView
 
 if TYPE_CHECKING:
@@ -291,6 +292,19 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         """Copy a link: opening it is for the person's own machine, which may be another one."""
         self.copy_to_clipboard(message.link)
         self.notice(f"copied {message.link}")
+
+    def on_talk_view_sent(self, message: TalkView.Sent) -> None:
+        """Send what was written to an external agent."""
+        self.commands.send_talk(message.view, message.text)
+
+    def on_talk_view_asked(self, message: TalkView.Asked) -> None:
+        """Do what was clicked in the tab of an external agent."""
+        names = {"card": "external_card", "tasks": "external_tasks", "new": "new_external"}
+        self.perform(names.get(message.command, "cancel_external"), message.alias)
+
+    def on_talk_view_copied(self, message: TalkView.Copied) -> None:
+        """Tell that something was copied."""
+        self.notice(f"copied {len(message.text)} characters")
 
     def toggle_scroll(self, view: Widget) -> None:
         """Enter the scroll mode of a terminal view, or leave it."""

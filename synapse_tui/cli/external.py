@@ -107,6 +107,8 @@ def list_all(context: click.Context, *, as_json: bool) -> None:
 @click.pass_context
 def info(context: click.Context, *, alias: str, card: bool, as_json: bool) -> None:
     """Show what is known of an external agent."""
+    from synapse_tui.a2a.external.describe import description_of
+
     if as_json:
         want_json(context)
     agent = _store().get(alias)
@@ -178,28 +180,3 @@ def _store() -> ExternalStore:
 
 def _row(agent: ExternalAgent) -> tuple[str, ...]:
     return (agent.alias, agent.name, agent.protocol, agent.url, agent.last_seen)
-
-
-def description_of(agent: ExternalAgent) -> str:
-    """What is known of an agent, for a person."""
-    rows = [
-        ("alias", f"@{agent.alias}"),
-        ("name", agent.name),
-        ("url", agent.url),
-        ("card", agent.card_url),
-        ("protocol", agent.protocol + (", streaming" if agent.streaming else "")),
-        ("endpoint", agent.interface.url if agent.interface else ""),
-        ("allowed", ", ".join(agent.allowed)),
-        ("credentials", ", ".join(agent.secrets)),
-        ("card hash", agent.card_hash[:16]),
-        ("added", agent.added_at),
-        ("last seen", agent.last_seen),
-    ]
-    lines = [f"{name:<12} {value}" for name, value in rows if value]
-    if agent.description:
-        lines += ["", *("  " + line for line in agent.description.splitlines())]
-    skills = agent.skills()
-    if skills:
-        lines += ["", "skills"]
-        lines += [f"  {name}" + (f": {told}" if told else "") for name, told in skills]
-    return "\n".join(lines)

@@ -18,10 +18,10 @@ from synapse_tui.widgets.tiles import Layout, as_layout, next_layout
 from .confirm import Confirm
 from .dialog import describe
 from .explain import explanation
+from .externals import ExternalCommands
 from .help import help_text
 from .interrupt import InterruptDialog
 from .launcher import Find, Launcher
-from .messages import MessageCommands
 from .new_agent import NewAgent
 from .palette import Palette, offers
 from .quit import Leave, Quit
@@ -42,7 +42,7 @@ CONFIRM_SECONDS = 3.0
 """How long a second press of F9 confirms."""
 
 
-class Commands(MessageCommands):
+class Commands(ExternalCommands):
     """Does what a person asks for; slow things run as workers, errors become notices.
 
     Args:
@@ -68,8 +68,10 @@ class Commands(MessageCommands):
             agent_id: Agent it is about; empty for the one in focus.
             task_id: Message it is about.
         """
-        handler: Callable[[str, str], None] = getattr(self, f"do_{action_id}")
-        handler(agent_id or self.main.active, task_id)
+        about = agent_id or self.main.active
+        name = self.for_external(action_id, about)
+        handler: Callable[[str, str], None] = getattr(self, f"do_{name}")
+        handler(about, task_id)
 
     # Agents
 
@@ -206,7 +208,7 @@ class Commands(MessageCommands):
 
     def do_interrupt_all(self, _agent_id: str, _task_id: str) -> None:
         """Interrupt all agents at the second press."""
-        count = sum(agent.exit is None for agent in self.main.agents)
+        count = sum(agent.exit is None and not agent.external for agent in self.main.agents)
         now = self.clock()
         if not count:
             self.app.notice("no agent is running", "warning")
@@ -304,7 +306,7 @@ class Commands(MessageCommands):
 
     def do_quit(self, _agent_id: str, _task_id: str) -> None:
         """Ask, then stop all agents and leave, or leave them running."""
-        live = [agent for agent in self.main.agents if agent.exit is None]
+        live = [agent for agent in self.main.agents if agent.exit is None and not agent.external]
         if not live:
             self.app.exit()
             return

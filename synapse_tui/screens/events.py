@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Sequence
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING
 
+from synapse_tui.a2a.external.conversation import is_external
 from synapse_tui.events import (
     AgentAdded,
     AgentBell,
@@ -16,6 +17,8 @@ from synapse_tui.events import (
     AgentTitleChanged,
     ClipboardRequested,
     Event,
+    ExternalsChanged,
+    ExternalTalked,
     Notice,
     PeersChanged,
     TaskChanged,
@@ -58,7 +61,25 @@ class EventReader:
         """Show what the host has already."""
         for session in list(self._host.agents.values()):
             await self._main.add_agent(session)
+        for agent in self._host.externals.agents:
+            await self._sync_talk(agent.alias)
         self._main.show_tasks()
+        self._main.show_peers()
+
+    async def _sync_talk(self, alias: str) -> None:
+        """Open, refresh or close the tab of an external agent, as its conversation says."""
+        if self._main.talks.wanted(alias):
+            await self._main.show_talk(alias)
+        elif self._main.deck.pane(alias) is not None:
+            await self._main.remove_agent(alias)
+
+    async def _sync_talks(self) -> None:
+        for pane in self._main.talks.panes:
+            await self._sync_talk(pane.agent_id)
+        self._main.show_peers()
+
+    async def _talked(self, alias: str) -> None:
+        await self._sync_talk(alias)
         self._main.show_peers()
 
     def follow(self, agent_id: str, receipts: Sequence[Receipt]) -> None:
@@ -160,8 +181,10 @@ class EventReader:
 
     @_read.register
     def _task_changed(self, event: TaskChanged) -> Awaitable[None] | None:
-        self._main.show_tasks()
-        self._main.show_agents()
+        target = event.task.target
+        if is_external(event.task) and self._main.talks.heard(event.task, looked_at=self._looked_at(target)):
+            self._app.ring()
+        self._main.show_news()
         self._show_delivery(event.task)
         for screen in self._app.screen_stack:
             if isinstance(screen, MessageDetail) and screen.message.id == event.task.id and screen.is_mounted:
@@ -185,6 +208,14 @@ class EventReader:
             if isinstance(screen, WatchView) and screen.agent_id == event.agent_id and screen.is_mounted:
                 screen.show_news()
         return None
+
+    @_read.register
+    def _externals_changed(self, _event: ExternalsChanged) -> Awaitable[None] | None:
+        return self._sync_talks()
+
+    @_read.register
+    def _external_talked(self, event: ExternalTalked) -> Awaitable[None] | None:
+        return self._talked(event.alias)
 
     @_read.register
     def _peers_changed(self, _event: PeersChanged) -> Awaitable[None] | None:

@@ -16,7 +16,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from synapse_tui.actions import key_label
-from synapse_tui.widgets.deck import TITLE_ROWS, Deck
+from synapse_tui.widgets.deck import Deck
 from synapse_tui.widgets.message_order import in_order
 from synapse_tui.widgets.pane import Pane
 from synapse_tui.widgets.pane_title import Delivery
@@ -32,6 +32,9 @@ from synapse_tui.widgets.too_small import TooSmall, is_too_small
 from synapse_tui.widgets.views import AgentView, attention_text, view_agents
 from synapse_tui.widgets.which_key import WhichKey
 
+from .hidden_sizes import resize_hidden
+from .talk_panes import TalkPanes
+
 if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
     from synapse_tui.host import Host
@@ -44,6 +47,8 @@ SETTLE_SECONDS = 2 * SETTLE_TIME
 
 TITLE_SECONDS = 0.25
 """Least time between two looks at the agents' titles."""
+NEWS_SECONDS = 0.1
+"""The same, at messages and agents when something happened to a message."""
 
 ViewFactory = Callable[["AgentSession"], Widget]
 
@@ -85,6 +90,8 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
         self._rang: frozenset[str] = frozenset()
         self._settling: Timer | None = None
         self._showing: Timer | None = None
+        self._resting: Timer | None = None
+        self._more_news = False
         self._seen_ends: set[str] = set()
         """Agents that have ended and were looked at since."""
         self._empty_hint = ""
@@ -92,6 +99,7 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
         self.tab_bar = TabBar()
         self.deck = Deck()
         self.deck.set_reactive(Deck.arrangement, as_layout(layout))
+        self.talks = TalkPanes(host, self.deck)
         self.sidebar = Sidebar()
         self.which_key = WhichKey()
         self.status_bar = StatusBar()
@@ -131,13 +139,22 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
     async def add_agent(self, session: AgentSession) -> None:
         """Add a pane for an agent and go to it when none is in focus."""
         if self.deck.pane(session.agent_id) is None:
-            await self.deck.mount(Pane(session.agent_id, self._make_view(session)))
+            pane = Pane(session.agent_id, self._make_view(session))
+            await self.deck.mount(pane, before=next(iter(self.talks.panes), None))
         self.show_agents()
         if not self.active:
             self.go_to(session.agent_id)
         self.deck.update_shown()
         self.settle()
         self.post_message(self.Resumed())
+
+    async def show_talk(self, alias: str) -> None:
+        """Open the tab of an external agent, or show in it what is new."""
+        is_new = self.deck.pane(alias) is None
+        await self.talks.add(alias)
+        self.show_agents()
+        if is_new:
+            self.deck.update_shown()
 
     async def remove_agent(self, agent_id: str) -> None:
         """Take an agent's pane away; the one beside it gets the focus."""
@@ -159,9 +176,10 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
         ended = {session.agent_id for session in sessions if session.exit is not None}
         looked_at = {self.active} if self.app.app_focus else set()
         self._seen_ends = (self._seen_ends & ended) | (looked_at & ended)
-        self.agents = view_agents(sessions, rang=self._rang, seen_ends=self._seen_ends)
+        hosted = view_agents(sessions, rang=self._rang, seen_ends=self._seen_ends)
+        self.agents = [*hosted, *self.talks.views(len(hosted) + 1)]
         self.tab_bar.agents = self.agents
-        self.sidebar.agents = self.agents
+        self.sidebar.agents = hosted
         for agent in self.agents:
             pane = self.deck.pane(agent.agent_id)
             if pane is not None:
@@ -182,10 +200,28 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
         """Pass the messages on."""
         self.sidebar.listing = in_order(self._host.tasks, self._host.agents.values())
 
+    def show_news(self) -> None:
+        """Show messages and agents at once, or in a moment when that was done just now.
+
+        A flood of messages brings hundreds of news a second, each of which would draw everything, and the
+        keys wait behind them in the same queue.
+        """
+        self._more_news = self._resting is not None
+        if self._resting is None:
+            self._resting = self.set_timer(NEWS_SECONDS, self._rested)
+            self.show_tasks()
+            self.show_agents()
+
+    def _rested(self) -> None:
+        self._resting = None
+        if self._more_news:
+            self.show_news()
+
     def show_peers(self) -> None:
-        """Pass the agents of other processes on."""
-        own = set(self._host.agents)
-        self.sidebar.peers = [address for address in self._host.addresses() if address.agent_id not in own]
+        """Pass the agents of other processes on, and the external ones."""
+        others = [each for each in self._host.addresses() if each.agent_id not in self._host.agents]
+        self.sidebar.peers = [address for address in others if not address.external]
+        self.sidebar.externals = [self.talks.picture(each.agent_id) for each in others if each.external]
 
     def show_delivery(self, agent_id: str, delivery: Delivery) -> None:
         """Show in a pane's title what became of a message sent from there."""
@@ -200,11 +236,6 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
             self.show_agents()
 
     # Focus
-
-    @property
-    def active_agent(self) -> AgentView | None:
-        """Picture of the agent in focus, or None."""
-        return self.find(self.active)
 
     def find(self, agent_id: str) -> AgentView | None:
         """Picture of an agent, or None."""
@@ -254,7 +285,7 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
         if pane is not None:
             if from_app_focus:  # Textual's memory is older than ours
                 pane = self.active_pane or pane
-            elif pane.agent_id in self._host.agents:
+            elif pane.agent_id in self._host.agents or self._host.externals.has(pane.agent_id):
                 self.active = pane.agent_id
             widget = pane.target
         super().set_focus(widget, scroll_visible, from_app_focus)
@@ -286,6 +317,7 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
     def watch_active(self, active: str) -> None:
         """Mark tab and pane; the view itself tells its session who is looked at."""
         self._rang -= {active}
+        self.talks.seen(active)
         self.deck.active = active
         self.tab_bar.active = active
         self.sidebar.active = active
@@ -337,17 +369,8 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
 
     def _resize_hidden(self) -> None:
         self._settling = None
-        alone = self.deck.arrangement == "tabs"
-        width, height = self.deck.size
-        if not alone or self.has_class("-too-small") or width < 2 or height < 2 + TITLE_ROWS:
-            return
-        for pane in self.deck.panes:
-            session = self._host.agents.get(pane.agent_id)
-            terminal = session.terminal if session is not None and session.exit is None else None
-            if session is None or terminal is None or pane.display:
-                continue
-            if (terminal.columns, terminal.lines) != (width, height - TITLE_ROWS):
-                session.resize(width, height - TITLE_ROWS)
+        if not self.has_class("-too-small"):
+            resize_hidden(self.deck, self._host.agents)
 
     # What the person asks for
 
@@ -374,13 +397,8 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
 
     def on_pane_asked(self, event: Pane.Asked) -> None:
         """Something was clicked in a pane's frame."""
-        names = {
-            "close": "close_agent",
-            "restart": "restart_agent",
-            "why": "explain_state",
-            "watch": "watch_agent",
-            "last": "last_message",
-        }
+        names = {"close": "close_agent", "restart": "restart_agent", "why": "explain_state"}
+        names |= {"watch": "watch_agent", "last": "last_message"}
         self.post_message(self.Asked(names.get(event.command, event.command), event.agent_id, event.task_id))
 
     def on_sidebar_agent_chosen(self, event: Sidebar.AgentChosen) -> None:
@@ -392,6 +410,10 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
     def on_sidebar_peer_chosen(self, event: Sidebar.PeerChosen) -> None:
         """Write to the peer."""
         self.post_message(self.Asked("compose", event.address))
+
+    def on_sidebar_external_chosen(self, event: Sidebar.ExternalChosen) -> None:
+        """Open its tab, show its card, or ask whether to remove it."""
+        self.post_message(self.Asked(event.command, event.alias))
 
     def on_sidebar_message_chosen(self, event: Sidebar.MessageChosen) -> None:
         """Show, cancel or send now."""

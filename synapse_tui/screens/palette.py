@@ -77,10 +77,25 @@ def offers(commands: Commands) -> Iterator[Offer]:
     for recipient in commands.recipients():
         write = partial(commands.perform, "compose", recipient.address)
         yield Offer(f"Message to {recipient.address}", "", recipient.note, "send tell write", write)
+    yield from _externals(commands)
     yield from _waiting(commands)
     for layout in LAYOUTS:
         take = partial(commands.set_layout, layout)
         yield Offer(f"Layout: {layout}", "", _LAYOUT_NAMES[layout], "arrange tile split panes", take)
+
+
+def _externals(commands: Commands) -> Iterator[Offer]:
+    """What can be done with external agents."""
+    for agent in commands.host.externals.agents:
+        about = one_line(f"{agent.name}, {agent.protocol}, {agent.url}")
+        for title, action in (
+            (f"Open @{agent.alias}", "open_external"),
+            (f"Card of @{agent.alias}", "external_card"),
+            (f"New conversation with @{agent.alias}", "new_external"),
+            (f"Remove @{agent.alias}", "remove_external"),
+        ):
+            perform = partial(commands.perform, action, agent.alias)
+            yield Offer(title, "", about, "external a2a talk conversation", perform)
 
 
 def _waiting(commands: Commands) -> Iterator[Offer]:

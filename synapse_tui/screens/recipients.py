@@ -67,6 +67,10 @@ def recipients(addresses: Sequence[Address], agents: Mapping[str, AgentView]) ->
     if len(here) > 1:
         found.append(Recipient(ALL, "", "", f"all {len(here)} agents here"))
     for address in elsewhere:
+        if address.external:
+            note = f"external · {shorten(address.endpoint, 60)}"
+            found.append(Recipient(address.agent_id, address.agent_id, address.agent_type, note))
+            continue
         folder = short_path(Path(address.working_dir)) if address.working_dir else "another process"
         found.append(Recipient(address.agent_id, address.agent_id, address.agent_type, folder))
     return found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len, split_graphemes
 from textual.content import Content
 from textual.geometry import Offset, Size
 
-from synapse_tui.addresses import Completion
+from synapse_tui.addresses import Address, Completion
 from synapse_tui.mention import MentionView
 from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY
 from synapse_tui.themes import agent_colour
@@ -218,14 +219,17 @@ def _choices(view: MentionView, rows: int, inner: int, accent: str) -> list[tupl
 
 def _choice(completion: Completion, selected: bool, inner: int, accent: str) -> Content:
     name = shorten(f"{'›' if selected else ' '} {one_line(completion.text)}", inner)
-    told = (
-        completion.targets[0].agent_id
-        if len(completion.targets) == 1
-        else f"{len(completion.targets)} agents"
-    )
+    told = _told(completion.targets)
     room = inner - cell_len(name) - 2
     told = shorten(one_line(told), room) if room > 3 else ""
     gap = " " * (inner - cell_len(name) - cell_len(told))
     if selected:
         return Content.styled(f"{name}{gap}{told}", "bold $focus-ink on $focus")
     return Content.assemble((name, accent), gap, (told, "$ink-faint"))
+
+
+def _told(targets: Sequence[Address]) -> str:
+    """Whom a completion means."""
+    if len(targets) != 1:
+        return f"{len(targets)} agents"
+    return "external agent" if targets[0].external else targets[0].agent_id

@@ -15,6 +15,7 @@ from synapse_tui.themes import agent_colour
 
 from .marks import delivery_mark
 from .message_order import Place
+from .talk_picture import TalkPicture
 from .text import age, one_line, shorten
 from .views import AgentView
 
@@ -108,6 +109,18 @@ def peer_row(peer: Address, width: int) -> Content:
         shorten(short_path(Path(peer.working_dir)), width - 5 - cell_len(name)) if peer.working_dir else ""
     )
     return Content.assemble("   ", (name, f"${agent_colour(peer.agent_type)}"), (f"  {folder}", "$ink-faint"))
+
+
+def external_row(picture: TalkPicture, width: int) -> Content:
+    """One line: the state of the conversation, alias, name."""
+    mark = picture.mark if picture.entries else None
+    alias = shorten(picture.alias, width - 4)
+    name = shorten(one_line(picture.name), max(0, width - 6 - cell_len(alias)))
+    return Content.assemble(
+        (f" {mark.glyph} " if mark else "   ", f"bold ${mark.colour}" if mark else ""),
+        (alias, f"bold ${agent_colour('external')}"),
+        (f"  {name}", "$ink-faint"),
+    )
 
 
 def party(agent_id: str, labels: Mapping[str, str]) -> str:

@@ -18,10 +18,11 @@ from textual.widgets.option_list import Option
 
 from .choices import Choices
 from .message_order import Listing
-from .rows import agent_row, message_row, peer_row
+from .rows import agent_row, external_row, message_row, peer_row
 from .section import Section
 from .segment_bar import Piece, SegmentBar, width_of
 from .sturdy import Sturdy
+from .talk_picture import TalkPicture
 from .views import AgentView
 
 if TYPE_CHECKING:
@@ -58,6 +59,31 @@ class MessageList(Sturdy, Choices):
             self.post_message(self.Commanded(option.id, command))
 
 
+ExternalCommand = Literal["open_external", "external_card", "remove_external"]
+
+
+class ExternalList(Sturdy, Choices):
+    """External agents; Enter opens the conversation."""
+
+    BINDINGS: ClassVar = [
+        ("c", "command('external_card')", "Card"),
+        ("x,delete", "command('remove_external')", "Remove"),
+    ]
+
+    @dataclass
+    class Commanded(Message):
+        """Something is to be done with the marked agent."""
+
+        alias: str
+        command: ExternalCommand
+
+    def action_command(self, command: ExternalCommand) -> None:
+        """Ask for something to be done with the marked agent."""
+        option = self.highlighted_option
+        if option is not None and option.id is not None:
+            self.post_message(self.Commanded(option.id, command))
+
+
 class Sidebar(Sturdy, Vertical):
     """Shows what it is given; tells which agent, message or peer was chosen."""
 
@@ -69,8 +95,9 @@ class Sidebar(Sturdy, Vertical):
     Sidebar OptionList { height: auto; scrollbar-size-vertical: 1; }
     Sidebar #agents { max-height: 40%; }
     Sidebar #messages { height: 1fr; }
-    Sidebar #peers { max-height: 6; }
+    Sidebar #peers, Sidebar #externals { max-height: 6; }
     Sidebar.-no-peers #peers, Sidebar.-no-peers #peers-title { display: none; }
+    Sidebar.-no-externals #externals, Sidebar.-no-externals #externals-title { display: none; }
     """
     BINDINGS: ClassVar = [("escape", "leave", "Back to the agent")]
 
@@ -87,6 +114,13 @@ class Sidebar(Sturdy, Vertical):
         address: str
 
     @dataclass
+    class ExternalChosen(Message):
+        """Something is to be done with an external agent."""
+
+        alias: str
+        command: ExternalCommand
+
+    @dataclass
     class MessageChosen(Message):
         """Something is to be done with a message."""
 
@@ -100,6 +134,7 @@ class Sidebar(Sturdy, Vertical):
     active: var[str] = var("")
     listing: var[Listing] = var(Listing())
     peers: var[Sequence[Address]] = var(())
+    externals: var[Sequence[TalkPicture]] = var(())
 
     def __init__(
         self,
@@ -108,16 +143,18 @@ class Sidebar(Sturdy, Vertical):
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         id: str | None = None,  # noqa: A002 - Textual's name
     ) -> None:
-        super().__init__(id=id, classes="-no-peers")
+        super().__init__(id=id, classes="-no-peers -no-externals")
         self.clock = clock
         self.now = now
 
     def compose(self) -> ComposeResult:
-        """Three lists under their headings, and the keys of the one in focus."""
+        """The lists under their headings, and the keys of the messages."""
         yield Section("Agents", id="agents-title")
         yield Choices(id="agents", markup=False, compact=True)
         yield Section("Messages", id="messages-title")
         yield MessageList(id="messages", markup=False, compact=True)
+        yield Section("External", id="externals-title")
+        yield ExternalList(id="externals", markup=False, compact=True)
         yield Section("Elsewhere", id="peers-title")
         yield Choices(id="peers", markup=False, compact=True)
         yield SidebarKeys(0)
@@ -179,6 +216,13 @@ class Sidebar(Sturdy, Vertical):
                 "peers", [Option(peer_row(peer, self._width), id=peer.agent_id) for peer in self.peers]
             )
 
+    def watch_externals(self) -> None:
+        """Show the external agents; the list is hidden while there is none."""
+        self.set_class(not self.externals, "-no-externals")
+        if self._shown():
+            rows = [Option(external_row(each, self._width), id=each.alias) for each in self.externals]
+            self._fill("externals", rows)
+
     def _shown(self) -> bool:
         return self.is_mounted and self.display and self._width > 0
 
@@ -190,6 +234,7 @@ class Sidebar(Sturdy, Vertical):
         self.watch_agents()
         self.watch_listing()
         self.watch_peers()
+        self.watch_externals()
 
     def _fill(self, list_id: str, rows: list[Option], *, follow: bool = False) -> None:
         """Put rows into a list; the view goes along with new ones only from the end.
@@ -257,6 +302,16 @@ class Sidebar(Sturdy, Vertical):
     def _peer_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         self.post_message(self.PeerChosen(event.option.id or ""))
+
+    @on(OptionList.OptionSelected, "#externals")
+    def _external_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.post_message(self.ExternalChosen(event.option.id or "", "open_external"))
+
+    def on_external_list_commanded(self, event: ExternalList.Commanded) -> None:
+        """Pass it on."""
+        event.stop()
+        self.post_message(self.ExternalChosen(event.alias, event.command))
 
     @on(OptionList.OptionSelected, "#messages")
     def _message_selected(self, event: OptionList.OptionSelected) -> None:

@@ -49,6 +49,7 @@ class AgentView:
         unread_task: UUID of the first of them; empty for none.
         watch: How the watch over it stands: `watched 2/5`, `gave up 5/5`; empty for none.
         gave_up: Whether the watch was given up, and nothing has happened since.
+        external: Whether it is an A2A agent elsewhere.
     """
 
     agent_id: str
@@ -72,6 +73,7 @@ class AgentView:
     unread_task: str = ""
     watch: str = ""
     gave_up: bool = False
+    external: bool = False
 
     @property
     def needs_attention(self) -> bool:

@@ -27,6 +27,7 @@ def make_app(host: FakeHost, **options: Any) -> SynapseApp:
     app.commands.today = lambda: NOW
     app.main.sidebar.clock = lambda: 75.0
     app.main.sidebar.now = lambda: NOW
+    app.main.talks.now = lambda: NOW
     return app
 
 

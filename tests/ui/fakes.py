@@ -46,6 +46,7 @@ from synapse_tui.model import (
 )
 from synapse_tui.store.batch import Change
 from synapse_tui.terminal import Terminal
+from tests.ui.external_fakes import FakeExternals
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 """The fakes' time of day."""
@@ -322,10 +323,12 @@ class FakeHost:
         self._ids = itertools.count(1)
         self.instructions = SimpleNamespace(send=self._instruct)
         self.clock: Callable[[], float] = lambda: 0.0
+        self.externals = FakeExternals(self)
 
     @property
     def tasks(self) -> list[Task]:
-        every = (task for session in self.agents.values() for task in session.tasks)
+        every = [task for session in self.agents.values() for task in session.tasks]
+        every += self.externals.tasks
         return sorted(every, key=lambda task: task.created_at)
 
     def load_servers(self) -> None:
@@ -403,7 +406,7 @@ class FakeHost:
             for s in self.agents.values()
             if s.exit is None
         ]
-        return own + self.peers
+        return own + self.peers + self.externals.addresses()
 
     def resolve(self, address: str, *, sender: str = "") -> list[Address]:
         return resolve(address, self.addresses(), sender=sender)
@@ -412,6 +415,10 @@ class FakeHost:
         self._call("send", address, text, sender, priority)
         receipts = []
         for target in self.resolve(address, sender=sender):
+            if target.external:
+                sent = await self.externals.send(target.agent_id, text)
+                receipts.append(Receipt(target.agent_id, sent.id, "queued"))
+                continue
             if target.agent_id not in self.agents:
                 receipts.append(Receipt(target.agent_id, "", "submitted"))
                 continue
@@ -424,6 +431,8 @@ class FakeHost:
         return self.steps.get(task_id, [])
 
     async def cancel_task(self, agent_id: str, task_id: str) -> Task:
+        if self.externals.has(agent_id):
+            return await self.externals.cancel(agent_id, task_id)
         self._call("cancel_task", agent_id, task_id)
         return self.change(task_id, delivery=DeliveryState.CANCELED, state=TaskState.CANCELED)
 

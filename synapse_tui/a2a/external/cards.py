@@ -146,7 +146,7 @@ def _unusable(card: Mapping[str, Any], offered: Sequence[Interface], card_url: s
 def _warnings(card: Mapping[str, Any], card_url: str) -> list[str]:
     told = []
     if card.get("securityRequirements") or card.get("security"):
-        told.append("it asks for credentials: --token-env NAME or --header 'NAME: VALUE'")
+        told.append("it asks for credentials: a bearer token (--token-env) or a header (--header)")
     capabilities = card.get("capabilities")
     extensions = capabilities.get("extensions") if isinstance(capabilities, Mapping) else None
     required = [e for e in _mappings(extensions) if e.get("required") is True]

@@ -1,0 +1,267 @@
+"""Tabs of external agents: writing, answers, copying, the dialogs around them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from textual import events
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from synapse_tui.a2a.external.updates import Chunk, StatusUpdate, artifact_of
+from synapse_tui.app import SynapseApp
+from synapse_tui.content import Part
+from synapse_tui.model import AgentSpec, AgentState, TaskState
+from synapse_tui.screens.external_add import AddExternal
+from synapse_tui.screens.message_detail import MessageDetail
+from synapse_tui.widgets.talk_pane import TalkPane
+from synapse_tui.widgets.talk_view import TalkView
+from tests.ui.app_kit import LEADER, at_main, running, text_of, until
+from tests.ui.external_scenes import offer, said
+from tests.ui.fakes import FakeHost
+
+
+def host_with_agent() -> FakeHost:
+    host = FakeHost()
+    host.add(AgentSpec("claude"))
+    return host
+
+
+@asynccontextmanager
+async def talking(
+    size: tuple[int, int] = (100, 30),
+) -> AsyncIterator[tuple[SynapseApp, Pilot[None], FakeHost, TalkView]]:
+    """The application with the tab of `echo` in focus, and claude beside it."""
+    host = host_with_agent()
+    async with running(host, size) as (app, pilot):
+        host.externals.add("echo")
+        app.perform("open_external", "echo")
+        await until(lambda: app.main.active == "echo")
+        pane = app.main.deck.pane("echo")
+        assert isinstance(pane, TalkPane)
+        await pilot.pause()
+        yield app, pilot, host, pane.talk
+
+
+def working(task_id: str = "r1") -> StatusUpdate:
+    return StatusUpdate(task_id, "c1", TaskState.WORKING)
+
+
+def piece(text: str, *, append: bool = False, last: bool = False) -> Chunk:
+    return Chunk("r1", "c1", artifact_of((Part(text=text),), artifact_id="a"), append=append, last=last)
+
+
+def ended(task_id: str = "r1") -> StatusUpdate:
+    return StatusUpdate(task_id, "c1", TaskState.COMPLETED)
+
+
+async def test_what_is_written_is_sent_and_the_answer_streams_in():
+    async with talking() as (app, pilot, host, _view):
+        await pilot.press(*"hello", "shift+enter", *"there", "enter")
+        await until(lambda: host.externals.tasks)
+        assert host.externals.tasks[0].text == "hello\nthere"
+        host.externals.say("echo", working())
+        host.externals.say("echo", piece("half of "))
+        await until(lambda: "half of" in text_of(app))
+        host.externals.say("echo", piece("the answer", append=True, last=True))
+        host.externals.say("echo", ended())
+        await until(lambda: "half of the answer" in text_of(app))
+        assert app.main.agents[-1].state is AgentState.READY
+        assert not app.host.agents["synapse-claude-8100"].typed  # type: ignore[attr-defined]
+
+
+async def test_a_paste_stays_whole_and_markup_is_text():
+    async with talking() as (app, pilot, host, view):
+        app.post_message(events.Paste("[bold]one[/bold]\ntwo\n"))
+        await until(lambda: view.composer.text)
+        await pilot.press("enter")
+        await until(lambda: host.externals.tasks)
+        assert host.externals.tasks[0].text == "[bold]one[/bold]\ntwo"
+        await until(lambda: "[bold]one[/bold]" in text_of(app))
+
+
+async def test_a_question_is_shown_and_answered():
+    async with talking() as (app, pilot, host, _view):
+        await pilot.press(*"go", "enter")
+        await until(lambda: host.externals.tasks)
+        app.main.go_to("synapse-claude-8100")
+        asked = StatusUpdate("r1", "c1", TaskState.INPUT_REQUIRED, said("which colour?"))
+        host.externals.say("echo", asked)
+        await until(lambda: app.main.agents[-1].state is AgentState.WAITING)
+        await pilot.press(LEADER, "a")
+        assert app.main.active == "echo"
+        await until(lambda: "echo asks" in text_of(app) and "which colour?" in text_of(app))
+        await pilot.press(*"red", "enter")
+        await until(lambda: host.externals.tasks[0].state is TaskState.SUBMITTED)
+        assert len(host.externals.tasks) == 1
+
+
+async def test_an_answer_that_nobody_saw_is_marked():
+    async with talking() as (app, pilot, host, _view):
+        await pilot.press(*"go", "enter")
+        await until(lambda: host.externals.tasks)
+        app.main.go_to("synapse-claude-8100")
+        host.externals.say("echo", ended())
+        await until(lambda: app.main.agents[-1].unseen)
+        app.main.go_to("echo")
+        await until(lambda: not app.main.agents[-1].unseen)
+
+
+async def test_a_message_of_an_agent_opens_a_tab_and_takes_no_keys():
+    host = host_with_agent()
+    async with running(host) as (app, pilot):
+        host.externals.add("echo")
+        await host.send("echo", "hello", sender="synapse-claude-8100")
+        await until(lambda: app.main.deck.pane("echo") is not None)
+        await pilot.press("x")
+        assert app.main.active == "synapse-claude-8100"
+        assert bytes(host.agents["synapse-claude-8100"].typed) == b"x"
+        host.add(AgentSpec("codex"))
+        await until(lambda: len(app.main.agents) == 3)
+        assert [agent.agent_id for agent in app.main.agents] == [
+            pane.agent_id for pane in app.main.deck.panes
+        ]
+        assert app.main.agents[-1].agent_id == "echo"
+
+
+async def test_the_view_stays_where_the_person_went():
+    async with talking((80, 20)) as (app, pilot, host, view):
+        await pilot.press(*"go", "enter")
+        await until(lambda: host.externals.tasks)
+        host.externals.say("echo", piece("\n".join(f"line {number}" for number in range(60))))
+        await until(lambda: "line 59" in text_of(app))
+        await pilot.press("pageup", "pageup")
+        await until(lambda: not view.log_view.at_end)
+        place = view.log_view.scroll_offset.y
+        host.externals.say("echo", piece("\nline 60", append=True))
+        await until(lambda: view.log_view.virtual_size.height > 62)
+        assert view.log_view.scroll_offset.y == place
+        await pilot.press("pagedown", "pagedown", "pagedown")
+        await until(lambda: "line 60" in text_of(app))
+        host.externals.say("echo", piece("\nline 61", append=True))
+        await until(lambda: "line 61" in text_of(app))
+
+
+async def test_what_was_said_is_copied():
+    async with talking() as (app, pilot, host, view):
+        await pilot.press(*"go", "enter")
+        await until(lambda: host.externals.tasks)
+        host.externals.say("echo", piece("the answer", last=True))
+        host.externals.say("echo", ended())
+        await until(lambda: "the answer" in text_of(app))
+        await pilot.press("f7", "c")
+        assert app.clipboard == "the answer"
+        await pilot.press("f7", "up", "y")
+        assert app.clipboard == "go"
+        assert not view.composer.choosing
+        await pilot.press("x")
+        assert view.composer.text == "x"
+
+
+async def test_what_goes_on_is_canceled():
+    async with talking() as (_app, pilot, host, _view):
+        await pilot.press(*"go", "enter")
+        await until(lambda: host.externals.tasks)
+        await pilot.press("f8")
+        await until(lambda: host.externals.tasks[0].state is TaskState.CANCELED)
+
+
+async def test_a_message_for_another_agent_goes_there():
+    async with talking() as (_app, pilot, host, _view):
+        await pilot.press(*"@claude", "space", *"look", "enter")
+        await until(lambda: ("send", "claude", "look", "", 3) in host.calls)
+        await pilot.press(*"@nobody", "space", *"look", "enter")
+        await until(lambda: host.externals.tasks)
+        assert host.externals.tasks[0].text == "@nobody look", "what is no address is text"
+
+
+async def test_what_cannot_be_sent_stays_in_the_line():
+    from synapse_tui.errors import MessageTooLarge
+
+    async with talking() as (app, pilot, host, view):
+        host.fail["external_send"] = MessageTooLarge("the message is too large")
+        await pilot.press(*"go", "enter")
+        await until(lambda: view.composer.text == "go")
+        assert "the message is too large" in app.main.status_bar.notice
+
+
+async def test_closing_keeps_the_conversation():
+    async with talking() as (app, pilot, host, _view):
+        await pilot.press(*"go", "enter")
+        await until(lambda: host.externals.tasks)
+        await pilot.press(LEADER, "x")
+        await until(lambda: app.main.deck.pane("echo") is None)
+        assert app.main.active == "synapse-claude-8100"
+        app.perform("open_external", "echo")
+        await until(lambda: app.main.active == "echo")
+        await until(lambda: " go " in text_of(app))
+
+
+async def test_card_tasks_new_and_remove():
+    async with talking() as (app, pilot, host, _view):
+        await pilot.press(LEADER, "w")
+        await until(lambda: "says what it was told" in text_of(app))
+        assert "Authorization: Bearer $ECHO_TOKEN" in text_of(app)
+        await pilot.press("escape")
+        await pilot.press(*"go", "enter")
+        await until(lambda: host.externals.tasks)
+        app.perform("external_tasks", "echo")
+        await until(lambda: "Tasks of @echo" in text_of(app))
+        await pilot.press("enter")
+        await until(lambda: isinstance(app.screen, MessageDetail))
+        await pilot.press("escape")
+        await until(lambda: at_main(app))
+        await pilot.press(LEADER, "R")
+        await until(lambda: "a new conversation begins here" in text_of(app))
+        app.perform("remove_external", "echo")
+        await until(lambda: not at_main(app))
+        await pilot.press("y")
+        await until(lambda: app.main.deck.pane("echo") is None)
+        assert ("external_remove", "echo") in host.calls
+
+
+async def test_an_agent_is_added_after_its_card_was_seen():
+    host = host_with_agent()
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "e")
+        await until(lambda: isinstance(app.screen, AddExternal))
+        await pilot.press(*"https://docs.example", "enter")
+        await until(lambda: "nobody answers" in text_of(app))
+        assert app.screen.query_one("#url", Input).value == "https://docs.example"
+
+        host.externals.offer = offer()
+        await pilot.press("enter")
+        await until(lambda: "explains them [b]plainly[/b]" in text_of(app))
+        assert not host.externals.agents, "nothing is kept before the card was seen"
+        await pilot.press("x")
+        await until(lambda: "explains them" not in text_of(app))
+        await pilot.press("backspace", "enter")
+        await until(lambda: "explains them" in text_of(app))
+        await pilot.press("enter")
+        await until(lambda: app.main.active == "docs")
+        assert ("external_keep", "docs") in host.calls
+
+
+async def test_the_sidebar_lists_external_agents():
+    async with talking((130, 40)) as (app, pilot, host, _view):
+        host.externals.add("docs", name="Docs [b]Agent[/b]")
+        app.main.go_to("synapse-claude-8100")
+        await pilot.press("f6")
+        await until(lambda: "Docs [b]Agent[/b]" in text_of(app))
+        await pilot.press("tab", "down", "enter")
+        await until(lambda: app.main.active == "docs")
+
+
+@pytest.mark.parametrize("action", ["rename_agent", "watch_agent", "send_instructions"])
+async def test_what_is_for_hosted_agents_says_so(action):
+    async with talking() as (app, _pilot, _host, _view):
+        app.perform(action)
+        await until(lambda: "is an external agent" in app.main.status_bar.notice)
+
+
+async def test_quitting_counts_only_agents_that_run_here():
+    async with talking() as (app, pilot, _host, _view):
+        await pilot.press(LEADER, "q")
+        await until(lambda: "This stops 1 agent: claude." in text_of(app))

@@ -1,0 +1,56 @@
+"""How the tabs of external agents look, compared as a whole."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.ui.app_kit import make_app
+from tests.ui.external_scenes import SCENES
+from tests.ui.fakes import FakeHost
+from tests.ui.scenes import populate
+
+SMALL, USUAL = (80, 24), (120, 40)
+
+
+@pytest.fixture(autouse=True)
+def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Colours and times of day do not depend on where the tests run."""
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def compare(snap_compare: Any, name: str, size: tuple[int, int], **options: Any) -> None:
+    host = FakeHost()
+    populate(host)
+    prepare, run = SCENES[name]
+    if prepare is not None:
+        prepare(host)
+    assert snap_compare(make_app(host, **options), terminal_size=size, run_before=run)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_scene(snap_compare, name):
+    compare(snap_compare, name, USUAL)
+
+
+@pytest.mark.parametrize("name", ["talk", "typing", "dialog", "sidebar"])
+def test_small(snap_compare, name):
+    compare(snap_compare, name, SMALL)
+
+
+def test_light(snap_compare):
+    compare(snap_compare, "talk", USUAL, theme="synapse-light")
+
+
+def test_without_colour(snap_compare, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    compare(snap_compare, "choosing", SMALL)
