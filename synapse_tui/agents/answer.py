@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from synapse_tui.content import Artifact
@@ -96,15 +97,28 @@ class AnswerCollector:
         """The answer as far as it can be seen."""
         return self._read(())[0]
 
-    def so_far(self, prompts: Sequence[str] = (), steered_by: Sequence[str] = ()) -> str:
-        """The answer as far as it can be told while the agent works; empty while its beginning is not seen.
+    def so_far(
+        self, prompts: Sequence[str] = (), steered_by: Sequence[str] = ()
+    ) -> tuple[Callable[[], str], int]:
+        """The answer as far as it can be told while the agent works.
 
         Args:
             prompts: Later prompts: what follows one is cut off.
             steered_by: Messages that came into the turn: they are taken out.
+
+        Returns:
+            What reads it out of the rows of now, in any thread (empty while its beginning is not seen), and
+            how many rows there are.
         """
-        text, found = self._read(prompts, steered_by, exited=True)
-        return text if found else ""
+        still = copy(self)
+        still._seen = StitchedRows.resumed(self._seen.state())
+        cuts = tuple(prompts), tuple(steered_by)
+
+        def read() -> str:
+            text, found = still._read(*cuts, exited=True)
+            return text if found else ""
+
+        return read, len(still._seen.rows)
 
     def echoed(self) -> bool:
         """Whether the agent shows the message in its conversation."""

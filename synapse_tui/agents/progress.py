@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,8 +12,10 @@ from .feed import TaskFeed
 
 LOOK = 0.2
 """Seconds between two looks at what the agent writes."""
-SHARE = 20
-"""How many times longer than a look took the next one is put off at the least."""
+MANY = 300
+"""Rows that are read on the loop; more are read in a thread."""
+SHARE = 10
+"""How many times longer than that took the next look is put off at the least."""
 REPLACED = 1.0
 """Seconds between two texts of which the later does not go on with the earlier."""
 
@@ -23,15 +26,17 @@ class Writing:
 
     Attributes:
         task_id: The task that the turn works on.
-        text: Its answer, as far as it can be seen.
         position: Which artifact of the task that will be, from 1.
         turn: Tells one turn from another.
+        read: Gives its answer, as far as it can be seen; may be called in any thread.
+        rows: Out of how many rows.
     """
 
     task_id: str
-    text: str
     position: int
     turn: str
+    read: Callable[[], str]
+    rows: int = 0
 
 
 class Timer(Protocol):
@@ -69,6 +74,7 @@ class Progress:
         self._later = later
         self._now = now
         self._timer: Timer | None = None
+        self._reading: asyncio.Task[None] | None = None
         self._turn = ""
         self._seen: list[str] = []
         """Lines of the last look."""
@@ -77,7 +83,8 @@ class Progress:
 
     def output(self) -> None:
         """The agent has put something out."""
-        if self._timer is None and self._feed.wanted(self._running()):
+        idle = self._timer is None and self._reading is None
+        if idle and self._feed.wanted(self._running()):
             self._timer = self._later(LOOK, self._due)
 
     def stop(self) -> None:
@@ -85,17 +92,33 @@ class Progress:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
 
     def _due(self) -> None:
         self._timer = None
-        if not self._feed.wanted(self._running()):
+        if not self._feed.wanted(self._running()) or (writing := self._look()) is None:
             return
-        begun = self._now()
-        writing = self._look()
-        if writing is not None and self._tell(writing):
-            self._timer = self._later(max(LOOK, SHARE * (self._now() - begun)), self._due)
+        if writing.rows > MANY:
+            self._reading = asyncio.get_running_loop().create_task(self._read(writing), name="read-progress")
+        else:
+            self._told_by(writing, writing.read())
 
-    def _tell(self, writing: Writing) -> bool:
+    async def _read(self, writing: Writing) -> None:
+        """Read a long answer beside the loop."""
+        begun = self._now()
+        text = await asyncio.to_thread(writing.read)
+        self._reading = None
+        now = self._look()
+        if now is not None and (now.turn, now.position) == (writing.turn, writing.position):
+            self._told_by(writing, text, SHARE * (self._now() - begun))
+
+    def _told_by(self, writing: Writing, text: str, pause: float = 0.0) -> None:
+        if self._tell(writing, text):
+            self._timer = self._later(max(LOOK, pause), self._due)
+
+    def _tell(self, writing: Writing, text: str) -> bool:
         """Tell what stands.
 
         Returns:
@@ -103,17 +126,17 @@ class Progress:
         """
         if writing.turn != self._turn:
             self._turn, self._seen, self._told = writing.turn, [], ""
-        lines = writing.text.split("\n")
+        lines = text.split("\n")
         same = 0
         for old, new in zip(self._seen, lines, strict=False):
             if old != new:
                 break
             same += 1
         settled, self._seen = self._seen == lines, lines
-        text = "\n".join(lines[: min(same, len(lines) - 1)])
-        if self._tells_more(text):
-            self._told, self._told_at = text, self._now()
-            self._feed.written(writing.task_id, text, writing.position)
+        stands = "\n".join(lines[: min(same, len(lines) - 1)])
+        if self._tells_more(stands):
+            self._told, self._told_at = stands, self._now()
+            self._feed.written(writing.task_id, stands, writing.position)
         return not settled
 
     def _tells_more(self, text: str) -> bool:

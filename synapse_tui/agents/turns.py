@@ -85,8 +85,9 @@ class TurnTracker:
         turn = self.current
         if turn is None or turn.waits or not self._conclusion.takes(turn):
             return None
-        text = turn.answer.so_far(turn.prompts, turn.steered_by)
-        return Writing(turn.task_id, text, self._conclusion.position(turn), f"{turn.message_id}:{turn.begun}")
+        read, rows = turn.answer.so_far(turn.prompts, turn.steered_by)
+        position = self._conclusion.position(turn)
+        return Writing(turn.task_id, position, f"{turn.message_id}:{turn.begun}", read, rows)
 
     def answered(self, task_id: str) -> None:
         """The agent has answered a task by itself: the text of the turn that works on it is no answer."""

@@ -75,7 +75,7 @@ async def test_a_message_to_a_working_task_is_another_turn_of_it(rig):
     assert [message.message_id for message in followed.messages] == [task.id, "id of and then this"]
     final = await rig.done(task)
     assert (final.state, len(final.artifacts)) == (TaskState.COMPLETED, 2)
-    assert "slow line 1" in final.artifacts[0].text
+    assert "END-OF-SLOW" in final.artifacts[0].text
     assert "and then this" in final.artifacts[1].text
     own = rig.session.task(own.id)
     assert (own.state, own.delivery, own.artifacts) == (TaskState.COMPLETED, DeliveryState.DONE, ())

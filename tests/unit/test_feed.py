@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -223,7 +224,7 @@ class WritingRig(Rig):
         super().__init__()
         self.text = ""
         self.turn = "1"
-        self.looks = 0
+        self.looks = self.rows = 0
         self.due = Due()
         self.progress = Progress(
             self.feed, lambda: self.task.id, self.look, self.due.later, lambda: self.due.now
@@ -231,7 +232,8 @@ class WritingRig(Rig):
 
     def look(self) -> Writing:
         self.looks += 1
-        return Writing(self.task.id, self.text, 1, self.turn)
+        text = self.text
+        return Writing(self.task.id, 1, self.turn, lambda: text, self.rows)
 
     def write(self, *texts: str) -> None:
         for text in texts:
@@ -295,17 +297,38 @@ async def test_another_turn_begins_anew(writing):
     assert [event.text for event in reader._waiting if isinstance(event, Chunk)] == ["a\nb", ""]
 
 
-async def test_a_look_that_takes_long_is_not_repeated_soon(writing):
-    def slow() -> Writing:
+async def test_a_long_answer_is_read_beside_the_loop_and_seldom(writing):
+    loop = threading.get_ident()
+    seen: list[int] = []
+
+    def slow() -> str:
+        seen.append(threading.get_ident())
         writing.due.now += 1.0
-        return Writing(writing.task.id, f"{writing.due.now}\nx", 1, "1")
+        return "a\nb\n"
 
     writing.feed.subscribe(writing.task.id)
+    writing.look = lambda: Writing(writing.task.id, 1, "1", slow, 5000)
     progress = Progress(
-        writing.feed, lambda: writing.task.id, slow, writing.due.later, lambda: writing.due.now
+        writing.feed, lambda: writing.task.id, writing.look, writing.due.later, lambda: writing.due.now
     )
     progress.output()
     writing.due.run()
+    assert progress._reading is not None
+    progress.output()
+    assert not writing.due.calls, "one look at a time"
+    await progress._reading
+    assert seen[0] != loop
     assert writing.due.calls[-1].seconds >= 10
     progress.stop()
     assert writing.due.calls[-1].cancelled
+
+
+async def test_what_was_read_of_a_turn_that_is_over_is_not_told(writing):
+    reader = writing.feed.subscribe(writing.task.id)
+    writing.rows = 5000
+    writing.write("a\nb\n")
+    await writing.progress._reading
+    writing.write("a\nb\n")
+    writing.turn = "2"
+    await writing.progress._reading
+    assert not reader._waiting
