@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import NamedTuple
 
 from a2a.types import a2a_pb2 as pb
 
-from synapse_tui.agents.feed import Chunk, Subscription
+from synapse_tui.agents.feed import Chunk, Subscription, TaskEvent
+from synapse_tui.agents.tasks import is_asked
 from synapse_tui.content import Part
 from synapse_tui.model import Task, TaskState
 
@@ -15,24 +19,22 @@ from .files import read_files
 
 TaskUpdate = pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
 
+WORDS_LATER = 0.25
+"""Seconds after which the words of a dialog that was seen to be open have been read too."""
 
-async def updates(events: Subscription, task: Task) -> AsyncIterator[tuple[TaskUpdate, Task]]:
-    """What happens to a task from now on, each with the task as it is by then; ends when the task does.
 
-    Args:
-        events: The subscription.
-        task: The task as its reader was told of it.
+class Step(NamedTuple):
+    """Something that happened to a task.
 
-    Raises:
-        SlowReader: The reader is too far behind.
+    Attributes:
+        event: What its feed tells.
+        before: The task until then.
+        task: The task from then on.
     """
-    async for event in events:
-        if isinstance(event, Chunk):
-            yield chunk_event(task, event, await read_files(event.parts)), task
-            continue
-        before, task = task, event.task
-        if _status(task) != _status(before):
-            yield status_event(task, await files_of_status(task)), task
+
+    event: TaskEvent
+    before: Task
+    task: Task
 
 
 class Turn:
@@ -52,13 +54,32 @@ class Turn:
         return task.state.final or (task.state is TaskState.INPUT_REQUIRED and not self._asked_before)
 
 
-async def settled(events: Subscription, task: Task, turn: Turn) -> Task:
-    """Wait until a turn is over.
+async def steps(events: Subscription, task: Task, turn: Turn | None = None) -> AsyncGenerator[Step, None]:
+    """What happens to a task until it has ended, or a turn is over.
 
     Args:
         events: The subscription.
-        task: The task as it is now.
-        turn: Knows when it is.
+        task: The task as its reader was told of it.
+        turn: Knows when it is over; None for the end of the task.
+
+    Raises:
+        SlowReader: The reader is too far behind.
+    """
+    while not task.state.final:
+        over = turn is not None and turn.over(task)
+        if over and is_asked(task):
+            return
+        try:
+            async with asyncio.timeout(WORDS_LATER if over else None):
+                event = await anext(events)
+        except (StopAsyncIteration, TimeoutError):
+            return
+        before, task = task, task if isinstance(event, Chunk) else event.task
+        yield Step(event, before, task)
+
+
+async def settled(events: Subscription, task: Task, turn: Turn) -> Task:
+    """Wait until a turn is over.
 
     Returns:
         The task by then.
@@ -66,18 +87,22 @@ async def settled(events: Subscription, task: Task, turn: Turn) -> Task:
     Raises:
         SlowReader: More happened at once than is kept.
     """
-    while not turn.over(task):
-        try:
-            event = await anext(events)
-        except StopAsyncIteration:
-            break
-        if not isinstance(event, Chunk):
-            task = event.task
+    async with aclosing(steps(events, task, turn)) as found:
+        async for step in found:
+            task = step.task
     return task
 
 
-async def files_of_status(task: Task) -> Files:
-    """The contents of the files that the status of a task names."""
+async def update_of(step: Step) -> TaskUpdate | None:
+    """The event that tells of a step; None when the protocol has no word for it."""
+    if isinstance(step.event, Chunk):
+        return chunk_event(step.task, step.event, await read_files(step.event.parts))
+    if _status(step.task) == _status(step.before):
+        return None
+    return status_event(step.task, await _files_of_status(step.task))
+
+
+async def _files_of_status(task: Task) -> Files:
     words = status_message(task)
     return NO_FILES if words is None else await read_files(words.parts)
 

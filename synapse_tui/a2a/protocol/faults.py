@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import aclosing
 from typing import Any, ParamSpec, TypeVar
 
 from a2a.utils import errors as sdk
@@ -59,14 +60,15 @@ def translated(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Corouti
     return wrapper
 
 
-def translated_stream(work: Callable[P, AsyncIterator[T]]) -> Callable[P, AsyncGenerator[T]]:
+def translated_stream(work: Callable[P, AsyncGenerator[T, None]]) -> Callable[P, AsyncGenerator[T, None]]:
     """Let a stream raise the protocol's errors only."""
 
     @functools.wraps(work)
-    async def wrapper(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T]:
+    async def wrapper(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
         try:
-            async for each in work(*args, **kwargs):
-                yield each
+            async with aclosing(work(*args, **kwargs)) as found:
+                async for each in found:
+                    yield each
         except Exception as error:
             raise _told(error) from error
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -32,7 +32,7 @@ from synapse_tui.model import MessageRequest, Task, TaskPage
 from .calls import Call, call_of, find_task
 from .cards import extended_json
 from .convert import NO_FILES, answer_message, task_proto
-from .events import Turn, settled, updates
+from .events import Turn, settled, steps, update_of
 from .extensions import EXTENSIONS, Extension, missing
 from .faults import translated, translated_stream
 from .files import files_of
@@ -97,7 +97,7 @@ class Handler(RequestHandler):
     @translated_stream
     async def on_message_send_stream(
         self, params: pb.SendMessageRequest, context: ServerCallContext
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """Give the agent a message and tell what becomes of it until its task has ended or asks something."""
         call = self._call(params, context)
         history = history_length(params.configuration)
@@ -105,17 +105,17 @@ class Handler(RequestHandler):
         async with begun.events:
             task = await call.agent.control.saved(begun.task)
             yield task_proto(task, await files_of(task), history=history)
-            if not begun.turn.over(task):
-                async for event, task in updates(begun.events, begun.task):
-                    yield event
-                    if begun.turn.over(task):
-                        break
+            async with aclosing(steps(begun.events, task, begun.turn)) as found:
+                async for step in found:
+                    task = step.task
+                    if (update := await update_of(step)) is not None:
+                        yield update
         self._retries.told(task)
 
     @translated_stream
     async def on_subscribe_to_task(
         self, params: pb.SubscribeToTaskRequest, context: ServerCallContext
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """Tell what happens to a task until it has ended; first how it stands."""
         call = self._call(params, context)
         found = await find_task(call, params.id)
@@ -123,9 +123,11 @@ class Handler(RequestHandler):
             raise UnsupportedOperationError(f"task {found.id} is {found.state.value} already")
         async with call.agent.feed.subscribe(found.id) as events:
             yield task_proto(events.task, await files_of(events.task))
-            async for event, task in updates(events, events.task):
-                yield event
-                self._retries.told(task)
+            async with aclosing(steps(events, events.task)) as seen:
+                async for step in seen:
+                    if (update := await update_of(step)) is not None:
+                        yield update
+                    self._retries.told(step.task)
 
     async def _begin(self, params: pb.SendMessageRequest, call: Call) -> Begun:
         """Take a message, unless it was taken before."""
