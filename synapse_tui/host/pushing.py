@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
 from synapse_tui.a2a.network import Network
 from synapse_tui.a2a.push import PushDesk
@@ -15,6 +15,7 @@ from synapse_tui.a2a.push.resolver import Resolver
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import ConfigError
 from synapse_tui.events import EventBus, Notice
+from synapse_tui.model import Task
 from synapse_tui.settings import Settings
 from synapse_tui.store.push import Delivery, Subscription
 
@@ -61,7 +62,7 @@ class Pushing:
             events,
             journal=history.push_journal(),
             policy=policy,
-            goes_on=self._goes_on,
+            agents=self,
             send=_LazySender(policy, network),
         )
         history.replaced.append(self.desk.note_all)
@@ -88,9 +89,15 @@ class Pushing:
             self._fault = error
             return Allowed()
 
-    def _goes_on(self, agent_id: str) -> bool:
+    def goes_on(self, agent_id: str) -> bool:
+        """Whether an agent that was opened goes on where an earlier one of its id was."""
         session = self._agents.get(agent_id)
         return session is not None and session.spec.restore
+
+    def tasks(self, agent_id: str) -> Iterable[Task]:
+        """The tasks that an agent brings along from an older version of this program."""
+        session = self._agents.get(agent_id)
+        return tuple(session.tasks) if session is not None else ()
 
 
 def _ports(agents: Mapping[str, AgentSession], peers: PeerWatch) -> Callable[[], Collection[int]]:

@@ -17,6 +17,7 @@ from synapse_tui.a2a.push.policy import TargetPolicy
 from synapse_tui.a2a.push.resolver import Resolver
 from synapse_tui.a2a.push.sender import PushSender
 from synapse_tui.events import AgentAdded
+from synapse_tui.model import Task
 from synapse_tui.store import History
 from synapse_tui.store.push_journal import HistoryPushJournal
 from tests.fake_agent import FakeAgent
@@ -131,6 +132,20 @@ class Names:
         return await Resolver()(host, port)
 
 
+@dataclass
+class Agents:
+    """Knows one agent."""
+
+    agent: FakeAgent
+    on: bool
+
+    def goes_on(self, agent_id: str) -> bool:
+        return self.on
+
+    def tasks(self, agent_id: str) -> Sequence[Task]:
+        return tuple(self.agent.book)
+
+
 @asynccontextmanager
 async def telling(
     agent: FakeAgent,
@@ -156,7 +171,7 @@ async def telling(
         send=PushSender(policy, **sending),
         journal=HistoryPushJournal(history, "/project") if history is not None else None,
         policy=policy,
-        goes_on=lambda _agent_id: goes_on,
+        agents=Agents(agent, goes_on),
         **({"backoff": QUICK} | options),
     )
     desk.load()

@@ -102,6 +102,18 @@ async def test_who_asks_later_begins_with_the_whole_task(agent):
         assert [next(iter(each.json)) for each in got] == ["task", "artifactUpdate", "statusUpdate"]
 
 
+async def test_who_asks_after_the_end_is_told_nothing(agent):
+    async with receiving() as receiver, telling(agent) as desk:
+        task = ask(agent)
+        agent.finish(task, "Hi!")
+        await desk.create(config(agent, receiver.url()))
+        agent.book.change(task, reason="the sender was told")
+        await desk.add_webhook(WebhookRequest(agent.agent_id, receiver.url(), ("*",)))
+        agent.accept(MessageRequest("more", ASKER))
+        (got,) = await receiver.until(1)  # one URL is told in order
+        assert got.json.get("event") == "task.submitted"
+
+
 async def test_a_question_is_told(agent):
     async with receiving() as receiver, telling(agent) as desk:
         await desk.create(config(agent, receiver.url()))
@@ -356,6 +368,20 @@ async def test_what_was_not_told_is_told_by_the_next_process(agent, tmp_path):
             assert [next(iter(each.json)) for each in got[1:]] == ["task", "artifactUpdate", "statusUpdate"]
             assert got[3].headers["x-a2a-notification-token"] == "tok"
             assert (await desk.get(TASK)).url == receiver.url()
+
+
+async def test_what_an_older_version_has_told_is_not_told_again(agent, tmp_path):
+    path = tmp_path / "h" / "history.db"
+    async with receiving() as receiver:
+        async with telling(agent, path=path) as desk:
+            await desk.add_webhook(WebhookRequest(agent.agent_id, receiver.url(), ("*",)))
+            agent.finish(ask(agent), "Hi!")
+            await receiver.until(2)
+        async with telling(agent, path=path):
+            agent.book.change(TASK, reason="the sender was told")
+            other = agent.accept(MessageRequest("more", ASKER))
+            got = await receiver.until(3)
+        assert [each.json["data"]["id"] for each in got] == [TASK, TASK, other.id]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from synapse_tui.model import Task
 from synapse_tui.store.push import Delivery, PushLeft, Subscription
 from synapse_tui.store.push_journal import NoPushJournal, PushJournal
 
+from .agents import Agents, NoAgents
 from .backoff import Attempt, Backoff
 from .book import SubscriptionBook
 from .changes import check_events
@@ -47,7 +48,7 @@ class PushDesk:
         events: Tells what happens to tasks and agents.
         journal: Where all of it is written down.
         policy: Decides which URLs may be called.
-        goes_on: Tells of an agent that was opened whether it goes on where an earlier one of its id was.
+        agents: Knows the agents.
         send: Makes attempts.
         backoff: When what failed is tried again.
         clock: The time now, aware.
@@ -61,14 +62,14 @@ class PushDesk:
         send: Send | None = None,
         journal: PushJournal | None = None,
         policy: TargetPolicy | None = None,
-        goes_on: Callable[[str], bool] = lambda _agent_id: False,
+        agents: Agents | None = None,
         backoff: Backoff | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         make_id: Callable[[], str] = lambda: str(uuid4()),
     ) -> None:
         self._journal = journal or NoPushJournal()
         self._policy = policy or TargetPolicy(Resolver())
-        self._goes_on = goes_on
+        self._agents = agents or NoAgents()
         self._sender = send or _nobody
         self._clock = clock
         self._make_id = make_id
@@ -274,6 +275,8 @@ class PushDesk:
         if isinstance(event, TaskChanged):
             self._hear(event.task)
         elif isinstance(event, AgentAdded):
+            for task in self._agents.tasks(event.agent_id):
+                self._teller.seen(task)
             self._early.setdefault(event.agent_id, [])
             self._begin(self._attach(event.agent_id), f"push-{event.agent_id}")
         elif isinstance(event, AgentRemoved):
@@ -317,7 +320,7 @@ class PushDesk:
         """Go on with the webhooks of an agent that was opened."""
         await self._ready.wait()
         try:
-            self._take(await self._journal.webhooks(agent_id, goes_on=self._goes_on(agent_id)))
+            self._take(await self._journal.webhooks(agent_id, goes_on=self._agents.goes_on(agent_id)))
         except HistoryError as error:
             log.warning("webhooks not read: %s", error.message, extra={"agent_id": agent_id})
         finally:

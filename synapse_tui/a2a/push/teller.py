@@ -60,6 +60,10 @@ class Teller:
         """What names files, by the id of the notification: they are read when it is sent."""
         self._last: datetime | None = None
 
+    def seen(self, task: Task) -> None:
+        """Note a snapshot of which everyone was told by an earlier process."""
+        self._sight.look(task)
+
     def tell(self, task: Task) -> None:
         """Tell everyone who asked of a task's new snapshot."""
         if task.outgoing or task.follows or task.instructs:
