@@ -18,8 +18,6 @@ from synapse_tui.model import (
     Sender,
     StateReport,
     Task,
-    TaskPage,
-    TaskQuery,
 )
 from synapse_tui.pty import Guardian, ReadScheduler
 from synapse_tui.terminal import Terminal, TerminalEvent
@@ -37,6 +35,7 @@ from .raw_log import RawLog
 from .run import AgentRun, RunListener, Work
 from .sanitize import check_size, typed_text
 from .seeding import Past
+from .task_access import TaskAccess
 from .tasking import Acts, Tasking
 from .tasks import Journal, TaskBook
 from .timeline import Timeline
@@ -45,7 +44,7 @@ from .told import bus_event
 RECENT_CHARACTERS = 4000
 
 
-class AgentSession:
+class AgentSession(TaskAccess):
     """One agent from its opening to its closing, through any number of restarts.
 
     Args:
@@ -112,6 +111,7 @@ class AgentSession:
         )
         self.outbox, self.control, self.desk = tasking.outbox, tasking.control, tasking.desk
         self.briefing, self.watcher, self.feed = tasking.briefing, tasking.watcher, tasking.feed
+        super().__init__(self.tasks, tasking.finder)
         self._tasking = tasking
         self.timeline = Timeline(adopted.timeline if adopted is not None else ())
         self.exit: ExitStatus | None = None
@@ -319,34 +319,6 @@ class AgentSession:
         delivery.explain()
         self.console.wake()
         return self.tasks.get(task.id)
-
-    def task(self, task_id: str) -> Task:
-        """The task of that id or unique prefix of at least 8 characters.
-
-        Raises:
-            TaskNotFound: There is none.
-        """
-        return self.tasks.get(task_id)
-
-    def list_tasks(self) -> list[Task]:
-        """The tasks that are still known, oldest first."""
-        return list(self.tasks)
-
-    async def find_task(self, task_id: str) -> Task:
-        """The task of that id or unique prefix, also one that is in the history only.
-
-        Raises:
-            TaskNotFound: There is none.
-        """
-        return await self._tasking.finder.find(task_id)
-
-    async def page(self, query: TaskQuery) -> TaskPage:
-        """The tasks that a query means, also those that are in the history only; the newest change first.
-
-        Raises:
-            InvalidValue: Its cursor is none.
-        """
-        return await self._tasking.finder.page(query)
 
     async def cancel(self, task_id: str) -> Task:
         """Take a message back, with those that go on with it; the turn that works on it is interrupted.

@@ -75,7 +75,7 @@ class Journal(Protocol):
         """Return when the tasks of earlier sessions that go on are in the book, or after so many seconds."""
 
     async def find(self, prefix: str) -> Sequence[Task]:
-        """The agent's tasks whose ids begin so, no more than tell that there are several.
+        """The agent's tasks whose ids begin so.
 
         Raises:
             HistoryError: They cannot be read.

@@ -17,11 +17,10 @@ from synapse_tui.model import INSTRUCTIONS, SYSTEM, DeliveryState, ReplyState, T
 from .aftermath import HOST_ENDED, after_end
 from .batch import AgentKey, Batch, Change, Mark, Owed, Restored, Stored
 from .engine import BUSY, Alive, is_broken, move_aside, open_engine
-from .pages import find_tasks, read_page
+from .pages import find_tasks, read_changes, read_page
 from .push import Delivery, PushLeft
 from .push_rows import prune_push, push_left, push_log, webhooks_left, write_push
 from .rows import (
-    change_of,
     change_values,
     entry_of,
     new_task,
@@ -213,25 +212,21 @@ class Database:
         return owner == self._owner or not self._alive(owner)
 
     def find(self, key: AgentKey, prefix: str) -> list[Task]:
-        """The tasks of an agent whose ids begin so, no more than tell that there are several."""
-        self.open()
-        assert self._engine is not None
-        return find_tasks(self._engine, key, prefix)
+        """The tasks of an agent whose ids begin so."""
+        return find_tasks(self._opened(), key, prefix)
 
     def page(self, key: AgentKey, query: TaskQuery, after: Mark | None) -> Stored:
         """A page of the tasks that an agent was given, the newest change first."""
+        return read_page(self._opened(), key, query, after)
+
+    def _opened(self) -> Engine:
         self.open()
         assert self._engine is not None
-        return read_page(self._engine, key, query, after)
+        return self._engine
 
     def changes(self, task_id: str) -> list[Change]:
         """The steps of a task, oldest first."""
-        self.open()
-        with Session(self._engine) as session:
-            rows = session.exec(
-                select(ChangeRow).where(ChangeRow.task_id == task_id).order_by(col(ChangeRow.id))
-            ).all()
-            return [change_of(row) for row in rows]
+        return read_changes(self._opened(), task_id)
 
     def prune(self, before: datetime) -> int:
         """Remove some tasks that ended before a time.

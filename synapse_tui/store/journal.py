@@ -94,7 +94,7 @@ class AgentJournal:
                 await self._read.wait()
 
     async def find(self, prefix: str) -> list[Task]:
-        """The agent's tasks whose ids begin so, no more than tell that there are several.
+        """The agent's tasks whose ids begin so.
 
         Raises:
             HistoryError: They cannot be read.

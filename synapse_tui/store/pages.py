@@ -11,9 +11,9 @@ from sqlmodel import Session, and_, col, func, or_, select
 
 from synapse_tui.model import Task, TaskQuery
 
-from .batch import AgentKey, Mark, Stored
-from .rows import task_of
-from .tables import TaskRow
+from .batch import AgentKey, Change, Mark, Stored
+from .rows import change_of, task_of
+from .tables import ChangeRow, TaskRow
 
 MAX_ALIKE = 100
 """How many tasks that begin alike are looked at."""
@@ -54,6 +54,13 @@ def read_page(engine: Engine, key: AgentKey, query: TaskQuery, after: Mark | Non
         ).all()
         tasks = tuple(task_of(row) for row in rows[: query.limit])
     return Stored(tasks, more=len(rows) > query.limit, total=total)
+
+
+def read_changes(engine: Engine, task_id: str) -> list[Change]:
+    """The steps of a task, oldest first."""
+    with Session(engine) as session:
+        wanted = select(ChangeRow).where(ChangeRow.task_id == task_id).order_by(col(ChangeRow.id))
+        return [change_of(row) for row in session.exec(wanted).all()]
 
 
 def _of(key: AgentKey) -> tuple[ColumnElement[bool], ...]:
