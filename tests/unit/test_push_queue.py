@@ -291,6 +291,7 @@ async def test_what_waits_when_the_host_ends_is_left_for_the_next():
     rig.receivers.hanging["http://h.example/"].set()
     await rig.queue.stop()
     assert rig.ends() == {"a": PushState.DELIVERED}  # it got its moment
+    assert rig.receivers.got == [("s", "a")]
     rig.queue.put(subscription(), delivery("c"))
     assert [each.id for each in rig.queue] == ["b", "c"]
 
@@ -346,3 +347,13 @@ async def test_what_many_are_told_is_written_once():
         "data": {"of": "dialect", "broken": "?"},
     }
     assert len({each.created_at for each in told}) == 9  # what is read back is put in order by it
+
+
+def test_a_configuration_that_is_made_anew_goes_on_with_what_waits():
+    noted: dict[str, Subscription | None] = {}
+    book = SubscriptionBook(noted.__setitem__)
+    first = book.add(replace(subscription("first"), config_id="c"))
+    again = book.add(replace(subscription("again", "http://new.example/"), config_id="c"))
+    assert again == replace(first, url="http://new.example/")
+    assert list(book) == [again] == [book.find("first")]
+    assert noted == {"first": again}
