@@ -60,9 +60,9 @@ class Admission:
         """Something went wrong: nothing is typed for a moment."""
         self._retry_at = self._view.now() + RETRY
 
-    def try_later_in_turn(self) -> None:
+    def try_later_in_turn(self, seconds: float = RETRY_IN_TURN) -> None:
         """No moment was found for a message in the turn that runs: none is typed into it for a while."""
-        self._retry_in_turn_at = self._view.now() + RETRY_IN_TURN
+        self._retry_in_turn_at = self._view.now() + seconds
 
     def into_turn(self, task: Task | None) -> bool:
         """Whether a message would be typed now into an agent that works."""

@@ -218,7 +218,7 @@ class Delivery:
         async with self._busy:
             await self._view.settled(0, SETTLE)
             if self._admission.into_turn(task) and not await self._typist.rests_in_turn():
-                self._admission.try_later_in_turn()  # it would only be shown, and taken out again
+                self._admission.try_later_in_turn(RETRY)  # it would only be shown, and taken out again
             # That and waiting for the lock may have taken a while.
             head = self._outbox.head
             if head is not None and head.id == task.id and self._admission.why_not(task) is None:

@@ -198,7 +198,9 @@ class Keyboard:
 
     def _follow_in(self, seconds: float) -> None:
         self._following = following = object()
-        apart = bool(self._held) and _apart(self._followed.data, self._held[0].data)
+        before = self._followed.data
+        # After Enter a key that is typed only now waits too: it would come into the text that Enter sends.
+        apart = _apart(before, self._held[0].data) if self._held else presses_enter(before)
 
         def follow() -> None:
             self._follow(following)

@@ -125,6 +125,23 @@ def test_enter_follows_once_the_agent_has_taken_what_stands_before_it(clock, sen
     assert waits == []
 
 
+def test_a_key_that_is_typed_after_an_enter_that_followed_waits_until_the_agent_has_taken_it(clock, sent):
+    waits: list[Callable[[], None]] = []
+    keyboard = Keyboard(sent.append, clock, later=clock.later, taken=waits.append)
+    keyboard.hold()
+    keyboard.press(b"\r")
+    keyboard.release()
+    clock.passes(END_GAP)
+    keyboard.press(b"c")
+    clock.passes(END_GAP)
+    assert (sent, keyboard.holding) == ([b"\r"], True)
+    for follow in waits:
+        follow()
+    assert sent == [b"\r", b"c"]
+    clock.passes(END_GAP)
+    assert not keyboard.holding
+
+
 def test_what_is_held_again_while_the_agent_takes_a_key_does_not_follow(clock, sent):
     waits: list[Callable[[], None]] = []
     keyboard = Keyboard(sent.append, clock, later=clock.later, taken=waits.append)
