@@ -1,0 +1,183 @@
+"""Messages of priority 4 to real agents that work: some queue them, Codex is steered, for opencode they wait.
+
+Run inside a lab that has put the agents on PATH, exported the model's log and has whole requests dumped:
+    SYNAPSE_LAB_LOG=<log> FAKE_DUMP=<dump> pytest tests/lab/test_lab_into_turn.py -m lab
+"""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import uuid4
+
+import pytest
+
+from synapse_tui.agents.profiles import load_profiles
+from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
+from synapse_tui.paths import shipped_profiles
+from tests.lab.lab_kit import AGENTS, DUMP, LOG, Lab, open_lab
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(
+        not (LOG and DUMP), reason="needs the offline lab of real agents (SYNAPSE_LAB_LOG, FAKE_DUMP)"
+    ),
+]
+
+HOLDS = [agent for agent in AGENTS if load_profiles(shipped_profiles()).find(agent).working_input == "hold"]
+TAKES = [agent for agent in AGENTS if agent not in HOLDS]
+
+
+def token() -> str:
+    return f"tok{uuid4().hex[:10]}"
+
+
+def answer(lab: Lab, task: Task) -> str:
+    artifacts = lab.session.task(task.id).artifacts
+    return artifacts[0].text if artifacts else ""
+
+
+async def begun(lab: Lab, text: str) -> Task:
+    """Send a message and wait until the agent works on it."""
+    task = lab.send(text)
+    await lab.until(lambda: lab.model.requests(text.split(maxsplit=1)[0]), "the request")
+    await lab.state(AgentState.PROCESSING)
+    return task
+
+
+async def given(lab: Lab, text: str, running: Task | str) -> Task:
+    """Send a message of priority 4 and wait until the agent has taken it, in the midst of its turn.
+
+    Args:
+        lab: The agent.
+        text: The message.
+        running: The task of that turn, or the word that the user's prompt of it begins with.
+    """
+    task = lab.send(text, 4)
+    await lab.until(
+        lambda: lab.session.task(task.id).delivery is DeliveryState.SUBMITTED,
+        f"{lab.session.task(task.id)} to be submitted",
+        30,
+    )
+    assert lab.session.report.state is AgentState.PROCESSING, lab.screen()
+    if isinstance(running, Task):
+        assert lab.session.task(running.id).state is TaskState.WORKING, lab.screen()
+    else:
+        assert lab.session.run.turns.queues(task.id) or lab.profile.working_input == "steer", lab.screen()
+    return task
+
+
+async def in_order(lab: Lab, *tokens: str) -> None:
+    """Wait until the model has each text; each must be there once, in this order."""
+    for each in tokens:
+        await lab.once(each)
+    places = [
+        next(place for place, prompt in enumerate(lab.model.prompts()) if each in prompt) for each in tokens
+    ]
+    assert places == sorted(places), lab.model.prompts()
+
+
+@pytest.mark.parametrize("agent", TAKES)
+async def test_it_is_given_to_the_agent_in_its_turn_and_has_its_own_answer(agent, tmp_path):
+    async with open_lab(agent, tmp_path) as lab:
+        for work in ("%%hang:12%%", "%%slow:12%%"):
+            first, second, third = token(), token(), token()
+            running = await begun(lab, f"{first} {work}")
+            text = f"{second} and this\nin two lines 日本語"
+            if "hang" in work:
+                urged = await given(lab, text, running)
+            else:
+                urged = lab.send(text, 4)  # while text comes in, not every agent ever rests
+            later = lab.send(f"{third} in its time")
+            assert lab.session.task(later.id).reason in ("working", "another message goes first")
+            for task in (running, urged, later):
+                await lab.done(task)
+            await in_order(lab, first, second, third)
+            answers = [answer(lab, task) for task in (running, urged, later)]
+            lab.note(f"{work}: {answers}")
+            assert second in answers[1]
+            assert third in answers[2]
+            assert third not in answers[1]
+            if lab.profile.working_input == "queue":
+                assert first in answers[0]
+                assert second not in answers[0]
+                assert first not in answers[1]
+
+
+@pytest.mark.parametrize("agent", TAKES)
+async def test_into_a_turn_of_the_users_and_never_into_a_draft(agent, tmp_path):
+    async with open_lab(agent, tmp_path) as lab:
+        mine, draft, first, second = token(), token(), token(), token()
+        for char in f"{mine} %%hang:15%%":
+            lab.type(char)
+            await asyncio.sleep(0.02)
+        await lab.until(lambda: mine in lab.session.reading().draft, "the prompt")
+        await asyncio.sleep(0.5)
+        lab.type("\r")
+        await lab.until(lambda: lab.model.requests(mine), "the request")
+        await lab.state(AgentState.PROCESSING)
+        urged = await given(lab, f"{first} and this", mine)
+        lab.type(draft)
+        await lab.until(lambda: lab.session.reading().draft == draft, "the draft")
+        held = lab.send(f"{second} not into the draft", 4)
+        await lab.done(urged)
+        await asyncio.sleep(2)
+        assert lab.session.reading().draft == draft
+        assert lab.session.task(held.id).reason == "you have a draft"
+        await lab.clear_draft()
+        await lab.done(held)
+        await in_order(lab, mine, first, second)
+        assert not lab.model.requests(draft)
+        assert first in answer(lab, urged)
+
+
+@pytest.mark.parametrize("agent", TAKES)
+async def test_a_dialog_holds_it_and_a_command_that_runs_does_not(agent, tmp_path):
+    async with open_lab(agent, tmp_path) as lab:
+        first, second, third = token(), token(), token()
+        escalate = " %%esc%%" if agent == "codex" else ""
+        running = lab.send(f"{first} %%run:touch made-{agent}; sleep 8%%{escalate}")
+        await lab.state(AgentState.WAITING)
+        urged = lab.send(f"{second} and this", 4)
+        await asyncio.sleep(3)
+        assert lab.session.report.state is AgentState.WAITING, lab.screen()
+        assert lab.session.task(urged.id).delivery is DeliveryState.HELD
+        assert not lab.model.requests(second)
+        lab.type("\r")
+        for task in (running, urged):
+            await lab.done(task)
+        await lab.done(lab.send(f"{third} then this"))
+        await in_order(lab, first, second, third)
+        lab.note(f"{[answer(lab, task) for task in (running, urged)]}")
+        # A model that was steered answers the last text, and so does the fake one.
+        queues = lab.profile.working_input == "queue"
+        assert ("TOOL-RESULT" if queues else second) in answer(lab, running)
+
+
+@pytest.mark.parametrize("agent", HOLDS)
+async def test_an_agent_that_never_rests_in_its_turn_is_given_nothing_there(agent, tmp_path):
+    async with open_lab(agent, tmp_path) as lab:
+        first, second = token(), token()
+        running = await begun(lab, f"{first} %%hang:8%%")
+        urged = lab.send(f"{second} and this", 4)
+        assert lab.session.task(urged.id).reason == "working"
+        while not lab.session.task(running.id).state.final:
+            assert second not in lab.session.reading().draft, lab.screen()
+            await asyncio.sleep(0.02)
+        await lab.done(urged)
+        await in_order(lab, first, second)
+
+
+@pytest.mark.parametrize("agent", TAKES)
+async def test_an_interrupt_loses_nothing_that_waits_in_the_agents_queue(agent, tmp_path):
+    async with open_lab(agent, tmp_path) as lab:
+        first, second, third = token(), token(), token()
+        running = await begun(lab, f"{first} %%hang:40%%")
+        urged = await given(lab, f"{second} and this", running)
+        stop = lab.send(f"{third} stop that", 5)
+        await lab.done(running, TaskState.CANCELED)
+        await lab.done(stop)
+        await lab.until(lambda: lab.session.task(urged.id).state.final, "the end of what was given")
+        lab.note(f"{lab.session.task(urged.id)}")
+        await lab.once(second)
+        await lab.once(third)
