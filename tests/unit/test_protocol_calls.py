@@ -194,8 +194,8 @@ async def test_a_message_whose_answer_was_lost_is_typed_once(
     ("metadata", "priority"),
     [
         ({"priority": 5}, 5),
-        ({"urn:synapse-tui:a2a:v1": {"priority": 1}}, 1),
-        ({"urn:synapse-tui:a2a:v1": {}}, 3),
+        ({"https://synapse-tui.invalid/a2a/v1": {"priority": 1}}, 1),
+        ({"https://synapse-tui.invalid/a2a/v1": {}}, 3),
         ({}, 3),
     ],
 )
@@ -450,13 +450,13 @@ async def test_another_content_type_is_refused(client: httpx.AsyncClient, agent:
 
 
 async def test_extensions_that_are_used_are_named(client: httpx.AsyncClient) -> None:
-    wanted = {**V1, "A2A-Extensions": "urn:synapse-tui:a2a:v1, urn:other"}
+    wanted = {**V1, "A2A-Extensions": "https://synapse-tui.invalid/a2a/v1, urn:other"}
     answer = await post(client, "ListTasks", {}, headers=wanted)
-    assert answer.headers["a2a-extensions"] == "urn:synapse-tui:a2a:v1"
+    assert answer.headers["a2a-extensions"] == "https://synapse-tui.invalid/a2a/v1"
     assert "a2a-extensions" not in (await post(client, "ListTasks", {})).headers
-    old = {"X-A2A-Extensions": "urn:synapse-tui:a2a:v1"}
+    old = {"X-A2A-Extensions": "https://synapse-tui.invalid/a2a/v1"}
     answer = await post(client, "tasks/get", {"id": NOBODY}, headers=old)
-    assert answer.headers["a2a-extensions"] == "urn:synapse-tui:a2a:v1"
+    assert answer.headers["a2a-extensions"] == "https://synapse-tui.invalid/a2a/v1"
 
 
 async def test_rest_says_what_is_not_there(client: httpx.AsyncClient) -> None:

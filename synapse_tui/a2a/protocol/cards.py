@@ -27,12 +27,14 @@ _SKILLS = [
         "name": "Send a message",
         "description": "Deliver a message to the agent as soon as it is safe, and return its answer",
         "tags": ["chat"],
+        "examples": ["Review the last commit", "What does this project do?"],
     },
     {
         "id": "interrupt",
         "name": "Interrupt",
         "description": "Stop what the agent is doing and deliver the message at once (priority 5)",
         "tags": ["interrupt"],
+        "examples": ["Stop: the tests are to be left as they are"],
     },
 ]
 

@@ -15,9 +15,17 @@ from a2a.server.request_handlers.response_helpers import build_error_response
 from a2a.server.routes.jsonrpc_dispatcher import JsonRpcDispatcher
 from a2a.server.routes.rest_routes import create_rest_routes
 from a2a.types import a2a_pb2 as pb
-from a2a.utils.constants import PROTOCOL_VERSION_0_3, PROTOCOL_VERSION_1_0
+from a2a.utils.constants import A2A_JSON_MEDIA_TYPE, PROTOCOL_VERSION_0_3, PROTOCOL_VERSION_1_0
 from a2a.utils.error_handlers import build_rest_error_payload
-from a2a.utils.errors import A2AError, InvalidRequestError, JSONParseError, VersionNotSupportedError
+from a2a.utils.errors import (
+    A2AError,
+    InvalidParamsError,
+    InvalidRequestError,
+    JSONParseError,
+    VersionNotSupportedError,
+)
+from a2a.utils.proto_utils import parse_params
+from google.protobuf.json_format import ParseError
 from sse_starlette.sse import EventSourceResponse
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -31,7 +39,7 @@ from .card_routes import Cards
 from .extensions import EXTENSIONS, Extension, activated
 from .handler import Handler
 from .legacy import OldJsonRpc, old_error, old_rest_routes
-from .listing import check_state
+from .listing import check_state, list_json
 from .streams import EventStream, hung_up
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -52,12 +60,15 @@ def protocol_routes(extensions: tuple[Extension, ...] = EXTENSIONS) -> Sequence[
         *old_rest_routes(handler, builder, REST_PREFIX),
         *create_rest_routes(handler, builder, path_prefix=REST_PREFIX),
     ]
+    lists = RestLists(handler, builder)
     return [
         *Cards(extensions).routes(),
         *(Route(path, rpc, methods=["POST"]) for path in JSONRPC_PATHS),
         *(
             Route(
-                each.path, _served(_endpoint(each), _rest_error, extensions), methods=list(each.methods or ())
+                each.path,
+                _served(lists.instead_of(each), _rest_error, extensions),
+                methods=list(each.methods or ()),
             )
             for each in rest
             # The SDK's mount for tenants takes every path of several segments; our cards name no tenants.
@@ -89,41 +100,59 @@ class JsonRpc(JsonRpcDispatcher):
     async def _handle_list_tasks(
         self, request_obj: pb.ListTasksRequest, context: ServerCallContext
     ) -> dict[str, Any]:
-        return _as_list(await super()._handle_list_tasks(request_obj, context))
+        return list_json(await self.request_handler.on_list_tasks(request_obj, context))
 
     async def _handle_list_task_push_notification_configs(
         self, request_obj: pb.ListTaskPushNotificationConfigsRequest, context: ServerCallContext
     ) -> dict[str, Any]:
-        return _as_list(await super()._handle_list_task_push_notification_configs(request_obj, context))
+        told = await super()._handle_list_task_push_notification_configs(request_obj, context)
+        return {"configs": [], **told}
 
 
-def _endpoint(route: Route) -> Endpoint:
-    """The endpoint of a REST route."""
-    endpoint: Endpoint = route.endpoint
-    return _listing(endpoint) if route.path.endswith(("/tasks", "/pushNotificationConfigs")) else endpoint
+class RestLists:
+    """The lists of REST, which the SDK writes otherwise than single tasks, and without what is empty.
 
+    Args:
+        handler: The operations.
+        builder: Tells whose request it is.
+    """
 
-def _listing(endpoint: Endpoint) -> Endpoint:
-    """An endpoint that lists, by GET."""
+    def __init__(self, handler: Handler, builder: CallContextBuilder) -> None:
+        self._handler = handler
+        self._builder = builder
 
-    async def answer(request: Request) -> Response:
+    def instead_of(self, route: Route) -> Endpoint:
+        """The endpoint of a route, or ours in its place."""
+        endpoint: Endpoint = route.endpoint
+        if route.path == f"{REST_PREFIX}/tasks":
+            return self.tasks
+        if route.path.endswith("/pushNotificationConfigs") and "GET" in (route.methods or ()):
+            return _with_configs(endpoint)
+        return endpoint
+
+    async def tasks(self, request: Request) -> Response:
+        """A page of tasks."""
+        if version_of(request) != PROTOCOL_VERSION_1_0:
+            raise VersionNotSupportedError(f"lists are served in {PROTOCOL_VERSION_1_0} only")
         check_state(request.query_params.get("status"))
+        params = pb.ListTasksRequest()
+        try:
+            parse_params(request.query_params, params)
+        except ParseError as error:
+            raise InvalidParamsError(str(error)) from error
+        page = await self._handler.on_list_tasks(params, self._builder.build(request))
+        return JSONResponse(list_json(page), media_type=A2A_JSON_MEDIA_TYPE)
+
+
+def _with_configs(endpoint: Endpoint) -> Endpoint:
+    async def answer(request: Request) -> Response:
         response = await endpoint(request)
-        if request.method != "GET" or response.status_code != HTTPStatus.OK:
+        if response.status_code != HTTPStatus.OK:
             return response
-        return JSONResponse(_as_list(json.loads(bytes(response.body))), media_type=response.media_type)
+        told = {"configs": [], **json.loads(bytes(response.body))}
+        return JSONResponse(told, media_type=response.media_type)
 
     return answer
-
-
-def _as_list(told: dict[str, Any]) -> dict[str, Any]:
-    """A list as clients look for it: the SDK leaves out an empty one, and writes empty histories (3.2.4)."""
-    if "tasks" not in told:
-        return {"configs": [], **told}
-    for task in told["tasks"]:
-        if not task.get("history"):
-            task.pop("history", None)
-    return told
 
 
 def _served(endpoint: Endpoint, error_answer: ErrorAnswer, extensions: tuple[Extension, ...]) -> Endpoint:

@@ -23,8 +23,9 @@ class Extension:
     required: bool = False
 
 
+# Names of this kind are addresses by custom; one below `.invalid` nobody can ever own (RFC 2606).
 SYNAPSE = Extension(
-    "urn:synapse-tui:a2a:v1",
+    "https://synapse-tui.invalid/a2a/v1",
     "How the agent is addressed; a message's metadata may hold `priority`, 1 (information) to 5 (interrupt)",
 )
 EXTENSIONS = (SYNAPSE,)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC
+from typing import Any
 
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import DEFAULT_LIST_TASKS_PAGE_SIZE, MAX_LIST_TASKS_PAGE_SIZE
 from a2a.utils.errors import InvalidParamsError
+from google.protobuf.json_format import MessageToDict
 
 from synapse_tui.a2a.visitor import Visitor
 from synapse_tui.model import TaskPage, TaskQuery
@@ -74,6 +76,16 @@ def check_state(named: object) -> None:
 def knows_state(params: pb.ListTasksRequest) -> bool:
     """Whether tasks of ours can be in the state that is asked for."""
     return params.status == pb.TASK_STATE_UNSPECIFIED or state_of(params.status) is not None
+
+
+def list_json(response: pb.ListTasksResponse) -> dict[str, Any]:
+    """A page as JSON: tasks look as they do everywhere else, the page's own fields are always there."""
+    return {
+        "tasks": [MessageToDict(task) for task in response.tasks],
+        "nextPageToken": response.next_page_token,
+        "pageSize": response.page_size,
+        "totalSize": response.total_size,
+    }
 
 
 def page_response(
