@@ -69,8 +69,8 @@ async def answered(session: AgentSession) -> None:
 
 
 def submitted(model: ModelLog) -> list[str]:
-    """What was typed into the agent, in order."""
-    return [prompt for prompt in model.prompts() if "[A2A:" in prompt]
+    """What was typed into the agent, in order; not what a conversation that is taken up again held before."""
+    return [prompt for prompt in model.last_prompts() if "[A2A:" in prompt]
 
 
 @pytest.mark.parametrize("agent", AGENTS)
