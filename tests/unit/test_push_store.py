@@ -100,6 +100,7 @@ async def test_webhooks_of_an_agent_that_is_opened(path, persist, goes_on, owner
     waits = replace(DELIVERY, subscription_id="w1")
     await written(path, replace(WEBHOOK, persist=persist), CONFIG, deliveries=(waits,))
     async with opened(path, owner=owner) as (history, _):
+        assert [each.id for each in (await journal_of(history).left()).subscriptions] == ["s1"]
         left = await journal_of(history).webhooks(AGENT, goes_on=goes_on)
         assert [each.id for each in left.subscriptions] == (["w1"] if taken else [])
         assert left.deliveries == ((waits,) if taken else ())
