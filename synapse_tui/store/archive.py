@@ -19,7 +19,7 @@ from synapse_tui.model import Task
 from .batch import Change
 from .engine import BUSY, READS, open_engine
 from .rows import change_of, task_of
-from .search import CHUNK, condition, index_some, make_index, terms_of
+from .search import CHUNK, index_some, make_index, source, terms_of
 from .tables import ChangeRow, TaskRow
 
 SHORTEST_PREFIX = 4
@@ -261,11 +261,8 @@ class Archive:
         """Ids of the tasks in which all terms stand, the last changed first."""
         chosen, values = _chosen(wanted)
         if indexed:
-            found, more = condition(terms)
-            query = (
-                "SELECT d.task_id FROM search_docs d JOIN tasks t ON t.id = d.task_id "  # noqa: S608 - ours
-                f"WHERE {found}{chosen} ORDER BY d.id DESC"
-            )
+            found, more = source(terms)
+            query = f"SELECT d.task_id FROM {found}{chosen} ORDER BY f.rowid DESC"  # noqa: S608 - ours
         else:
             likes = " AND ".join(
                 f"(t.input LIKE :term{at} ESCAPE '\\' OR t.output LIKE :term{at} ESCAPE '\\')"

@@ -27,7 +27,7 @@ _MAKE = (
         id INTEGER PRIMARY KEY AUTOINCREMENT, task_id VARCHAR NOT NULL UNIQUE)""",
     "CREATE TABLE IF NOT EXISTS search_stale (task_id VARCHAR NOT NULL PRIMARY KEY) WITHOUT ROWID",
     "CREATE VIRTUAL TABLE IF NOT EXISTS search_long USING fts5(body, tokenize='trigram')",
-    "CREATE VIRTUAL TABLE IF NOT EXISTS search_short USING fts5(body, tokenize='ascii')",
+    "CREATE VIRTUAL TABLE IF NOT EXISTS search_short USING fts5(body, tokenize='ascii', prefix='7')",
     """CREATE TRIGGER IF NOT EXISTS search_added AFTER INSERT ON tasks BEGIN
         INSERT OR IGNORE INTO search_stale VALUES (new.id); END""",
     """CREATE TRIGGER IF NOT EXISTS search_changed AFTER UPDATE OF input, output ON tasks
@@ -101,22 +101,23 @@ def terms_of(query: str) -> list[str]:
     return [term for each in found if (term := folded(each).strip())]
 
 
-def condition(terms: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """What a row of `search_docs` must fulfil, in SQL, with its parameters.
+def source(terms: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """The documents in which all terms stand, as SQL's `FROM` and `WHERE`, with its parameters.
+
+    The index is read from its end and only as far as it is needed (`ORDER BY f.rowid DESC LIMIT`): a word
+    that stands in every text is found as fast as a rare one.
 
     Args:
         terms: What must be found; at least one.
     """
     long = " ".join(_quoted(term) for term in terms if len(term) >= SHORTEST)
     short = " ".join(word for term in terms if len(term) < SHORTEST for word in _short_query(term))
-    parts: list[str] = []
-    values: dict[str, str] = {}
-    for name, words in (("long", long), ("short", short)):
-        if words:
-            match = f"SELECT rowid FROM search_{name} WHERE search_{name} MATCH :{name}"  # noqa: S608 - ours
-            parts.append(f"d.id IN ({match})")
-            values[name] = words
-    return " AND ".join(parts), values
+    values = {name: words for name, words in (("long", long), ("short", short)) if words}
+    first, *rest = values
+    found = [f"f.search_{first} MATCH :{first}"]
+    found += [f"f.rowid IN (SELECT rowid FROM search_{name}(:{name}))" for name in rest]  # noqa: S608 - ours
+    joined = "CROSS JOIN search_docs d ON d.id = f.rowid CROSS JOIN tasks t ON t.id = d.task_id"
+    return f"search_{first} f {joined} WHERE {' AND '.join(found)}", values
 
 
 def _quoted(term: str) -> str:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from synapse_tui.errors import TaskNotFound
 from synapse_tui.store.archive import Archive, Wanted
-from synapse_tui.store.search import condition, folded, terms_of
+from synapse_tui.store.search import folded, source, terms_of
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -198,7 +198,7 @@ def test_old_tasks_are_removed_unless_it_is_only_tried(shelf: Shelf) -> None:
 def test_no_query_breaks_the_search(query: str) -> None:
     terms = terms_of(query)
     if terms:
-        where, values = condition(terms)
+        where, values = source(terms)
         assert where
         assert all(values.values())
     assert all(term == folded(term).strip() for term in terms)
