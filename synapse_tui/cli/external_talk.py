@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.a2a.external.conversation import Conversation, remote_id
-from synapse_tui.a2a.external.journal import Journal
+from synapse_tui.a2a.external.journal import Journal, Saved
 from synapse_tui.a2a.external.record import ExternalAgent
 from synapse_tui.a2a.external.store import ExternalStore
 from synapse_tui.a2a.external.talks import Talks
@@ -49,7 +49,7 @@ class _Talk:
         self._store = ExternalStore(caller.paths.external)
         self._journal = Journal(caller.paths.talks, find_project(caller.folder), process_name(os.getpid()))
         self._conversation = Conversation(
-            agent.alias, make_id=lambda: str(uuid4()), now=lambda: datetime.now(UTC)
+            agent.alias, make_id=lambda: str(uuid4()), now=lambda: datetime.now(UTC), agent=agent.identity
         )
         self._news = asyncio.Event()
         self._told = ""
@@ -57,6 +57,9 @@ class _Talk:
     async def run(self, text: str, patience: float | None, too_late: TooLate) -> PeerTask:
         conversation = self._conversation
         saved = self._journal.load(self._agent.alias)
+        if saved.agent != self._agent.identity:  # it was said with another agent of that alias
+            self._journal.forget(self._agent.alias)
+            saved = Saved()
         conversation.adopt(saved.tasks, saved.entries)
         conversation.context_id, conversation.opened = saved.context_id, True
         self._journal.news(conversation)

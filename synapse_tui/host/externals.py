@@ -9,31 +9,30 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from synapse_tui.a2a.external.adding import find_agent
 from synapse_tui.a2a.external.conversation import Conversation, remote_id
 from synapse_tui.a2a.external.desk import AddOrder, Offer
 from synapse_tui.a2a.external.journal import Journal, Saved
 from synapse_tui.a2a.external.record import ExternalAgent
 from synapse_tui.a2a.external.store import ExternalStore
 from synapse_tui.a2a.external.talks import Talks
-from synapse_tui.addresses import Address, fold
+from synapse_tui.addresses import Address
 from synapse_tui.agents.sanitize import check_size
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.errors import AgentNotFound, TaskEnded
+from synapse_tui.errors import TaskEnded
 from synapse_tui.events import AgentAdded, Event, EventBus, ExternalsChanged, ExternalTalked, TaskChanged
 from synapse_tui.model import DeliveryState, ReplyState, Sender, Task, TaskState
 from synapse_tui.paths import UserPaths
 from synapse_tui.process_times import is_alive, process_name
 
 from .external_cards import CardWatch
+from .external_known import KnownAgents
 from .external_replies import ExternalReplies
+from .external_writer import ConversationWriter
 
 log = logging.getLogger(__name__)
 
 INTERVAL = 2.0
 """Seconds between two looks at the registry."""
-PULSE = 0.05
-"""Least seconds between two events about one conversation, and between two writes of it."""
 MAX_SEEN = 5000
 """Snapshots that are remembered to tell changes."""
 NOT_KNOWN = "synapse-tui ended while it was sent: it is not known whether the agent has got it"
@@ -66,19 +65,15 @@ class Externals:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._events = events
-        self._environ = environ
-        self._types = types
         self._make_id = make_id
         self._now = now
         self._store = ExternalStore(paths.external)
+        self._known = KnownAgents(self._store, environ=environ, types=types, changed=self._changed_agents)
         self._journal = Journal(paths.talks, project, process_name(os.getpid()))
-        self._agents: dict[str, ExternalAgent] = {}
+        self._writer = ConversationWriter(self._journal, events)
         self._conversations: dict[str, Conversation] = {}
         self._seen_tasks: dict[str, Task] = {}
         self._waiters: dict[str, set[asyncio.Event]] = {}
-        self._pulses: dict[str, asyncio.TimerHandle] = {}
-        self._writes: dict[str, asyncio.Task[None]] = {}
-        self._version: object = None
         self._watch: asyncio.Task[None] | None = None
         self._loaded = asyncio.Event()
         self._talks = Talks(environ, self._journal.files, self._told)
@@ -105,18 +100,16 @@ class Externals:
         await self._talks.stop()
         await self._replies.stop()
         await self._cards.stop()
-        for alias in tuple(self._pulses):
-            self._pulses.pop(alias).cancel()
-        await asyncio.gather(*self._writes.values(), return_exceptions=True)
-        for conversation in self._conversations.values():
-            await self._write(conversation)
+        await self._writer.stop(self._conversations.values())
 
     async def _run(self) -> None:
         saved = await asyncio.to_thread(lambda: {a: self._journal.load(a) for a in self._journal.aliases()})
-        await self._look()
+        await self._known.look()
         for alias, each in saved.items():
-            if alias in self._agents and each.tasks:
+            if self._known.has(alias) and self._known.get(alias).identity == each.agent:
                 self._adopt(alias, each)
+            else:  # it was said with an agent that is no more
+                await asyncio.to_thread(self._journal.forget, alias)
         self._events.publish(ExternalsChanged())
         await self._loaded.wait()
         for alias, each in saved.items():
@@ -124,21 +117,9 @@ class Externals:
         while True:
             await asyncio.sleep(INTERVAL)
             try:
-                await self._look()
+                await self._known.look()
             except Exception:
                 log.exception("the registry of external agents could not be read")
-
-    async def _look(self) -> None:
-        """Read the registry when it has changed."""
-        version = await asyncio.to_thread(self._store.version)
-        if version == self._version:
-            return
-        found = {agent.alias: agent for agent in await asyncio.to_thread(self._store.list)}
-        self._version = version
-        known = {alias: (agent.url, agent.card_hash) for alias, agent in self._agents.items()}
-        self._agents = found
-        if known != {alias: (agent.url, agent.card_hash) for alias, agent in found.items()}:
-            self._events.publish(ExternalsChanged())
 
     def _adopt(self, alias: str, saved: Saved) -> None:
         conversation = self._new(alias)
@@ -153,9 +134,9 @@ class Externals:
     def _take_up(self, alias: str, saved: Saved) -> None:
         """Go on with tasks of a process that is no more."""
         conversation = self._conversations.get(alias)
-        agent = self._agents.get(alias)
-        if conversation is None or agent is None:
+        if conversation is None or not self._known.has(alias):
             return
+        agent = self._known.get(alias)
         for task in conversation.tasks:
             owner = saved.owners.get(task.id, "")
             elsewhere = owner != process_name(os.getpid()) and owner and is_alive(owner)
@@ -171,7 +152,11 @@ class Externals:
     @property
     def agents(self) -> Sequence[ExternalAgent]:
         """All external agents, by alias."""
-        return tuple(self._agents.values())
+        return self._known.agents
+
+    def has(self, alias: str) -> bool:
+        """Whether there is an external agent of exactly that alias."""
+        return self._known.has(alias)
 
     def get(self, alias: str) -> ExternalAgent:
         """The agent of an alias.
@@ -179,18 +164,11 @@ class Externals:
         Raises:
             AgentNotFound: There is none.
         """
-        agent = self._agents.get(fold(alias))
-        if agent is None:
-            known = ", ".join(f"@{each}" for each in self._agents)
-            raise AgentNotFound(
-                f"there is no external agent '{fold(alias)[:60]}'",
-                f"there are: {known}" if known else "add one: synapse external add URL",
-            )
-        return agent
+        return self._known.get(alias)
 
     def addresses(self) -> list[Address]:
         """What they can be called."""
-        return [external_address(agent) for agent in self._agents.values()]
+        return [external_address(agent) for agent in self._known.agents]
 
     async def preview(self, order: AddOrder) -> Offer:
         """Find an agent without keeping it.
@@ -199,17 +177,11 @@ class Externals:
             ConfigError: The URL, the alias or the token is of no use.
             PeerError: It cannot be reached, or its card not be used.
         """
-        return await find_agent(
-            order, self._store, environ=self._environ(), types=self._types(), now=self._now
-        )
+        return await self._known.preview(order, self._now)
 
     async def keep(self, offer: Offer) -> ExternalAgent:
         """Keep an agent that was found."""
-        await asyncio.to_thread(self._store.put, offer.agent)
-        self._version = None
-        await self._look()
-        self._events.publish(ExternalsChanged())
-        return offer.agent
+        return await self._known.keep(offer)
 
     async def remove(self, alias: str) -> ExternalAgent:
         """Forget an agent and what was said with it.
@@ -217,17 +189,21 @@ class Externals:
         Raises:
             AgentNotFound: There is none.
         """
-        agent = self.get(alias)
-        conversation = self._conversations.pop(agent.alias, None)
+        return await self._known.remove(alias)
+
+    async def _changed_agents(self) -> None:
+        """End the conversations with agents that are no more."""
+        for alias, talk in tuple(self._conversations.items()):
+            if not self._known.has(alias) or self._known.get(alias).identity != talk.agent:
+                await self._end(alias)
+        self._events.publish(ExternalsChanged())
+
+    async def _end(self, alias: str) -> None:
+        """End a conversation and forget it: its agent is gone."""
+        conversation = self._conversations.pop(alias, None)
         for task in conversation.tasks if conversation is not None else ():
             self._talks.drop(task.id)
-        await asyncio.to_thread(self._store.remove, agent.alias)
-        await asyncio.gather(*filter(None, [self._writes.get(agent.alias)]), return_exceptions=True)
-        await asyncio.to_thread(self._journal.forget, agent.alias)
-        self._version = None
-        await self._look()
-        self._events.publish(ExternalsChanged())
-        return agent
+        await self._writer.forget(alias)
 
     # -- conversations ---
 
@@ -235,10 +211,6 @@ class Externals:
     def tasks(self) -> list[Task]:
         """The tasks of all conversations."""
         return [task for conversation in self._conversations.values() for task in conversation.tasks]
-
-    def has(self, alias: str) -> bool:
-        """Whether there is an external agent of exactly that alias."""
-        return alias in self._agents
 
     def conversation(self, alias: str) -> Conversation | None:
         """What was said with an agent; None before anything was."""
@@ -253,7 +225,7 @@ class Externals:
         conversation = self._talk_with(self.get(alias).alias)
         if conversation.opened is not opened:
             conversation.opened = opened
-            self._changed(conversation)
+            self._writer.changed(conversation)
 
     def begin_anew(self, alias: str) -> None:
         """Let the next message begin a new conversation at the agent.
@@ -264,7 +236,7 @@ class Externals:
         conversation = self._talk_with(self.get(alias).alias)
         conversation.context_id = ""
         conversation.note("a new conversation begins here")
-        self._changed(conversation)
+        self._writer.changed(conversation)
 
     async def send(
         self, alias: str, text: str, *, sender: Sender, expected: bool = False, author: str = ""
@@ -277,6 +249,7 @@ class Externals:
             AgentNotFound: There is no such agent.
             MessageError: The message is empty or too large.
         """
+        await self._known.look()  # it may be another one since just now
         agent = self.get(alias)
         check_size(text)
         conversation = self._talk_with(agent.alias)
@@ -351,7 +324,8 @@ class Externals:
             self._owe_no_more(task)
 
     def _new(self, alias: str) -> Conversation:
-        return Conversation(alias, make_id=self._make_id, now=self._now)
+        agent = self._known.get(alias).identity
+        return Conversation(alias, make_id=self._make_id, now=self._now, agent=agent)
 
     def _talk_with(self, alias: str) -> Conversation:
         conversation = self._conversations.get(alias)
@@ -375,7 +349,7 @@ class Externals:
             self._events.publish(TaskChanged(task))
             for news in self._waiters.get(task.id, ()):
                 news.set()
-        self._changed(conversation)
+        self._writer.changed(conversation)
 
     def _came_to_rest(self, conversation: Conversation, task: Task) -> Task:
         """Owe an agent that asked its answer."""
@@ -391,37 +365,13 @@ class Externals:
         if conversation is not None and conversation.knows(task.id):
             newest = conversation.change(task.id, reply=ReplyState.TOLD)
             self._seen_tasks[task.id] = newest
-            self._changed(conversation)
+            self._writer.changed(conversation)
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, AgentAdded):
             for task in self.tasks:
                 if task.reply is ReplyState.DUE and task.sender.sender_id == event.agent_id:
                     self._replies.begin(task)
-
-    def _changed(self, conversation: Conversation) -> None:
-        """Tell of a conversation and write it down, soon: streams change it many times a second."""
-        alias = conversation.alias
-        if alias not in self._pulses:
-            loop = asyncio.get_running_loop()
-            self._pulses[alias] = loop.call_later(PULSE, self._pulse, conversation)
-
-    def _pulse(self, conversation: Conversation) -> None:
-        alias = conversation.alias
-        self._pulses.pop(alias, None)
-        self._events.publish(ExternalTalked(alias))
-        if alias not in self._writes and self._conversations.get(alias) is conversation:
-            task = asyncio.get_running_loop().create_task(self._write(conversation), name=f"write-{alias}")
-            self._writes[alias] = task
-            task.add_done_callback(lambda _: self._writes.pop(alias, None))
-
-    async def _write(self, conversation: Conversation) -> None:
-        news = self._journal.news(conversation)
-        try:
-            await asyncio.to_thread(self._journal.write, conversation.alias, news)
-        except OSError as error:
-            self._journal.lost(conversation.alias)
-            log.warning("a conversation is not written down: %s", error, extra={"alias": conversation.alias})
 
 
 def at_rest(task: Task) -> bool:

@@ -122,10 +122,10 @@ def card_v1(
 
 @contextlib.asynccontextmanager
 async def sdk_agent(
-    *, streaming: bool = True, binding: str = "JSONRPC", token: str = ""
+    *, streaming: bool = True, binding: str = "JSONRPC", token: str = "", port: int = 0
 ) -> AsyncIterator[Running]:
     """An agent on the SDK's server."""
-    with _bound() as listener:
+    with _bound(port) as listener:
         server = Running(f"http://127.0.0.1:{listener.getsockname()[1]}")
         card = card_v1(server.url, streaming=streaming, binding=binding)
         handler = DefaultRequestHandler(KeywordAgent(server), InMemoryTaskStore(), card)
@@ -260,8 +260,8 @@ class DialectAgent:
 
 
 @contextlib.contextmanager
-def _bound() -> Any:
-    listener = socket.create_server(("127.0.0.1", 0))
+def _bound(port: int = 0) -> Any:
+    listener = socket.create_server(("127.0.0.1", port))
     try:
         yield listener
     finally:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
+from synapse_tui.a2a.dialect import Call, PeerTask
 from synapse_tui.a2a.external.conversation import remote_id
 from synapse_tui.a2a.external.desk import AddOrder
+from synapse_tui.a2a.external.store import ExternalStore
 from synapse_tui.errors import AgentNotFound, TaskEnded
 from synapse_tui.events import Event, ExternalsChanged, ExternalTalked, TaskChanged
 from synapse_tui.host import Host
@@ -264,7 +268,6 @@ async def test_routes_refuse(call, body, status):
 
 async def test_hosted_agents_write_to_external_ones_but_add_none(host, echo):
     from synapse_tui.a2a.client import A2AClient
-    from synapse_tui.a2a.dialect import Call
 
     await add(host, echo.url)
     one, two = await open_ready(host, "one", "two")
@@ -274,8 +277,6 @@ async def test_hosted_agents_write_to_external_ones_but_add_none(host, echo):
         one.endpoint, Call("POST", "/external/agents/echo/send", body), sender_id=one.agent_id, patience=10
     )
     assert status == 200
-    import json
-
     task = json.loads(answer)["task"]
     assert task["metadata"]["sender"] == {
         "sender_id": one.agent_id,
@@ -302,3 +303,52 @@ async def test_a_message_that_nobody_hears_fails(host, echo):
     task = await rested(host, await host.externals.send("gone", "hello", sender=USER))
     assert task.state is TaskState.FAILED
     assert "nobody answers" in task.reason
+
+
+async def test_another_agent_of_an_alias_has_another_conversation(host, echo):
+    await add(host, echo.url)
+    asked = await rested(host, await host.externals.send("echo", "ask", sender=USER))
+    store = ExternalStore(host.paths.external)
+    store.remove("echo")
+    async with sdk_agent() as other:
+        offer = await host.externals.preview(AddOrder(other.url, alias="echo"))
+        store.put(offer.agent)  # as a command does, while the host has not looked again
+        task = await rested(host, await host.externals.send("echo", "hello", sender=USER))
+    assert (task.state, task.answer) == (TaskState.COMPLETED, "hello")
+    assert task.id != asked.id
+    conversation = host.externals.conversation("echo")
+    assert conversation is not None
+    assert [each.id for each in conversation.tasks] == [task.id]
+
+
+async def test_an_agent_that_has_forgotten_the_task_is_told_anew(host, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    async with sdk_agent(port=port) as before:
+        await add(host, before.url)
+        asked = await rested(host, await host.externals.send("echo", "ask", sender=USER))
+    async with sdk_agent(port=port):
+        answered = await rested(host, await host.externals.send("echo", "blue", sender=USER))
+    assert (answered.id, answered.state, answered.answer) == (asked.id, TaskState.COMPLETED, "blue")
+
+
+async def test_an_agent_that_waits_gets_the_answer_once(host, echo):
+    from synapse_tui.a2a.client import A2AClient
+    from synapse_tui.a2a.dialect import external_send_call, external_task_call, read_task
+
+    await add(host, echo.url)
+    (asker,) = await open_ready(host, "one")
+    client = A2AClient(token_of=host._tokens)
+
+    async def call(request: Call) -> PeerTask:
+        _, body = await client.forward(asker.endpoint, request, sender_id=asker.agent_id, patience=20)
+        return read_task(asker.endpoint, json.loads(body))
+
+    task = await call(external_send_call("echo", "hello", response_expected=True))
+    while not task.state.final:
+        task = await call(external_task_call("echo", task.task_id, seen=task.updated_at, seconds=10))
+    await until(lambda: host.externals.task("echo", task.task_id).reply is ReplyState.TOLD)
+    await client.close()
+
+    assert task.text == "hello"
+    assert not asker.list_tasks(), "it was printed by the command and needs not be typed"

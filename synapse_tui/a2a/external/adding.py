@@ -58,8 +58,10 @@ async def find_agent(
     when = now().isoformat(timespec="seconds")
     again = next((each for each in known if each.url == found.url and not alias), None)
     taken = [*types, *(each.alias for each in known)]
+    chosen = alias or (again.alias if again else alias_from(found.card.get("name"), taken))
+    before = next((each for each in known if each.alias == chosen and each.url == found.url), None)
     agent = ExternalAgent(
-        alias or (again.alias if again else alias_from(found.card.get("name"), taken)),
+        chosen,
         found.url,
         card_url=found.card_url,
         card=MappingProxyType(dict(found.card)),
@@ -67,7 +69,7 @@ async def find_agent(
         allowed=found.allowed,
         headers=MappingProxyType(dict(order.headers)),
         token_env=variable,
-        added_at=when,
+        added_at=before.added_at if before is not None else when,
         last_seen=when,
     )
     return Offer(agent, (*found.warnings, *_news(agent, known)))

@@ -63,13 +63,17 @@ class Conversation:
         now: The time, aware.
 
     Attributes:
+        agent: Which agent that is (`ExternalAgent.identity`): another one of that alias has its own.
         context_id: The conversation as the agent calls it; empty before its first answer.
         opened: Whether the person has it open.
         version: Grows with every change.
     """
 
-    def __init__(self, alias: str, *, make_id: Callable[[], str], now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, alias: str, *, make_id: Callable[[], str], now: Callable[[], datetime], agent: str = ""
+    ) -> None:
         self.alias = alias
+        self.agent = agent
         self.context_id = ""
         self.opened = False
         self.version = 0
@@ -182,6 +186,13 @@ class Conversation:
         if new == task:
             return task
         return self._put_task(dataclasses.replace(new, updated_at=max(self._now(), task.updated_at)))
+
+    def forget_remote(self, task_id: str) -> None:
+        """The agent does not know a task any more, nor what was said before."""
+        about = {key: value for key, value in self.get(task_id).metadata.items() if key != REMOTE_TASK}
+        self.change(task_id, metadata=MappingProxyType(about))
+        self.context_id = ""
+        self._say(task_id, "note", "the agent has forgotten what was said before", key=self._make_id())
 
     # -- what the agent tells ---
 

@@ -40,6 +40,7 @@ class Saved:
         entries: What was said, oldest first.
         context_id: The conversation as the agent calls it.
         opened: Whether the person had it open.
+        agent: Which agent it was had with.
         owners: Who worked on a task last, by its id: a process as `owner` names it.
     """
 
@@ -47,6 +48,7 @@ class Saved:
     entries: tuple[Entry, ...] = ()
     context_id: str = ""
     opened: bool = False
+    agent: str = ""
     owners: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
@@ -76,7 +78,11 @@ class Journal:
     def news(self, conversation: Conversation) -> bytes:
         """What has changed since this was last called, as lines to be written."""
         alias = conversation.alias
-        facts = {"context_id": conversation.context_id, "opened": conversation.opened}
+        facts = {
+            "context_id": conversation.context_id,
+            "opened": conversation.opened,
+            "agent": conversation.agent,
+        }
         every: list[tuple[str, object, dict[str, Any]]] = [
             (task.id, task, {"task": _task_json(task), "owner": self._owner}) for task in conversation.tasks
         ]
@@ -146,7 +152,8 @@ def _rewrite(file: IO[bytes], saved: Saved) -> None:
     known = {task.id for task in saved.tasks}
     lines = [{"task": _task_json(task), "owner": saved.owners.get(task.id, "")} for task in saved.tasks]
     lines += [{"entry": _entry_json(e)} for e in saved.entries if e.task_id in known or not e.task_id]
-    lines.append({"about": {"context_id": saved.context_id, "opened": saved.opened}})
+    facts = {"context_id": saved.context_id, "opened": saved.opened, "agent": saved.agent}
+    lines.append({"about": facts})
     file.seek(0)
     file.truncate(0)
     file.write(_lines(lines))
@@ -180,6 +187,7 @@ def _read(file: IO[bytes]) -> Saved:
         tuple(sorted(entries.values(), key=lambda entry: entry.at)),
         str(about.get("context_id") or ""),
         about.get("opened") is True,
+        str(about.get("agent") or ""),
         MappingProxyType(owners),
     )
 

@@ -105,6 +105,11 @@ class ExternalAgent:
         return hash_of(self.card)
 
     @property
+    def identity(self) -> str:
+        """What tells it from another agent that has or had its alias."""
+        return f"{self.url} {self.added_at}"
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """Names of what it is given to prove who calls, never the values."""
         token = (f"Authorization: Bearer ${self.token_env}",) if self.token_env else ()

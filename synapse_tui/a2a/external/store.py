@@ -5,10 +5,12 @@ The files of the original synapse-a2a are read as well. Standard library only; a
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -24,6 +26,7 @@ from .untrusted import clean_line
 VERSION = 1
 MAX_FILE = 2 * MAX_CARD
 MAX_AGENTS = 200
+_LOCK = ".external.lock"
 _ORIGINAL = ("name", "description", "capabilities", "skills")
 """What the original keeps of a card."""
 
@@ -72,14 +75,21 @@ class ExternalStore:
     def put(self, agent: ExternalAgent) -> None:
         """Write an agent's file."""
         private_folder(self.folder)
+        with self._locked():
+            self._put(agent)
+
+    def _put(self, agent: ExternalAgent) -> None:
         data = json.dumps(_to_json(agent), ensure_ascii=False, indent=2).encode("utf-8", "replace")
         write_private(self.folder / f"{check_alias(agent.alias)}.json", data)
 
     def touch(self, alias: str, when: str) -> None:
         """Note that an agent answered just now; nothing happens when it was removed meanwhile."""
-        agent = self.find(alias)
-        if agent is not None and agent.interface is not None:
-            self.put(agent.seen(when))
+        if not self.folder.is_dir():
+            return
+        with self._locked():
+            agent = self.find(alias)
+            if agent is not None and agent.interface is not None:
+                self._put(agent.seen(when))
 
     def remove(self, alias: str) -> ExternalAgent:
         """Take an agent away.
@@ -88,8 +98,20 @@ class ExternalStore:
             AgentNotFound: There is none.
         """
         agent = self.get(alias)
-        (self.folder / f"{agent.alias}.json").unlink(missing_ok=True)
+        with self._locked():
+            (self.folder / f"{agent.alias}.json").unlink(missing_ok=True)
         return agent
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keep other processes from writing: what was removed must not come back."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(self.folder / _LOCK, flags, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
 
     def version(self) -> tuple[tuple[str, int], ...]:
         """What tells whether anything was changed since: names and times of the files."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
-from synapse_tui.errors import SynapseError
+from synapse_tui.errors import PeerRefused, SynapseError
 from synapse_tui.model import DeliveryState, Task, TaskState
 
 from .adding import connecting
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 LONGEST = 86_400.0
 """Seconds that a task is followed at most."""
 CANCEL_TIME = 10.0
+UNKNOWN_TASK = 404
+"""The status of an agent that does not know the task that a message goes on with: it has not taken it."""
 
 Told = Callable[[Conversation, Task], None]
 
@@ -130,10 +133,28 @@ class Talks:
             stack.push_async_callback(peer.close)
             remote = remote_id(conversation.get(task_id))
             outgoing = Outgoing(text, message_id, remote, conversation.context_id)
-            updates = await stack.enter_async_context(contextlib.aclosing(Exchange(peer).send(outgoing)))
-            async for update in self._kept(agent.alias, updates):
+            async for update in self._kept(agent.alias, self._said(peer, conversation, task_id, outgoing)):
                 turn.give()
                 self._told(conversation, conversation.apply(task_id, update))
+
+    async def _said(
+        self, peer: Peer, conversation: Conversation, task_id: str, outgoing: Outgoing
+    ) -> AsyncGenerator[Update, None]:
+        """What an agent answers; one that has forgotten the task or the conversation is told anew."""
+        told = False
+        try:
+            async with contextlib.aclosing(Exchange(peer).send(outgoing)) as updates:
+                async for update in updates:
+                    told = True
+                    yield update
+        except PeerRefused as error:
+            if told or error.status != UNKNOWN_TASK or not outgoing.task_id:
+                raise
+            conversation.forget_remote(task_id)
+            anew = dataclasses.replace(outgoing, task_id="", context_id="")
+            async with contextlib.aclosing(Exchange(peer).send(anew)) as updates:
+                async for update in updates:
+                    yield update
 
     async def _follow(self, agent: ExternalAgent, conversation: Conversation, task_id: str) -> None:
         async with self._guarded(conversation, task_id), contextlib.AsyncExitStack() as stack:

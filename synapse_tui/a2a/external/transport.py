@@ -100,7 +100,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         await self._inner.aclose()
 
     def _check(self, request: httpx.Request) -> None:
-        url = str(request.url)
+        url = _seen(request.url)
         if not is_allowed(url, self._bounds.own, self._bounds.allowed):
             raise Forbidden(
                 PeerRefused(
@@ -112,7 +112,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             )
 
     def _credentials(self, request: httpx.Request) -> Mapping[str, str]:
-        mine = origin_of(str(request.url)) == origin_of(self._bounds.own)
+        mine = origin_of(_seen(request.url)) == origin_of(self._bounds.own)
         return (self._bounds.headers or {}) if mine else {}
 
     async def _insist(self, request: httpx.Request) -> httpx.Response:
@@ -200,6 +200,12 @@ def proxy_for(url: str) -> str | None:
         return None
     proxies = urllib.request.getproxies()
     return proxies.get(parts.scheme) or proxies.get("all")
+
+
+def _seen(url: httpx.URL) -> str:
+    """The origin that will be connected to, as httpx itself sees it."""
+    host = f"[{url.host}]" if ":" in url.host else url.host
+    return f"{url.scheme}://{host}" + (f":{url.port}" if url.port is not None else "")
 
 
 def _retry_after(response: httpx.Response) -> float:
