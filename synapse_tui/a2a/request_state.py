@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Annotated
 
@@ -81,3 +82,25 @@ def find_task(agent: HostedAgent, task_id: str, caller: Visitor | None = None) -
             409, "ambiguous_task", f"'{task_id}' begins several tasks", "give more characters of the id"
         )
     return found[0]
+
+
+async def find_kept_task(agent: HostedAgent, task_id: str, caller: Visitor) -> Task:
+    """The task of an id or of a unique beginning of one, also one that only the history knows.
+
+    Args:
+        agent: Whose task it is.
+        task_id: The id.
+        caller: Who asks.
+
+    Raises:
+        TaskNotFound: There is none, or it is none of the caller's business.
+        HttpProblem: Several begin so.
+    """
+    try:
+        return find_task(agent, task_id, caller)
+    except TaskNotFound as unknown:
+        with contextlib.suppress(TaskNotFound):
+            task = await agent.find_task(task_id)
+            if caller.may_see(task):
+                return task
+        raise unknown

@@ -5,6 +5,7 @@ One application serves all agents: the gate in front of each server says whose r
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 from typing import Annotated, Any
@@ -13,7 +14,7 @@ from fastapi import APIRouter, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from synapse_tui.errors import InvalidValue, SynapseError
+from synapse_tui.errors import InvalidValue, SynapseError, TaskNotFound
 from synapse_tui.model import DEFAULT_PRIORITY, MessageRequest, Task, check_priority
 
 from .agent import HostedAgent
@@ -26,7 +27,7 @@ from .protocol.endpoints import protocol_routes
 from .protocol.streams import EventStream
 from .refusals import refusal
 from .reply_routes import ReplyTo, reply_router, take_answer
-from .request_state import Agent, Caller, Shared, find_task
+from .request_state import Agent, Caller, Shared, find_kept_task, find_task
 from .rings import check_ring
 from .sending import request_of
 from .services import Services
@@ -89,8 +90,11 @@ async def read_task(
     task_id: str, request: Request, agent: Agent, caller: Caller, wait: Wait = 0.0, seen: Seen = ""
 ) -> dict[str, Any]:
     """One task; with `wait` as soon as it differs from what was seen, or the time is over."""
-    task = find_task(agent, task_id, caller)
-    return task_json(await waited(request, agent, task, seen, wait) if wait else task)
+    task = await find_kept_task(agent, task_id, caller)
+    if wait:
+        with contextlib.suppress(TaskNotFound):  # only the history knows it: it changes no more
+            task = await waited(request, agent, task, seen, wait)
+    return task_json(task)
 
 
 @router.get("/tasks/{task_id}/subscribe")

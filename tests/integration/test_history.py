@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -13,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.a2a.light import LightClient
 from synapse_tui.agents.incoming import Upload, receive
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.daemon.restore import LostWorkspace
+from synapse_tui.errors import PeerRefused
 from synapse_tui.events import Event, Notice
 from synapse_tui.host import Host
 from synapse_tui.model import (
@@ -190,3 +193,18 @@ async def test_what_is_too_old_is_removed_with_its_files(tmp_path):
         await host.history.tidy(datetime.now(UTC) + timedelta(days=1))
         assert (await session.page(TaskQuery())).total == 0
         assert not Path(file.path).exists()  # noqa: ASYNC240 - a test
+
+
+async def test_a_task_that_memory_has_forgotten_is_answered_over_http(tmp_path):
+    async with one_agent(tmp_path) as (_, session, _):
+        await until(lambda: session.report.state is AgentState.READY)
+        session.tasks._limit = 0
+        task = session.accept(MessageRequest("hello", PEER))
+        await until(lambda: task.id not in session.tasks, "its end")
+        client = LightClient()
+        found = await asyncio.to_thread(client.task, session.endpoint, task.short_id)
+        assert (found.task_id, found.state) == (task.id, TaskState.COMPLETED)
+        waited = await asyncio.to_thread(client.wait, session.endpoint, found, 30)
+        assert waited == found, "it is not waited for what has ended"
+        with pytest.raises(PeerRefused, match="no task"):
+            await asyncio.to_thread(client.task, session.endpoint, "0" * 32)

@@ -213,12 +213,12 @@ def test_what_the_texts_tell_agents_to_type_is_there() -> None:
     for path in shipped_texts().iterdir():
         for words in re.split(r"\{\{synapse\}\} ", path.read_text(encoding="utf-8"))[1:]:
             line = words.partition("\n")[0]
-            told.setdefault(line.split()[0], set()).update(re.findall(r"(?<!-)--?[a-z][a-z-]*", line))
+            told.setdefault(line.split()[0], set()).update(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", line))
     assert {"send", "reply", "broadcast", "list", "status", "inbox", "delegate"} == set(told)
     for name, options in told.items():
         command = synapse.get_command(context, name)
         assert command is not None, name
         known = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
         assert options <= known, name
-    assert {"--response", "--no-response", "--wait-timeout", "--reply-to"} <= told["send"]
-    assert {"--to", "--fail", "--reject", "--list"} <= told["reply"]
+    assert {"--response", "--no-response", "--wait-timeout", "--reply-to", "--task"} <= told["send"]
+    assert {"--to", "--fail", "--reject", "--list", "--state", "--file"} <= told["reply"]
