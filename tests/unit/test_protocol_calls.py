@@ -459,6 +459,29 @@ async def test_extensions_that_are_used_are_named(client: httpx.AsyncClient) -> 
     assert answer.headers["a2a-extensions"] == "https://synapse-tui.invalid/a2a/v1"
 
 
+@pytest.mark.parametrize(
+    ("sent", "accepted", "answered"),
+    [
+        ("application/a2a+json", "*/*", "application/a2a+json"),
+        ("application/json", "*/*", "application/json"),
+        ("", "*/*", "application/a2a+json"),
+        ("", "application/json", "application/json"),
+        ("", "application/a2a+json, application/json", "application/a2a+json"),
+    ],
+)
+async def test_rest_answers_in_the_callers_media_type(
+    client: httpx.AsyncClient, sent: str, accepted: str, answered: str
+) -> None:
+    headers = {**V1, "Accept": accepted}
+    if sent:
+        body = json.dumps({**said(), "configuration": AT_ONCE})
+        headers["Content-Type"] = sent
+        answer = await client.post("/a2a/rest/message:send", content=body, headers=headers)
+    else:
+        answer = await client.get("/a2a/rest/tasks", headers=headers)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, answered)
+
+
 async def test_rest_says_what_is_not_there(client: httpx.AsyncClient) -> None:
     for method, path, status, reason in (
         ("GET", "/a2a/rest/nothing", 404, "NOT_FOUND"),

@@ -44,7 +44,7 @@ def told(message: Any) -> dict[str, Any]:
 
 def test_a_plain_task() -> None:
     found = told(task_proto(TASK))
-    assert found["status"] == {"state": "TASK_STATE_SUBMITTED", "timestamp": "2026-01-02T03:04:05.678901Z"}
+    assert found["status"] == {"state": "TASK_STATE_SUBMITTED", "timestamp": "2026-01-02T03:04:05.678Z"}
     (message,) = found["history"]
     assert message["parts"] == [{"text": "Hello!"}]
     assert message["messageId"] == "t-1"

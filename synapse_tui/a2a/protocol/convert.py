@@ -210,5 +210,6 @@ def chunk_event(task: Task, chunk: Chunk, files: Files = NO_FILES) -> pb.TaskArt
 def time_proto(moment: datetime) -> Timestamp:
     """A time; the protocol knows milliseconds (section 5.6.1)."""
     stamp = Timestamp()
-    stamp.FromDatetime(moment.astimezone(UTC).replace(tzinfo=None))
+    exact = moment.astimezone(UTC).replace(tzinfo=None)
+    stamp.FromDatetime(exact.replace(microsecond=exact.microsecond // 1000 * 1000))
     return stamp

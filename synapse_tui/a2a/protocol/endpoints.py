@@ -44,6 +44,7 @@ from .streams import EventStream, hung_up
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 ErrorAnswer = Callable[[Request, A2AError], Awaitable[Response]]
+PLAIN_JSON = "application/json"
 VERSIONS = (PROTOCOL_VERSION_1_0, PROTOCOL_VERSION_0_3)
 _NOBODY_THERE = 499
 
@@ -56,21 +57,21 @@ def protocol_routes(extensions: tuple[Extension, ...] = EXTENSIONS) -> Sequence[
     """
     handler, builder = Handler(extensions), CallContextBuilder()
     rpc = _served(JsonRpc(handler, builder).handle_requests, _rpc_error, extensions)
-    rest = [
+    routes = [
         *old_rest_routes(handler, builder, REST_PREFIX),
         *create_rest_routes(handler, builder, path_prefix=REST_PREFIX),
     ]
-    lists = RestLists(handler, builder)
+    rest = Rest(handler, builder)
     return [
         *Cards(extensions).routes(),
         *(Route(path, rpc, methods=["POST"]) for path in JSONRPC_PATHS),
         *(
             Route(
                 each.path,
-                _served(lists.instead_of(each), _rest_error, extensions),
+                _served(rest.instead_of(each), _rest_error, extensions),
                 methods=list(each.methods or ()),
             )
-            for each in rest
+            for each in routes
             # The SDK's mount for tenants takes every path of several segments; our cards name no tenants.
             if isinstance(each, Route)
         ),
@@ -109,8 +110,11 @@ class JsonRpc(JsonRpcDispatcher):
         return {"configs": [], **told}
 
 
-class RestLists:
-    """The lists of REST, which the SDK writes otherwise than single tasks, and without what is empty.
+class Rest:
+    """Endpoints of REST where the SDK's own are not enough.
+
+    Lists look as single tasks do, and say that they are empty. Who sends or wants plain JSON gets that: not
+    every client knows the protocol's own media type (section 11.1).
 
     Args:
         handler: The operations.
@@ -125,10 +129,10 @@ class RestLists:
         """The endpoint of a route, or ours in its place."""
         endpoint: Endpoint = route.endpoint
         if route.path == f"{REST_PREFIX}/tasks":
-            return self.tasks
+            endpoint = self.tasks
         if route.path.endswith("/pushNotificationConfigs") and "GET" in (route.methods or ()):
-            return _with_configs(endpoint)
-        return endpoint
+            endpoint = _with_configs(endpoint)
+        return _mirrored(endpoint)
 
     async def tasks(self, request: Request) -> Response:
         """A page of tasks."""
@@ -142,6 +146,23 @@ class RestLists:
             raise InvalidParamsError(str(error)) from error
         page = await self._handler.on_list_tasks(params, self._builder.build(request))
         return JSONResponse(list_json(page), media_type=A2A_JSON_MEDIA_TYPE)
+
+
+def _mirrored(endpoint: Endpoint) -> Endpoint:
+    async def answer(request: Request) -> Response:
+        response = await endpoint(request)
+        if response.media_type == A2A_JSON_MEDIA_TYPE and _wants_plain(request):
+            response.headers["content-type"] = PLAIN_JSON
+        return response
+
+    return answer
+
+
+def _wants_plain(request: Request) -> bool:
+    """Whether a caller sends plain JSON or, sending nothing, asks for it."""
+    sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    wanted = request.headers.get("accept", "")
+    return sent == PLAIN_JSON or (not sent and PLAIN_JSON in wanted and A2A_JSON_MEDIA_TYPE not in wanted)
 
 
 def _with_configs(endpoint: Endpoint) -> Endpoint:
