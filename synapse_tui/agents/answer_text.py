@@ -82,10 +82,16 @@ def cut_prompts(rows: Sequence[str], prompts: Sequence[str]) -> list[str]:
     """Rows up to the place where the agent shows a later prompt of the user."""
     wanted = [want for prompt in prompts if (want := skeleton(_GUTTER.sub("", prompt)))]
     for start, row in enumerate(rows):
-        got = skeleton(_GUTTER.sub("", row))
-        if any(got == want or (len(got) > _MIN_ECHO and want.startswith(got)) for want in wanted):
+        if any(_begins_echo(row, want) for want in wanted):
             return list(rows[:start])
     return list(rows)
+
+
+def _begins_echo(row: str, want: str) -> bool:
+    """Whether a row shows the beginning of a prompt."""
+    return any(
+        got == want or (len(got) > _MIN_ECHO and want.startswith(got)) for got in _echo_skeletons_untimed(row)
+    )
 
 
 def cut_work(rows: Sequence[str], working: Sequence[tuple[re.Pattern[str], int]]) -> list[str]:
@@ -152,9 +158,7 @@ def _echo_end(rows: Sequence[str], start: int, want: str) -> int | None:
     """Where the echo of a text that begins in a row ends; None when none begins there."""
     place, rest = start, want
     while rest and place < len(rows):
-        # Some agents put the time at the right edge.
-        ways = (_echo_skeletons(row) for row in (rows[place], _FAR_RIGHT.sub("", rows[place])))
-        got = next(filter(rest.startswith, chain.from_iterable(ways)), None)
+        got = next(filter(rest.startswith, _echo_skeletons_untimed(rows[place])), None)
         if got is not None:
             rest = rest[len(got) :]
         elif (left := _after_elision(rows[place:], rest, want)) is not None:
@@ -201,6 +205,11 @@ def _echo_skeletons(row: str) -> Iterator[str]:
     signs = skeleton(row[: len(row) - len(text)])
     for body in map(skeleton, (text, _SIDE_END.sub("", text))):
         yield from (signs[place:] + body for place in range(len(signs) + 1))
+
+
+def _echo_skeletons_untimed(row: str) -> Iterator[str]:
+    """The same, and without the time that some agents put at the right edge."""
+    return chain(_echo_skeletons(row), _echo_skeletons(_FAR_RIGHT.sub("", row)))
 
 
 def _begins_alike(first: Sequence[str], second: Sequence[str]) -> bool:

@@ -195,6 +195,8 @@ def test_a_message_that_is_nowhere():
 def test_a_later_prompt_of_the_user_ends_the_answer():
     assert cut_prompts(["fine", "> and now my own", "● ok"], ["and now my own"]) == ["fine"]
     assert cut_prompts(["fine", "sunny"], ["and now my own"]) == ["fine", "sunny"]
+    timed = [" ❯ and now my own            10:49", "   in two lines", "● ok"]
+    assert cut_prompts(["fine", *timed], ["and now my own\nin two lines"]) == ["fine"]
 
 
 def test_the_frame_is_what_stood_there_before():
