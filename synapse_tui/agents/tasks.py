@@ -229,9 +229,12 @@ class TaskBook:
         return task
 
     def adopt(self, task: Task) -> None:
-        """Take in a task of an earlier session that still waits; the journal knows it already."""
+        """Take in a task of an earlier session that still waits; the journal knows it already.
+
+        Nothing has changed, so only the bus is told.
+        """
         self._tasks[task.id] = task
-        self._publish(task)
+        self._events.publish(TaskChanged(task))
 
     def change(self, task_id: str, **fields: object) -> Task:
         """Replace a task's snapshot; nothing happens when the fields have these values already.

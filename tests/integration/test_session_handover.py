@@ -10,9 +10,19 @@ from typing import Any
 import pytest
 
 from synapse_tui.agents.adoption import read_handover, task_from_json, task_to_json
-from synapse_tui.content import Artifact
+from synapse_tui.content import Artifact, Part, TaskMessage
 from synapse_tui.errors import HandoverError
-from synapse_tui.model import AgentState, DeliveryState, ExitStatus, ReplyState, Sender, Task, TaskState
+from synapse_tui.model import (
+    AgentState,
+    DeliveryState,
+    ExitStatus,
+    MessageRequest,
+    Reply,
+    ReplyState,
+    Sender,
+    Task,
+    TaskState,
+)
 from synapse_tui.workspace import AgentHandover, Handover
 from tests.integration.session_rig import Rig, open_rig, until
 
@@ -71,6 +81,41 @@ async def test_a_running_turn_is_finished_with_its_whole_answer(tmp_path):
             assert (await second.done(waiting)).state is TaskState.COMPLETED
             assert second.session.task(held.id).delivery is DeliveryState.HELD
             assert second.submitted == ["%%slow:2%%", "second"]
+        finally:
+            await second.session.stop()
+
+
+async def test_what_goes_on_with_a_task_is_handed_over_with_it(tmp_path):
+    def follow(rig: Rig, task: Task, text: str) -> Task:
+        message = TaskMessage(text, "user", (Part(text=text),))
+        rig.session.accept(MessageRequest(text, task.sender, message=message, follows=task.id))
+        return rig.session.list_tasks()[-1]
+
+    async with open_rig(tmp_path) as first:
+        task = first.send("%%slow:2%%")
+        await until(lambda: "slow line 1" in first.session.recent_text(), "the middle of the answer")
+        await first.session.control.cancel(follow(first, task, "taken back").id)
+        waiting = follow(first, task, "and then this")
+        asked = first.send("unclear")
+        second = await go_on(first, tmp_path)
+        try:
+            assert second.session.task(task.id).state is TaskState.WORKING
+            done = await second.done(task)
+            assert ["END-OF-SLOW" in done.artifacts[0].text, "then this" in done.artifacts[1].text] == [
+                True,
+                True,
+            ]
+            assert [message.message_id for message in done.messages[1:]] == ["taken back", "and then this"]
+            assert second.session.task(waiting.id).state is TaskState.COMPLETED
+            await until(lambda: second.session.task(asked.id).delivery is DeliveryState.SUBMITTED)
+            second.session.desk.reply(asked.id, Reply("which?", TaskState.INPUT_REQUIRED))
+            third = await go_on(second, tmp_path)
+            try:
+                assert third.session.task(asked.id).state is TaskState.INPUT_REQUIRED
+                follow(third, asked, "this one")
+                assert "this one" in (await third.done(asked)).answer
+            finally:
+                await third.session.stop()
         finally:
             await second.session.stop()
 
