@@ -117,6 +117,7 @@ def measure(clients: int, seconds: float) -> None:
             report = _loaded(Keyboard(outer), found, clients, seconds)
         finally:
             outer.close()
+            _complaints(home)
         _account(report["sent"], log)
 
 
@@ -135,6 +136,14 @@ def _loaded(keyboard: Keyboard, found: list[str], clients: int, seconds: float) 
         print(f"{kind:7} {count:6} calls  median {middle * 1000:7.0f} ms  p95 {late * 1000:7.0f} ms")
     print(f"events {report['events']}, webhook called {report['told']} times, errors {report['errors']}")
     return report
+
+
+def _complaints(home: Path) -> None:
+    """Print what the application's log says went wrong."""
+    for path in (home / ".synapse" / "logs").glob("*host*.log"):
+        for line in path.read_text(errors="replace").splitlines():
+            if any(word in line for word in (" WARNING ", " ERROR ", "Error")):
+                print("log:", line[:300])
 
 
 def _account(sent: list[str], log: Path) -> None:

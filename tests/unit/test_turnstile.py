@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import Any
 
 from synapse_tui.a2a.turnstile import Turnstile
@@ -18,7 +19,7 @@ def make() -> tuple[Turnstile, list[str]]:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         log.append(scope["path"])
 
-    return Turnstile(app), log
+    return Turnstile(app, free_turns=2), log
 
 
 async def test_the_loop_does_everything_else_between_two_requests() -> None:
@@ -27,7 +28,7 @@ async def test_the_loop_does_everything_else_between_two_requests() -> None:
 
     def turn() -> None:
         log.append("turn")
-        if len(log) < 20:
+        if len(log) < 40:
             loop.call_soon(turn)
 
     tasks = [
@@ -39,6 +40,8 @@ async def test_the_loop_does_everything_else_between_two_requests() -> None:
     words = " ".join(log).split("turn")
     assert [word for part in words for word in part.split()] == list("012345")
     assert all(len(part.split()) <= 1 for part in words)
+    entered = [at for at, part in enumerate(words) if part.split()]
+    assert all(later - earlier == 3 for earlier, later in itertools.pairwise(entered[1:]))
 
 
 async def test_who_gives_up_keeps_nobody_waiting_and_the_turnstile_can_be_used_again() -> None:
