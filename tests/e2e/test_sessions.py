@@ -42,6 +42,12 @@ def alive(programs: list[psutil.Process]) -> list[psutil.Process]:
     return found
 
 
+def saved(run: Run, home: Path) -> bool:
+    """Whether the workspace of the host that runs is on the disk, with two agents."""
+    found = [json.loads(path.read_text()) for path in home.glob(".synapse/workspaces/*/workspace.json")]
+    return [(each["pid"], len(each["agents"])) for each in found] == [(host_of(run).pid, 2)]
+
+
 def leader(terminal: TmuxTerminal, key: str) -> None:
     terminal.keys("C-]")
     terminal.wait_for("detach")
@@ -172,10 +178,11 @@ def test_further_sessions_have_names(launch: Launch, agents: Ready, run: Run) ->
 
 
 def test_a_host_that_is_killed_leaves_a_clean_terminal_and_the_next_start_works(
-    launch: Launch, agents: Ready, run: Run
+    launch: Launch, agents: Ready, run: Run, home: Path
 ) -> None:
     terminal = launch()
     agents(terminal, 2)
+    terminal.wait(lambda: saved(run, home), "the workspace to be saved")
     (session,) = sessions(run)
     host = psutil.Process(int(str(session["pid"])))
     children = host.children(recursive=True)
@@ -186,6 +193,8 @@ def test_a_host_that_is_killed_leaves_a_clean_terminal_and_the_next_start_works(
     assert not alive
     assert sessions(run) == []
     terminal.keys("clear; synapse-tui dummy", "Enter")
+    terminal.wait_for("Open the last workspace again?")
+    terminal.keys("n")
     terminal.wait_for("❯")
 
 
@@ -425,19 +434,14 @@ def test_a_lost_workspace_is_offered_and_opened_again(launch: Launch, agents: Re
 def test_a_workspace_of_a_killed_host_can_be_declined(
     launch: Launch, agents: Ready, run: Run, home: Path
 ) -> None:
-    def saved() -> bool:
-        """Whether the workspace of this host and two agents is on the disk."""
-        found = [json.loads(path.read_text()) for path in home.glob(".synapse/workspaces/*/workspace.json")]
-        return [(each["pid"], len(each["agents"])) for each in found] == [(host_of(run).pid, 2)]
-
     terminal = launch()
     agents(terminal, 2)
-    terminal.wait(saved, "the workspace to be saved")
+    terminal.wait(lambda: saved(run, home), "the workspace to be saved")
     host_of(run).kill()
     terminal.wait_for("the host of session 'project' ended")
     terminal.keys("clear; synapse-tui", "Enter")
     terminal.wait_for("Open the last workspace again?")
-    terminal.wait(saved, "what is offered to be saved: it is kept when this host is lost as well")
+    terminal.wait(lambda: saved(run, home), "what is offered to be saved, for the host after this one")
     host_of(run).kill()
     terminal.wait_for("the host of session 'project' ended")
     terminal.keys("clear; synapse-tui", "Enter")

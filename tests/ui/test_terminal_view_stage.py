@@ -12,7 +12,9 @@ from textual.geometry import Offset
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from synapse_tui.widgets import resizer
 from synapse_tui.widgets.frame_clock import FrameClock
+from tests.ui.app_kit import until
 from tests.ui.terminal_view_kit import FakeSession, PanesApp, looks, running, settle
 
 
@@ -209,14 +211,15 @@ async def test_a_pane_that_moves_takes_its_doubtful_characters_along():
         assert [picture.cell(x, 0) for x in range(10, 40)] == looks(session.terminal)[0]
 
 
-async def test_the_first_size_is_given_at_once_and_a_storm_is_damped():
+async def test_the_first_size_is_given_at_once_and_a_storm_is_damped(monkeypatch):
+    monkeypatch.setattr(resizer, "SETTLE_TIME", 0.5)  # longer than a step takes on a busy machine
     session = FakeSession(80, 24)
     app = PanesApp(session)
     async with running(app) as pilot:
         assert session.sizes == [(40, 10)]
         for width in range(39, 20, -1):
             await pilot.resize_terminal(width, 10)
-        await _until(pilot, lambda: session.sizes[-1] == (21, 10))
+        await until(lambda: session.sizes[-1] == (21, 10))
         await settle(pilot)
         assert len(session.sizes) < 12
         assert looks(app.picture())[0][:21] == looks(session.terminal)[0]
