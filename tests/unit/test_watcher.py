@@ -379,3 +379,17 @@ async def test_news_come_at_once(rig):
 async def test_without_a_watch_there_are_no_news(rig):
     assert await rig.watcher.news(0, 60) is None
     assert await rig.watcher.step() is None
+
+
+async def test_nobody_is_nudged_whose_question_waits_for_an_answer(rig):
+    task_id = working(rig)
+    rig.book.change(
+        task_id, state=TaskState.INPUT_REQUIRED, delivery=DeliveryState.DONE, reason="which file?"
+    )
+    rig.answer("I have asked")
+    await rig.rest()
+    await rig.rest()
+    assert (rig.waiting, rig.report.waits_for) == ([], "its question waits for an answer")
+    assert rig.book.get(task_id).state is TaskState.INPUT_REQUIRED, "its turn is over, the task is not"
+    rig.watcher.stop()
+    assert not rig.book.get(task_id).state.final
