@@ -21,6 +21,7 @@ SUMMARIES: Mapping[str, str] = MappingProxyType(
         "doctor": "Run an installed agent and prove what its profile says of it.",
         "external": "Add A2A agents elsewhere, and write to them.",
         "file-safety": "Tell who may write which file, and who has written what.",
+        "history": "List, search and export the messages that were sent and their answers.",
         "hook": "Hand an event of an agent's hooks to its host.",
         "hooks": "Put hooks into the agents' own configuration, or take them out.",
         "inbox": "Print the unread messages and mark them read.",

@@ -10,12 +10,12 @@ import pytest
 
 from synapse_tui.agents.trust import TrustStore
 from synapse_tui.settings import SCHEMA
-from tests.integration.shell_kit import Shell
+from tests.integration.shell_kit import InnerShell, Shell
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
+    return InnerShell.scratch(tmp_path)
 
 
 def own(shell: Shell) -> Path:

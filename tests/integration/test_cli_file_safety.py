@@ -12,14 +12,14 @@ import pytest
 
 from synapse_tui.process_times import process_start
 from synapse_tui.registry import Record
-from tests.integration.shell_kit import Shell
+from tests.integration.shell_kit import InnerShell, Shell
 
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    return Shell.scratch(tmp_path)
+    return InnerShell.scratch(tmp_path)
 
 
 def live(shell: Shell, agent_id: str, kind: str, pid: int = 0) -> None:

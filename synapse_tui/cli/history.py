@@ -1,0 +1,299 @@
+"""`synapse history`: the messages that were sent, and their answers."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from synapse_tui.durations import duration, moment
+from synapse_tui.errors import InvalidValue, SynapseError
+from synapse_tui.model import TaskState
+
+from .caller import Caller
+from .history_formats import FORMATS, json_of, write
+from .output import cells, note, plain, show, show_json, show_table, want_json
+
+if TYPE_CHECKING:
+    from synapse_tui.store.archive import Archive, Record, Wanted
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_HEADS = ("TASK", "TIME", "FROM", "TO", "STATUS", "TEXT")
+_WIDTH = 60
+_SPAN = re.compile(r"(\d+)([smhdw])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def _filters(function: Function) -> Function:
+    """The options that choose tasks."""
+    for option in reversed(
+        (
+            click.option("--agent", metavar="AGENT", default="", help="Only those for that id or type."),
+            click.option("--from", "sender", metavar="ID", default="", help="Only those of that sender."),
+            click.option(
+                "--status",
+                type=click.Choice([state.value for state in TaskState]),
+                help="Only those in that state.",
+            ),
+            click.option("--since", metavar="TIME", default="", help="Made since: 2h, 3d, 2026-05-01."),
+            click.option("--until", metavar="TIME", default="", help="Made before then."),
+            click.option("--all", "everywhere", is_flag=True, help="Of all projects, not of this one alone."),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+def _json_option(function: Function) -> Function:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
+
+
+def _limit_option(function: Function) -> Function:
+    kind = click.IntRange(1, 100_000)
+    return click.option("-n", "--limit", type=kind, default=50, show_default=True, help="How many at most.")(
+        function
+    )
+
+
+@click.group(name="history")
+def command() -> None:
+    """The messages that were sent, and their answers: list, search, export, remove."""
+
+
+@command.command(name="list")
+@_filters
+@_limit_option
+@_json_option
+@click.pass_context
+def list_command(context: click.Context, /, *, limit: int, as_json: bool, **filters: Any) -> None:
+    """List the tasks of this project, the newest first."""
+    _list(context, "", limit, as_json=as_json, filters=filters)
+
+
+@command.command(name="search")
+@click.argument("words", nargs=-1, required=True)
+@_filters
+@_limit_option
+@_json_option
+@click.pass_context
+def search_command(
+    context: click.Context, /, *, words: Sequence[str], limit: int, as_json: bool, **filters: Any
+) -> None:
+    """List the tasks in whose message or answer all WORDS stand.
+
+    Any part of a text is found, in every script, whatever its case and width. A quoted WORD with spaces is
+    looked for as it is.
+    """
+    query = " ".join(f'"{word}"' if " " in word and '"' not in word else word for word in words)
+    _list(context, query, limit, as_json=as_json, filters=filters)
+
+
+@command.command(name="show")
+@click.argument("task")
+@_json_option
+@click.pass_context
+def show_command(context: click.Context, *, task: str, as_json: bool) -> None:
+    """Print one task: message, answer, and every step with its time and reason."""
+    if as_json:
+        want_json(context)
+    with _archive() as archive:
+        record, steps = archive.find(task)
+    if as_json:
+        told = [
+            {
+                "time": step.time.isoformat(),
+                "state": step.state,
+                "delivery": step.delivery,
+                "reason": step.reason,
+            }
+            for step in steps
+        ]
+        show_json(json_of(record) | {"steps": told})
+        return
+    found = record.task
+    note(f"synapse: task {found.id}: {found.sender.sender_id} to {found.target}, {found.state.value}")
+    now = datetime.now(UTC)
+    for step in steps:
+        note(f"  {moment(step.time, now)}  {step.state}, {step.delivery}: {step.reason}")
+    show(plain(found.text))
+    show("")
+    show(plain(found.answer) or f"({found.state.value}{': ' + found.reason if found.reason else ''})")
+
+
+@command.command(name="stats")
+@_filters
+@_json_option
+@click.pass_context
+def stats_command(context: click.Context, /, *, as_json: bool, **filters: Any) -> None:
+    """Count the tasks of this project by agent and state."""
+    if as_json:
+        want_json(context)
+    wanted = _wanted(filters)
+    with _archive() as archive:
+        stats = archive.stats(wanted)
+    if as_json:
+        show_json(stats)
+        return
+    states = sorted(stats["states"])
+    if not states:
+        note("synapse: no task is known")
+        return
+    rows = [
+        (agent, *(str(counts.get(state, "")) for state in states), str(sum(counts.values())))
+        for agent, counts in stats["agents"].items()
+    ]
+    total = ("all", *(str(stats["states"][state]) for state in states), str(stats["tasks"]))
+    show_table(("AGENT", *(state.upper() for state in states), "TASKS"), [*rows, total])
+    if stats["mean_seconds"] is not None:
+        note(f"synapse: a task took {duration(stats['mean_seconds'])} on average")
+
+
+@command.command(name="export")
+@_filters
+@click.option("--format", "form", type=click.Choice(FORMATS), default="json", show_default=True)
+@click.option("--search", "query", metavar="WORDS", default="", help="Only those in which WORDS stand.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Into a new file.")
+def export_command(*, form: str, query: str, output: Path | None, **filters: Any) -> None:
+    """Write the tasks of this project, the newest first, as JSON, JSON lines, CSV or Markdown."""
+    wanted = _wanted(filters, query)
+    with _archive() as archive:
+        if output is None:
+            write(form, archive.walk(wanted), sys.stdout)
+            return
+        try:
+            with output.open("x", encoding="utf-8", newline="") as file:
+                output.chmod(0o600)
+                count = write(form, archive.walk(wanted), file)
+        except FileExistsError:
+            raise InvalidValue(f"{output} is there already", "name another file, or remove it") from None
+        except OSError as error:
+            raise InvalidValue(
+                f"{output} cannot be written: {error.strerror}", "name another file"
+            ) from error
+    note(f"synapse: {count} tasks in {output}")
+
+
+@command.command(name="cleanup")
+@click.option(
+    "--days", type=click.IntRange(0, 100_000), required=True, help="Keep those of the last DAYS days."
+)
+@click.option("--dry-run", is_flag=True, help="Only tell how many would be removed.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@_json_option
+@click.pass_context
+def cleanup_command(context: click.Context, *, days: int, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Remove tasks, of all projects, that ended more than DAYS days ago; hosts do that after 30 days."""
+    if as_json:
+        want_json(context)
+    before = datetime.now(UTC) - timedelta(days=days)
+    with _archive() as archive:
+        count = archive.clean(before, dry=True)
+        if count and not dry_run:
+            if not yes:
+                click.confirm(f"Remove {count} tasks for good?", abort=True, err=True)
+            count = archive.clean(before)
+    if as_json:
+        show_json({"removed": 0 if dry_run else count, "found": count})
+    else:
+        show(f"{count} tasks {'would be' if dry_run else 'were'} removed")
+
+
+def _list(context: click.Context, query: str, limit: int, *, as_json: bool, filters: dict[str, Any]) -> None:
+    if as_json:
+        want_json(context)
+    wanted = _wanted(filters, query, limit)
+    with _archive() as archive:
+        records = archive.select(wanted)
+    if as_json:
+        show_json([json_of(record) for record in records])
+    elif records:
+        now = datetime.now(UTC)
+        show_table(_HEADS, [_row(record, now) for record in records])
+    else:
+        note("synapse: no task is found" + ("" if filters["everywhere"] else "; --all looks in all projects"))
+
+
+def _row(record: Record, now: datetime) -> tuple[str, ...]:
+    task = record.task
+    text = _cut(" ".join(plain(task.text).split()))
+    when = moment(task.created_at, now)
+    return task.short_id, when, task.sender.sender_id, task.target, task.state.value, text
+
+
+def _cut(text: str) -> str:
+    """A text that takes no more columns than a table has for it."""
+    width = 0
+    for at, char in enumerate(text):
+        width += cells(char)
+        if width > _WIDTH:
+            return text[: max(0, at - 1)] + "…"
+    return text
+
+
+def _wanted(filters: dict[str, Any], query: str = "", limit: int = 50) -> Wanted:
+    """What the options choose.
+
+    Raises:
+        InvalidValue: A time is none.
+    """
+    from synapse_tui.store.archive import Wanted
+
+    caller = Caller.of()
+    agent = filters["agent"].removeprefix("@")
+    return Wanted(
+        agent=_agent(caller, agent) if agent else "",
+        sender=filters["sender"],
+        status=filters["status"] or "",
+        project="" if filters["everywhere"] else caller.project_of(caller.registry.list()),
+        since=time_of(filters["since"]),
+        until=time_of(filters["until"]),
+        query=query,
+        limit=limit,
+    )
+
+
+def _agent(caller: Caller, name: str) -> str:
+    """Whom a name means: an agent that runs, by any of its names, else the id or type as it is."""
+    try:
+        [found] = caller.find(name)
+    except (SynapseError, ValueError):
+        return name
+    return name if name == found.agent_type else found.agent_id
+
+
+def time_of(word: str, now: datetime | None = None) -> datetime | None:
+    """A time as people write it: `2h` (ago), `2026-05-01`, `2026-05-01T12:00`; None for none.
+
+    Raises:
+        InvalidValue: It is none.
+    """
+    if not word:
+        return None
+    span = _SPAN.fullmatch(word)
+    try:
+        if span:
+            return (now or datetime.now(UTC)) - timedelta(seconds=int(span[1]) * _SECONDS[span[2]])
+        return datetime.fromisoformat(word).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InvalidValue(
+            f"'{word}' is no time", "write 30m, 2h, 3d, 2026-05-01 or 2026-05-01T12:00"
+        ) from None
+
+
+@contextmanager
+def _archive() -> Iterator[Archive]:
+    from synapse_tui.store.archive import Archive
+
+    archive = Archive(Caller.of().paths.history)
+    if archive.moved:
+        note(f"synapse: the history was no sound database and is {archive.moved} now")
+    try:
+        yield archive
+    finally:
+        archive.close()

@@ -1,0 +1,138 @@
+"""`synapse history` as a process, on a history that a host wrote."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.agents.outbox import Outbox
+from synapse_tui.agents.tasks import TaskBook
+from synapse_tui.cli.history import time_of
+from synapse_tui.content import Artifact
+from synapse_tui.errors import InvalidValue
+from synapse_tui.events import EventBus
+from synapse_tui.model import DeliveryState, MessageRequest, Sender, TaskState
+from synapse_tui.store import AgentJournal, AgentKey, History
+from tests.integration.shell_kit import InnerShell, Shell
+
+SENDER = Sender("synapse-codex-8120", "codex")
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return InnerShell.scratch(tmp_path)
+
+
+async def told(shell: Shell, *pairs: tuple[str, str], project: str = "") -> list[str]:
+    """Messages to Claude with their answers, as a host writes them; their ids."""
+    path = shell.home / ".synapse/history.db"
+    history = History(path, owner="1:1", alive=lambda _: True)
+    key = AgentKey(project or str(shell.folder), "synapse-claude-8100", "claude")
+    book = TaskBook(key.agent_id, "context", EventBus(), journal=AgentJournal(history, key))
+    outbox = Outbox(book)
+    ids = []
+    history.load()
+    for text, answer in pairs:
+        task = book.create(MessageRequest(text, SENDER))
+        outbox.put(task)
+        outbox.take(task.id)
+        book.change(task.id, delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)
+        book.change(
+            task.id,
+            state=TaskState.COMPLETED,
+            delivery=DeliveryState.DONE,
+            artifacts=(Artifact(answer),) if answer else (),
+        )
+        ids.append(task.id)
+        await asyncio.sleep(0.01)
+    await history.flush()
+    await history.close()
+    return ids
+
+
+async def test_tasks_are_listed_searched_and_shown(shell: Shell) -> None:
+    first, second = await told(shell, ("fix the parser", "done"), ("表の幅を直して", "幅は 2 です"))
+    await told(shell, ("elsewhere", ""), project="/other")
+    listed = await shell.run("history", "list")
+    assert [line.split()[0] for line in listed.out.splitlines()[1:]] == [second[:8], first[:8]]
+    assert len(json.loads((await shell.run("history", "list", "--all", "--json")).out)) == 3
+    for word in ("幅", "直し", "表の幅"):
+        [found] = json.loads((await shell.run("history", "search", word, "--json")).out)
+        assert (found["id"], found["output"]) == (second, "幅は 2 です")
+    shown = await shell.run("history", "show", first[:8])
+    assert shown.out == "fix the parser\n\ndone\n"
+    assert "submitted" in shown.err
+    steps = (await shell.run("history", "show", first, "--json")).json["steps"]
+    assert isinstance(steps, list)
+    assert steps[-1]["state"] == "completed"
+    none = await shell.run("history", "search", "nowhere")
+    assert (none.code, none.out, "no task is found" in none.err) == (0, "", True)
+    missing = await shell.run("history", "show", "00000000")
+    assert (missing.code, "there is no task" in missing.err) == (4, True)
+
+
+async def test_what_is_listed_can_be_chosen(shell: Shell) -> None:
+    await told(shell, ("one", "1"))
+    for words, count in (
+        (("--agent", "claude"), 1),
+        (("--agent", "gemini"), 0),
+        (("--from", "synapse-codex-8120"), 1),
+        (("--status", "failed"), 0),
+        (("--since", "1h"), 1),
+        (("--until", "1h"), 0),
+    ):
+        assert len(json.loads((await shell.run("history", "list", *words, "--json")).out)) == count, words
+    odd = await shell.run("history", "list", "--since", "yesterday")
+    assert (odd.code, "is no time" in odd.err) == (2, True)
+    stats = (await shell.run("history", "stats", "--json")).json
+    assert (stats["tasks"], stats["states"]) == (1, {"completed": 1})
+    assert "synapse-claude-8100" in (await shell.run("history", "stats")).out
+
+
+async def test_tasks_are_exported_in_four_forms(shell: Shell) -> None:
+    await told(shell, ('=1+1, "quoted"\nand more', "```\ncode\n```"), ("二", "2"))
+    every = json.loads((await shell.run("history", "export")).out)
+    assert [task["input"] for task in every] == ["二", '=1+1, "quoted"\nand more']
+    lines = (await shell.run("history", "export", "--format", "jsonl")).out.splitlines()
+    assert [json.loads(line) for line in lines] == every
+    table = list(csv.DictReader(io.StringIO((await shell.run("history", "export", "--format", "csv")).out)))
+    assert table[1]["input"] == '\'=1+1, "quoted"\nand more'
+    markdown = (await shell.run("history", "export", "--format", "md", "--search", "quoted")).out
+    assert "````\n```\ncode\n```\n````" in markdown
+    file = shell.folder / "out.json"
+    assert (await shell.run("history", "export", "-o", str(file))).code == 0
+    assert json.loads(file.read_text()) == every
+    again = await shell.run("history", "export", "-o", str(file))
+    assert (again.code, "is there already" in again.err) == (2, True)
+
+
+async def test_old_tasks_are_removed_on_consent(shell: Shell) -> None:
+    await told(shell, ("one", "1"))
+    long_ago = (datetime.now(UTC) - timedelta(days=9)).strftime("%Y-%m-%d %H:%M:%S.%f")
+    with closing(sqlite3.connect(shell.home / ".synapse/history.db")) as connection, connection:
+        connection.execute("UPDATE tasks SET finished_at = ?", (long_ago,))
+    assert (await shell.run("history", "cleanup", "--days", "30", "-y")).out == "0 tasks were removed\n"
+    assert (await shell.run("history", "cleanup", "--days", "7", "--dry-run")).out.startswith("1 tasks would")
+    unasked = await shell.run("history", "cleanup", "--days", "7")
+    assert unasked.code == 130
+    assert (await shell.run("history", "cleanup", "--days", "7", "-y")).out == "1 tasks were removed\n"
+    assert json.loads((await shell.run("history", "list", "--json")).out) == []
+
+
+def test_times_as_people_write_them() -> None:
+    now = datetime(2026, 5, 1, tzinfo=UTC)
+    assert time_of("90m", now) == now - timedelta(minutes=90)
+    assert time_of("2w", now) == now - timedelta(weeks=2)
+    assert time_of("") is None
+    assert time_of("2026-05-01T00:00+00:00") == now
+    for odd in ("2", "x", "9999999999999w"):
+        with pytest.raises(InvalidValue):
+            time_of(odd)
