@@ -175,7 +175,10 @@ QUEUED = "[A2A:28c105ce:synapse-codex-8120] and how many of them are new?"
 async def test_the_file_tells_whether_a_queued_message_was_taken_into_the_turn(
     tmp_path: Path, *, taken_in: bool
 ) -> None:
-    attachment: dict[str, object] = {"type": "attachment", "attachment": {"type": "queued_command", "prompt": QUEUED}}
+    attachment: dict[str, object] = {
+        "type": "attachment",
+        "attachment": {"type": "queued_command", "prompt": QUEUED},
+    }
     lines = [
         claude("user", ASKED),
         claude("assistant", texts("I count.")),
