@@ -37,6 +37,11 @@ MAX_INLINE = 4000
 """Characters of JSON that are given in the text; longer ones become a file."""
 _NAME_BYTES = 120
 _UNSAFE = re.compile(r"[^\w.+-]+")
+_INSTRUCTIONS = re.compile(
+    r"(?:claude|agents?|gemini|qwen|opencode|copilot|cursor|crush|warp|windsurf|conventions)\b.*\.mdc?$",
+    re.IGNORECASE,
+)
+"""Files that agents take for the person's own instructions when they read something beside them."""
 _IGNORE_ALL = b"# Files that came with messages.\n*\n"
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -127,7 +132,8 @@ def safe_name(name: str, media_type: str = "") -> str:
     if not dot:
         stem, suffix = word, (mimetypes.guess_extension(media_type) or "").lstrip(".")
     suffix = _cut(suffix, 20)
-    return f"{_cut(stem, _NAME_BYTES) or 'file'}{'.' if suffix else ''}{suffix}"
+    safe = f"{_cut(stem, _NAME_BYTES) or 'file'}{'.' if suffix else ''}{suffix}"
+    return f"received-{safe}" if _INSTRUCTIONS.match(safe) else safe
 
 
 def _cut(text: str, size: int) -> str:
