@@ -22,6 +22,7 @@ from .externals import ExternalCommands
 from .help import help_text
 from .interrupt import InterruptDialog
 from .launcher import Find, Launcher
+from .locks import LockCommands
 from .new_agent import NewAgent
 from .palette import Palette, offers
 from .quit import Leave, Quit
@@ -42,7 +43,7 @@ CONFIRM_SECONDS = 3.0
 """How long a second press of F9 confirms."""
 
 
-class Commands(ExternalCommands):
+class Commands(LockCommands, ExternalCommands):
     """Does what a person asks for; slow things run as workers, errors become notices.
 
     Args:

@@ -19,6 +19,9 @@ from synapse_tui.events import (
     Event,
     ExternalsChanged,
     ExternalTalked,
+    FileChanged,
+    HooksChanged,
+    LocksChanged,
     Notice,
     PeersChanged,
     TaskChanged,
@@ -28,6 +31,7 @@ from synapse_tui.model import AgentState, Task
 from synapse_tui.widgets.text import plural
 
 from .fates import Fate, delivery_of, fate_of_receipt, fate_of_task
+from .file_story import FileStory, RecentChanges
 from .message_detail import MessageDetail
 from .receipts import Line, Receipts
 from .watch import WatchView
@@ -127,6 +131,7 @@ class EventReader:
         self._main.show_peers()
         if session is not None:
             self._app.appearance.tell(session)
+            self._app.commands.ask_for_hooks(event.agent_id)
         return self._main.add_agent(session) if session is not None else None
 
     @_read.register
@@ -216,6 +221,28 @@ class EventReader:
     @_read.register
     def _external_talked(self, event: ExternalTalked) -> Awaitable[None] | None:
         return self._talked(event.alias)
+
+    @_read.register
+    def _locks_changed(self, _event: LocksChanged) -> Awaitable[None] | None:
+        self._main.sidebar.locks.show_news()
+        self._tell_stories()
+        return None
+
+    @_read.register
+    def _file_changed(self, _event: FileChanged) -> Awaitable[None] | None:
+        self._tell_stories()
+        return None
+
+    def _tell_stories(self) -> None:
+        """Show what is new in dialogs about files."""
+        for screen in self._app.screen_stack:
+            if isinstance(screen, FileStory | RecentChanges) and screen.is_mounted:
+                screen.show_news()
+
+    @_read.register
+    def _hooks_changed(self, _event: HooksChanged) -> Awaitable[None] | None:
+        self._main.show_agents()
+        return None
 
     @_read.register
     def _peers_changed(self, _event: PeersChanged) -> Awaitable[None] | None:

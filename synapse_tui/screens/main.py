@@ -17,6 +17,7 @@ from textual.widget import Widget
 
 from synapse_tui.actions import key_label
 from synapse_tui.widgets.deck import Deck
+from synapse_tui.widgets.lock_panel import LockPanel
 from synapse_tui.widgets.message_order import in_order
 from synapse_tui.widgets.pane import Pane
 from synapse_tui.widgets.pane_title import Delivery
@@ -101,6 +102,7 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
         self.deck.set_reactive(Deck.arrangement, as_layout(layout))
         self.talks = TalkPanes(host, self.deck)
         self.sidebar = Sidebar()
+        self.sidebar.locks.look = host.safety.locks if host.safety.enabled else None
         self.which_key = WhichKey()
         self.status_bar = StatusBar()
         self.status_bar.set_reactive(StatusBar.leader, leader)
@@ -176,7 +178,8 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
         ended = {session.agent_id for session in sessions if session.exit is not None}
         looked_at = {self.active} if self.app.app_focus else set()
         self._seen_ends = (self._seen_ends & ended) | (looked_at & ended)
-        hosted = view_agents(sessions, rang=self._rang, seen_ends=self._seen_ends)
+        unproved = {each for each in self._host.agents if self._host.safety.unproved(each)}
+        hosted = view_agents(sessions, rang=self._rang, seen_ends=self._seen_ends, unproved=unproved)
         self.agents = [*hosted, *self.talks.views(len(hosted) + 1)]
         self.tab_bar.agents = self.agents
         self.sidebar.agents = hosted
@@ -340,6 +343,11 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
             self.remove_class("-sidebar")
             self.back_to_pane()
 
+    def enter_locks(self) -> None:
+        """Show the sidebar and go to the locks in it."""
+        self.add_class("-sidebar")
+        self.sidebar.locks.enter()
+
     def back_to_pane(self) -> None:
         """Give the keys back to the agent in focus."""
         pane = self.active_pane
@@ -414,6 +422,10 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
     def on_sidebar_external_chosen(self, event: Sidebar.ExternalChosen) -> None:
         """Open its tab, show its card, or ask whether to remove it."""
         self.post_message(self.Asked(event.command, event.alias))
+
+    def on_lock_panel_chosen(self, event: LockPanel.Chosen) -> None:
+        """Show the file, or ask whether to release it."""
+        self.post_message(self.Asked(event.command, task_id=event.file))
 
     def on_sidebar_message_chosen(self, event: Sidebar.MessageChosen) -> None:
         """Show, cancel or send now."""

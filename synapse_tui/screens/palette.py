@@ -77,11 +77,22 @@ def offers(commands: Commands) -> Iterator[Offer]:
     for recipient in commands.recipients():
         write = partial(commands.perform, "compose", recipient.address)
         yield Offer(f"Message to {recipient.address}", "", recipient.note, "send tell write", write)
+    yield from _files(commands)
     yield from _externals(commands)
     yield from _waiting(commands)
     for layout in LAYOUTS:
         take = partial(commands.set_layout, layout)
         yield Offer(f"Layout: {layout}", "", _LAYOUT_NAMES[layout], "arrange tile split panes", take)
+
+
+def _files(commands: Commands) -> Iterator[Offer]:
+    """What can be done with files that agents write."""
+    for title, action, about in (
+        ("Locks", "locks", "Files that agents write now: who, since when, for how long still."),
+        ("Recent file changes", "recent_changes", "Who changed which file, when, and which lines."),
+    ):
+        perform = partial(commands.perform, action)
+        yield Offer(title, "", about, "files lock locked safety modified history release", perform)
 
 
 def _externals(commands: Commands) -> Iterator[Offer]:

@@ -20,6 +20,8 @@ WHY = "why"
 LIVE = "live"
 WATCH = "watch"
 LAST = "last"
+UNPROVED = "locks not enforced"
+UNPROVED_HINT = "None of its hooks has been heard of yet: it may write files that others have locked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class PaneTitle(SegmentBar):
         room = width - width_of(head) - width_of(right)
         inbox = self._unread(agent, back, room - 14)
         delivery = [*inbox, *self._held(agent, back, room - 14), *self._delivery(back, room - 14)]
+        delivery += self._unproved(agent, back, room - 14 - width_of(delivery))
         if width_of(delivery) > room - 14:
             delivery = delivery[:1]
         state = self._state(agent, back, room - width_of(delivery))
@@ -142,6 +145,11 @@ class PaneTitle(SegmentBar):
             return []
         target = f"task:{agent.unread_task}"
         return [Piece(f" {agent.unread} unread ", f"$ink-muted{back}", target, "Messages in its inbox")]
+
+    def _unproved(self, agent: AgentView, back: str, room: int) -> list[Piece]:
+        """That no lock keeps the agent from writing, as far as is known."""
+        piece = Piece(f" {UNPROVED} ", f"$alert{back}", WHY, UNPROVED_HINT)
+        return [piece] if agent.unproved and width_of([piece]) <= room else []
 
     def _delivery(self, back: str, room: int) -> list[Piece]:
         delivery = self.delivery

@@ -17,6 +17,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from .choices import Choices
+from .lock_panel import LockPanel
 from .message_order import Listing
 from .rows import agent_row, external_row, message_row, peer_row
 from .section import Section
@@ -146,6 +147,7 @@ class Sidebar(Sturdy, Vertical):
         super().__init__(id=id, classes="-no-peers -no-externals")
         self.clock = clock
         self.now = now
+        self.locks = LockPanel(lambda: self.now())  # noqa: PLW0108 - the clock may be replaced
 
     def compose(self) -> ComposeResult:
         """The lists under their headings, and the keys of the messages."""
@@ -153,6 +155,7 @@ class Sidebar(Sturdy, Vertical):
         yield Choices(id="agents", markup=False, compact=True)
         yield Section("Messages", id="messages-title")
         yield MessageList(id="messages", markup=False, compact=True)
+        yield self.locks
         yield Section("External", id="externals-title")
         yield ExternalList(id="externals", markup=False, compact=True)
         yield Section("Elsewhere", id="peers-title")
@@ -175,6 +178,7 @@ class Sidebar(Sturdy, Vertical):
 
     def watch_agents(self) -> None:
         """Show the agents."""
+        self.locks.call_agents({agent.agent_id: agent.label for agent in self.agents})
         if self._shown():
             self._fill(
                 "agents",

@@ -37,6 +37,27 @@ def shorten(text: str, width: int) -> str:
     return (chop_cells(text, width - 1) or [""])[0].rstrip() + "…"
 
 
+def shorten_middle(text: str, width: int) -> str:
+    """The text cut to a width in its middle: of a path, the name of the file is what tells most.
+
+    Args:
+        text: One line.
+        width: Cells it may take.
+    """
+    if cell_len(text) <= width or width <= 2:
+        return shorten(text, width)
+    head = shorten(text, (width + 2) // 3)
+    room, tail = width - cell_len(head), ""
+    for char in reversed(text):
+        room -= cell_len(char)
+        if room < 0:
+            break
+        tail = char + tail
+    while tail and not cell_len(tail[0]):
+        tail = tail[1:]  # a mark that belonged to a letter that was cut off
+    return head + tail
+
+
 def pad(text: str, width: int) -> str:
     """The text cut or filled with spaces to exactly a width in cells."""
     short = shorten(text, width)

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,6 +50,7 @@ class AgentView:
         watch: How the watch over it stands: `watched 2/5`, `gave up 5/5`; empty for none.
         gave_up: Whether the watch was given up, and nothing has happened since.
         external: Whether it is an A2A agent elsewhere.
+        unproved: Whether its hooks have not been heard of yet, so that no lock keeps it from writing.
     """
 
     agent_id: str
@@ -74,6 +75,7 @@ class AgentView:
     watch: str = ""
     gave_up: bool = False
     external: bool = False
+    unproved: bool = False
 
     @property
     def needs_attention(self) -> bool:
@@ -105,6 +107,7 @@ def view_agents(
     *,
     rang: AbstractSet[str] = frozenset(),
     seen_ends: AbstractSet[str] = frozenset(),
+    unproved: AbstractSet[str] = frozenset(),
 ) -> list[AgentView]:
     """Pictures of all agents in the order of their places.
 
@@ -112,10 +115,12 @@ def view_agents(
         sessions: The agents.
         rang: Ids of those whose bell has not been noticed.
         seen_ends: Ids of those that have ended and were looked at since.
+        unproved: Ids of those whose hooks have not been heard of.
     """
     names = Counter(session.name.lower() for session in sessions if session.name)
     names += Counter(session.agent_type.lower() for session in sessions)
-    return [_view(session, number, names, rang, seen_ends) for number, session in enumerate(sessions, 1)]
+    views = (_view(session, number, names, rang, seen_ends) for number, session in enumerate(sessions, 1))
+    return [replace(view, unproved=view.agent_id in unproved and view.exit is None) for view in views]
 
 
 def _view(

@@ -47,6 +47,7 @@ from synapse_tui.model import (
 from synapse_tui.store.batch import Change
 from synapse_tui.terminal import Terminal
 from tests.ui.external_fakes import FakeExternals
+from tests.ui.safety_fakes import FakeSafety
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 """The fakes' time of day."""
@@ -324,6 +325,7 @@ class FakeHost:
         self.instructions = SimpleNamespace(send=self._instruct)
         self.clock: Callable[[], float] = lambda: 0.0
         self.externals = FakeExternals(self)
+        self.safety = FakeSafety(self.events, self.project)
 
     @property
     def tasks(self) -> list[Task]:

@@ -28,6 +28,7 @@ from synapse_tui.events import (
 from synapse_tui.file_safety import FileKeys, Lock, Modification, ModificationQuery
 from synapse_tui.hooks import Dialect, HookEvent
 from synapse_tui.hooks.codex_trust import trusted_hashes
+from synapse_tui.hooks.consent import Consent, HookConsent
 from synapse_tui.hooks.launch import NO_HOOKS, LaunchHooks, prepare
 from synapse_tui.model import AgentState
 from synapse_tui.paths import UserPaths
@@ -97,6 +98,7 @@ class FileSafetyOffice:
         )
         self.keys = FileKeys(project)
         self.desk = HookDesk(self.keys, self.keeper, events)
+        self.consent = HookConsent(paths.synapse / "hooks", paths.home, environ)
         self._server: HookServer | None = None
         self._alive: set[str] = set()
         self._heard: dict[str, float] = {}
@@ -173,6 +175,30 @@ class FileSafetyOffice:
             return Enforcement.OFF
         proved = agent_id in self._alive and not self.keeper.problem
         return Enforcement.ON if proved else Enforcement.UNPROVED
+
+    def unproved(self, agent_id: str) -> bool:
+        """Whether an agent should be kept from writing what others have locked, and perhaps is not."""
+        return self.enforcement(agent_id) is Enforcement.UNPROVED
+
+    async def asks_for_hooks(self, agent_id: str) -> bool:
+        """Whether a person is to be asked for an agent's hooks, which only they can have installed."""
+        session = self._agents.get(agent_id)
+        if self._server is None or session is None:
+            return False
+        return await self.consent.wanted(session.profile.hooks)
+
+    async def answer_for_hooks(self, agent_id: str, answer: Consent) -> Path | None:
+        """Take the answer.
+
+        Returns:
+            Where the hooks were installed; None where they were not.
+
+        Raises:
+            ConfigError: They cannot be installed.
+        """
+        session = self._agents.get(agent_id)
+        dialect = session.profile.hooks if session is not None else None
+        return await self.consent.answer(dialect, answer) if dialect is not None else None
 
     async def locks(self) -> Sequence[Lock]:
         """The locks that hold in this project, the oldest first.

@@ -1,0 +1,213 @@
+"""The files that agents have locked, in the sidebar: who, since when, what for, and for how long still."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from rich.cells import cell_len
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.timer import Timer
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from synapse_tui.durations import duration
+from synapse_tui.errors import HistoryError
+from synapse_tui.file_safety import Lock
+from synapse_tui.themes import agent_colour
+
+from .choices import Choices
+from .section import Section
+from .sturdy import Sturdy
+from .text import one_line, shorten, shorten_middle
+
+SECOND = 1.0
+LOOK = 3
+"""Seconds between two looks while the panel is seen: other hosts and commands take locks too."""
+NONE = "  no file is locked"
+
+Look = Callable[[], Awaitable[Sequence[Lock]]]
+
+
+class LockPanel(Sturdy, Vertical):
+    """Asks for the locks while it is seen, and for nothing while it is not.
+
+    Args:
+        now: The time now, aware.
+    """
+
+    DEFAULT_CSS = """
+    LockPanel { height: auto; margin-top: 1; display: none; }
+    LockPanel.-on { display: block; }
+    LockPanel #locks { height: auto; min-height: 2; max-height: 8; }
+    """
+    BINDINGS: ClassVar = [("r,delete", "release", "Release")]
+
+    @dataclass
+    class Chosen(Message):
+        """Something is to be done with a locked file."""
+
+        file: str
+        command: str
+
+    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        super().__init__()
+        self.now = now
+        self.look: Look | None = None
+        """Tells the locks that hold; None where file safety is off, and nothing is shown."""
+        self._labels: Mapping[str, str] = {}
+        self.locks: Sequence[Lock] = ()
+        self.problem = ""
+        """Why the locks are not known; empty when they are."""
+        self._clock: Timer | None = None
+        self._seconds = 0
+        self._again = self._looking = False
+
+    def compose(self) -> ComposeResult:
+        """The list under its heading."""
+        yield Section("Locks", id="locks-title")
+        yield Choices(id="locks", markup=False, compact=True)
+
+    def on_mount(self) -> None:
+        """Be there only where there can be locks; the clock stands still until somebody looks."""
+        self.set_class(self.look is not None, "-on")
+        self._clock = self.set_interval(SECOND, self._tick, pause=True)
+
+    @property
+    def seen(self) -> bool:
+        """Whether it is on the screen."""
+        return self.is_mounted and self.look is not None and self.size.width > 0 and self.is_on_screen
+
+    def on_show(self) -> None:
+        """Look at once, and let the clock run."""
+        self._seconds = 0
+        if self._clock is not None:
+            self._clock.resume()
+        self.show_news()
+
+    def on_hide(self) -> None:
+        """Let the clock stand still."""
+        if self._clock is not None:
+            self._clock.pause()
+
+    def on_resize(self) -> None:
+        """Rows depend on the width."""
+        self._fill()
+
+    def call_agents(self, labels: Mapping[str, str]) -> None:
+        """Take what agents are called, by id."""
+        if labels != self._labels:
+            self._labels = dict(labels)
+            self._fill()
+
+    def _tick(self) -> None:
+        self._seconds += 1
+        if self._seconds % LOOK == 0:
+            self.show_news()
+        elif self.locks:
+            self._fill()
+
+    def show_news(self) -> None:
+        """Look again, unless nobody sees it; while a look is under way, once more after it."""
+        if self.seen:
+            self._again = True
+            if not self._looking:
+                self._looking = True
+                self.run_worker(self._look(), group="locks", exit_on_error=False)
+
+    async def _look(self) -> None:
+        try:
+            while self._again and self.look is not None:
+                self._again = False
+                try:
+                    self.locks, self.problem = await self.look(), ""
+                except HistoryError as error:
+                    self.locks, self.problem = (), error.message
+                self._fill()
+        finally:
+            self._looking = False
+
+    def _fill(self) -> None:
+        width = self.content_size.width - 1
+        if not self.is_mounted or width <= 0:
+            return
+        now = self.now()
+        living = [lock for lock in self.locks if lock.expires_at > now]
+        rows = [Option(lock_row(lock, self._labels, width, now), id=lock.file) for lock in living]
+        self.query_one("#locks-title", Section).count = str(len(rows) or "")
+        if not rows:
+            said = f"  {shorten(one_line(self.problem), width - 2)}" if self.problem else NONE
+            rows = [Option(Content.styled(said, "$state-waiting" if self.problem else ""), disabled=True)]
+        view = self.query_one("#locks", OptionList)
+        if [option.id for option in view.options] == [row.id for row in rows]:
+            for index, row in enumerate(rows):
+                if view.get_option_at_index(index).prompt != row.prompt:
+                    view.replace_option_prompt_at_index(index, row.prompt)
+            return
+        marked = view.highlighted_option.id if view.highlighted_option else None
+        view.clear_options()
+        view.add_options(rows)
+        files = [row.id for row in rows]
+        if marked in files:
+            view.highlighted = files.index(marked)
+
+    def enter(self) -> None:
+        """Take the focus."""
+        view = self.query_one("#locks", OptionList)
+        # At once: keys that follow must not reach an agent any more.
+        self.screen.set_focus(view, scroll_visible=False)
+        if view.highlighted is None:
+            view.action_first()
+        self.show_news()
+
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.post_message(self.Chosen(event.option.id or "", "show_file"))
+
+    def action_release(self) -> None:
+        """Ask for the marked file to be released."""
+        option = self.query_one("#locks", OptionList).highlighted_option
+        if option is not None and option.id is not None:
+            self.post_message(self.Chosen(option.id, "release_lock"))
+
+
+def lock_row(lock: Lock, labels: Mapping[str, str], width: int, now: datetime) -> Content:
+    """Two lines: the file and how long still; who, since when, what for.
+
+    Args:
+        lock: The lock.
+        labels: What agents are called, by id.
+        width: Cells of the row.
+        now: The time now, aware.
+    """
+    left = duration(max(0.0, float(int((lock.expires_at - now).total_seconds())))).replace(".0s", "s")
+    file = shorten_middle(one_line(lock.file), width - cell_len(left) - 3)
+    holder = holder_of(lock.agent_id, labels)
+    since = duration((now - lock.locked_at).total_seconds())
+    who = shorten(holder, width - 3 - cell_len(since) - 3)
+    rest = width - 3 - cell_len(who) - cell_len(since) - 3
+    why = f" · {shorten(one_line(lock.intent), rest - 3)}" if lock.intent and rest > 8 else ""
+    return Content.assemble(
+        (f" {file}", "bold $ink"),
+        (" " * (width - 1 - cell_len(file) - cell_len(left) - 1) + f"{left} ", "$ink-muted"),
+        "\n   ",
+        (who, f"${agent_colour(kind_of(lock.agent_id))}"),
+        (f" · {since}{why}", "$ink-faint"),
+    )
+
+
+def holder_of(agent_id: str, labels: Mapping[str, str]) -> str:
+    """What the holder of a lock, or who changed a file, is called."""
+    return labels.get(agent_id) or one_line(agent_id.removeprefix("synapse-"))
+
+
+def kind_of(agent_id: str) -> str:
+    """The type in an agent's id, `synapse-<type>-<port>`; for its colour."""
+    return agent_id.removeprefix("synapse-").rsplit("-", 1)[0]

@@ -1,0 +1,199 @@
+"""Locks and changes of files in the application: the panel, the dialogs, the proof of life, the question."""
+
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.app import SynapseApp
+from synapse_tui.errors import HistoryError
+from synapse_tui.events import LocksChanged
+from synapse_tui.file_safety import ChangeType
+from synapse_tui.hooks.consent import Consent
+from synapse_tui.model import AgentSpec
+from tests.ui.app_kit import at_main, running, text_of, three_agents, until
+from tests.ui.fakes import FakeHost
+
+CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
+LONG = "packages/テキスト処理/src/deeply/nested/folders/字句解析器のテスト.py"
+
+
+def safe() -> FakeHost:
+    host = three_agents()
+    host.safety.enabled = True
+    return host
+
+
+def panel(app: SynapseApp) -> str:
+    """The rows of the panel of locks."""
+    region = app.main.sidebar.locks.region
+    rows = text_of(app).splitlines()[region.y : region.bottom]
+    return "\n".join(row[app.main.sidebar.region.x :] for row in rows)
+
+
+async def test_the_panel_tells_file_holder_since_when_why_and_time_left() -> None:
+    host = safe()
+    host.safety.lock("src/lexer.py", CODEX, intent="fix the lexer", seconds=72)
+    async with running(host, sidebar=True) as (app, pilot):
+        await until(lambda: "lexer" in panel(app))
+        await pilot.pause()
+        assert "Locks" in panel(app)
+        assert " src/lexer.py " in panel(app)
+        assert "3m48s" in panel(app)
+        assert "codex · 1m12s · fix the lexer" in panel(app)
+        host.safety.free("src/lexer.py")
+        await until(lambda: "no file is locked" in panel(app))
+
+
+async def test_without_file_safety_nothing_is_shown_and_the_palette_says_how() -> None:
+    async with running(three_agents(), sidebar=True) as (app, pilot):
+        await pilot.pause()
+        assert "Locks" not in text_of(app)
+        await pilot.press("f10", *"recent file", "enter")
+        await until(lambda: "SYNAPSE_FILE_SAFETY_ENABLED" in app.main.status_bar.notice)
+        assert at_main(app)
+
+
+async def test_long_paths_and_wide_letters_are_cut_in_the_middle() -> None:
+    host = safe()
+    host.safety.lock(LONG, CODEX)
+    async with running(host, sidebar=True, size=(80, 24)) as (app, pilot):
+        await until(lambda: "packages" in panel(app))
+        await pilot.pause()
+        [row] = [row for row in panel(app).splitlines() if "packages" in row]
+        assert "…" in row
+        assert "テスト.py" in row.replace(" ", "")
+        assert "4m48s" in row
+
+
+async def test_nobody_looks_while_the_sidebar_is_closed() -> None:
+    host = safe()
+    async with running(host) as (app, pilot):
+        await pilot.pause()
+        host.safety.lock("a.py", CODEX)
+        await pilot.pause()
+        clock = app.main.sidebar.locks._clock
+        assert clock is not None
+        assert not clock._active.is_set(), "the clock stands still"
+        assert host.safety.looks == 0
+        await pilot.press("f6")
+        await until(lambda: "a.py" in panel(app))
+        assert clock._active.is_set()
+        await pilot.press("f6")
+        await until(lambda: not clock._active.is_set())
+        looks = host.safety.looks
+        host.events.publish(LocksChanged(CODEX))
+        await pilot.pause()
+        assert host.safety.looks == looks
+
+
+async def test_a_hundred_changes_are_not_a_hundred_looks() -> None:
+    host = safe()
+    async with running(host, sidebar=True) as (app, pilot):
+        await until(lambda: "no file" in panel(app))
+        looks = host.safety.looks
+        for _ in range(100):
+            host.events.publish(LocksChanged(CODEX))
+        await pilot.pause()
+        assert looks < host.safety.looks < looks + 60
+
+
+async def test_locks_that_cannot_be_read_say_why() -> None:
+    host = safe()
+    host.safety.fail = HistoryError("the database [b]is broken[/b]", "")
+    async with running(host, sidebar=True) as (app, _pilot):
+        await until(lambda: "the database [b]is" in panel(app))
+
+
+async def test_enter_shows_the_file_and_a_person_releases_it() -> None:
+    host = safe()
+    host.safety.change("src/lexer.py", CLAUDE, ChangeType.CREATE, "1-40")
+    host.safety.change("src/lexer.py", CODEX, lines="3-7", suspected=True)
+    host.safety.lock("src/lexer.py", CODEX, intent="fix [b]it[/b]")
+    async with running(host) as (app, pilot):
+        await pilot.press("f10", *"locks", "enter")
+        await until(lambda: app.main.sidebar.locks.has_focus_within)
+        await until(lambda: "lexer" in panel(app))
+        await pilot.press("down", "enter")
+        await until(lambda: "locked by codex" in text_of(app))
+        shown = text_of(app)
+        assert "for fix [b]it[/b]" in shown
+        assert "lines 3-7 past its hooks" in shown
+        assert shown.index("changed") < shown.index("created"), "the newest first"
+        await pilot.press("r")
+        await until(lambda: "Release src/lexer.py?" in text_of(app))
+        await pilot.press("n")
+        await until(lambda: at_main(app))
+        assert await host.safety.locks()
+        await pilot.press("r", "y")
+        await until(lambda: "codex held it" in app.main.status_bar.notice)
+        assert not await host.safety.locks()
+
+
+async def test_the_list_of_changes_leads_to_the_file_whose_path_is_copied() -> None:
+    host = safe()
+    host.safety.change("a.py", CLAUDE)
+    host.safety.change("src/b.py", CODEX, ChangeType.DELETE)
+    async with running(host) as (app, pilot):
+        await pilot.press("f10", *"recent file", "enter")
+        await until(lambda: "src/b.py" in text_of(app))
+        host.safety.change("c.py", CODEX)
+        await until(lambda: "c.py" in text_of(app))
+        await pilot.press("up", "enter")
+        await until(lambda: "not locked" in text_of(app))
+        assert "Release" not in text_of(app)
+        await pilot.press("r", "c")
+        await until(lambda: at_main(app))
+        assert app.clipboard == str(host.project / "c.py")
+
+
+async def test_a_lock_that_is_gone_by_then_is_told() -> None:
+    host = safe()
+    async with running(host) as (app, pilot):
+        app.perform("release_lock", task_id="gone.py")
+        await until(lambda: "Release gone.py?" in text_of(app))
+        await pilot.press("y")
+        await until(lambda: "not locked any more" in app.main.status_bar.notice)
+
+
+async def test_locks_are_not_enforced_until_a_hook_was_heard() -> None:
+    host = safe()
+    host.safety.waiting = {CLAUDE}
+    async with running(host) as (app, pilot):
+        await pilot.pause()
+        assert "locks not enforced" in text_of(app)
+        await pilot.press("f4")
+        assert "locks not enforced" not in text_of(app)
+        await pilot.press("f3")
+        host.safety.heard(CLAUDE)
+        await until(lambda: "locks not enforced" not in text_of(app))
+
+
+@pytest.mark.parametrize(
+    ("keys", "answer", "told"),
+    [
+        (["y"], Consent.YES, "from its next start"),
+        (["n"], Consent.LATER, ""),
+        (["escape"], Consent.LATER, ""),
+        (["right", "right", "enter"], Consent.NEVER, "goes on without"),
+    ],
+)
+async def test_hooks_that_must_be_installed_are_asked_for_once(
+    keys: list[str], answer: Consent, told: str
+) -> None:
+    host = safe()
+    async with running(host) as (app, pilot):
+        gemini = f"synapse-gemini-{8111}"
+        host.safety.asks = {gemini}
+        host.add(AgentSpec("gemini"))
+        await until(lambda: "Let Gemini lock files?" in text_of(app))
+        await pilot.press(*keys)
+        await until(lambda: host.safety.answers == [(gemini, answer)])
+        await until(lambda: told in app.main.status_bar.notice)
+        assert at_main(app)
+        host.add(AgentSpec("gemini"))
+        await pilot.pause()
+        assert at_main(app)
+
+
+def test_keys_of_the_fakes_are_those_of_the_host() -> None:
+    assert safe().safety.keys.path("a/b") == Path("/home/me/code/parser/a/b")
