@@ -47,7 +47,7 @@ async def test_a_late_answer_is_fetched(shell: Shell, asked: tuple[FakeAgent, st
     agent.finish(next(iter(agent.tasks)), "at last\nit is done")
     assert (await shell.run("result", task)).out == "at last\nit is done\n"
     told = (await shell.run("result", next(iter(agent.tasks)), "--json")).json
-    assert (told["target"], told["status"], told["text"]) == (  # type: ignore[index]
+    assert (told["target"], told["status"], told["text"]) == (
         agent.agent_id,
         "completed",
         "at last\nit is done",

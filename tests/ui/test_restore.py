@@ -26,7 +26,7 @@ def offer(waiting: Callable[[], Awaitable[int]]) -> RestoreOffer:
 @pytest.mark.parametrize(
     ("count", "told"), [(1, "1 message for them waits"), (3, "3 messages for them wait"), (0, "")]
 )
-async def test_it_tells_how_many_messages_wait(count, told):
+async def test_it_tells_how_many_messages_wait(count: int, told: str) -> None:
     counted = asyncio.Event()
 
     async def waiting() -> int:
