@@ -79,6 +79,8 @@ def read_prompts(
 def agrees(answer: str, screen: str) -> bool:
     """Whether an answer from a file is the whole of what the screen shows: its end, and most of its rows.
 
+    Between them the screen may show more of what tools did: then most of the answer's lines must stand there.
+
     Args:
         answer: From the file; it may have been written in part only.
         screen: The same answer as it was read off the screen.
@@ -87,7 +89,11 @@ def agrees(answer: str, screen: str) -> bool:
     whole = _letters(answer)
     if not rows or not whole:
         return bool(whole)
-    return rows[-1] in whole and 2 * sum(row in whole for row in rows) >= len(rows)
+    if rows[-1] not in whole:
+        return False
+    shown, lines = "".join(rows), [line for line in map(_letters, answer.splitlines()) if line]
+    found = 2 * sum(row in whole for row in rows) >= len(rows)
+    return found or 2 * sum(line in shown for line in lines) >= len(lines)
 
 
 def _letters(text: str) -> str:

@@ -190,14 +190,22 @@ async def test_the_file_tells_whether_a_queued_message_was_taken_into_the_turn(
     rows: list[str] = []
     collector = AnswerCollector(ASKED, lambda: rows)
     collector.begin()
-    rows += [f"> {ASKED}", "I count.", "  (3 rows)", f"> {QUEUED}", "Three, and one."]
+    rows += [
+        f"> {ASKED}",
+        "I count.",
+        "Bash(wc)",
+        "  (no error)",
+        "  (3 rows)",
+        f"> {QUEUED}",
+        "Three, and one.",
+    ]
     book = TaskBook("synapse-claude-8100", "ctx", EventBus())
     task = book.create(MessageRequest(ASKED, USER))
     reader = AnswerReader(transcript(), cwd=CWD, environ={"HOME": str(tmp_path)})
     conclusion = Conclusion(book, NoKeeper(), reader, lambda: 1.0, lambda _task_id: False)
     conclusion.end(Turn(task.id, ASKED, 0.0, collector, prompts=[QUEUED]), TaskState.COMPLETED, "")
     await reader.settle()
-    wanted = "I count.\n\nThree, and one." if taken_in else "I count.\n  (3 rows)"
+    wanted = "I count.\n\nThree, and one." if taken_in else "I count.\nBash(wc)\n  (no error)\n  (3 rows)"
     assert book.get(task.id).artifacts[0].text == wanted
 
 
