@@ -355,9 +355,9 @@ class Delivery:
         if turn is not None and turn.task_id == task.id:
             outcome = await self.interrupt("canceled")
             if not outcome.stopped:
-                self._book.change(task.id, reason=f"not canceled: {outcome.reason}")
-        elif not (self._turns.works_on(task.id) or self._book.get(task.id).state.final):
-            # It was typed, and stays open for what goes on with it.
+                return self._book.change(task.id, reason=f"not canceled: {outcome.reason}")
+        if not (self._turns.works_on(task.id) or self._book.get(task.id).state.final):
+            # It was typed, and stays open for what goes on with it, as for the answer to a question.
             self._book.change(
                 task.id, state=TaskState.CANCELED, delivery=DeliveryState.CANCELED, reason="canceled"
             )

@@ -55,6 +55,8 @@ class TurnTracker:
         self._over_before = False
         """Whether the agent has told that it was done since a message was put into its queue."""
         self._answer: AnswerCollector | None = None
+        self._answered: set[str] = set()
+        """Tasks that were answered between the Enter of a message and the proof that it was submitted."""
         self._user_stop = float("-inf")
         self._exited = False
         self._conclusion = Conclusion(book, self._keeper, reader, clock, self._runs)
@@ -91,8 +93,11 @@ class TurnTracker:
 
     def answered(self, task_id: str) -> None:
         """The agent has answered a task by itself: the text of the turn that works on it is no answer."""
+        if self._answer is not None:
+            self._answered.add(task_id)
         for turn in self._turns:
-            turn.answered = turn.answered or turn.task_id == task_id
+            if turn.task_id == task_id:
+                turn.answered = turn.worked = True
 
     @property
     def _turns(self) -> list[Turn]:
@@ -133,6 +138,7 @@ class TurnTracker:
     def entering(self) -> None:
         """Enter is about to be pressed on it: what comes on the screen from now on may be the answer."""
         self._over_before = False
+        self._answered.clear()
         if self._answer is not None:
             self._answer.begin()
 
@@ -142,7 +148,8 @@ class TurnTracker:
         answer, self._answer = self._answer, None
         turn = Turn(self._keeper.begun(task), text, begun, answer, changed=self._clock())
         turn.message_id, turn.again = task.id, "nudge" in task.metadata and bool(task.follows)
-        for task_id in {turn.task_id, task.id}:
+        turn.answered = turn.worked = turn.task_id in self._answered
+        for task_id in {turn.task_id, task.id} - self._answered:
             if not self._book.get(task_id).state.final:
                 self._book.change(task_id, delivery=DeliveryState.SUBMITTED, reason="")
         if self.current is not None or (report.state is AgentState.PROCESSING and report.since < begun):

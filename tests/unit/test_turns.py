@@ -211,3 +211,46 @@ def test_without_a_turn_nothing_happens(rig):
     rig.turns.end(TaskState.FAILED)
     assert rig.check() is None
     assert rig.task.state is TaskState.SUBMITTED
+
+
+def replied_before_the_proof(rig, **fields) -> None:
+    """The agent replies as soon as Enter is pressed; only then the screen proves that it was submitted."""
+    collector = AnswerCollector(TEXT, lambda: rig.rows)
+    rig.turns.prepare(collector)
+    rig.turns.entering()
+    rig.turns.answered(rig.id)
+    rig.book.change(rig.id, **fields)
+    rig.turns.begin(rig.task, TEXT, StateReport(AgentState.READY, "fake", "", rig.now + 0.1), rig.now)
+
+
+def test_a_question_that_came_before_the_proof_of_the_message_stays_one(rig):
+    replied_before_the_proof(
+        rig, state=TaskState.INPUT_REQUIRED, delivery=DeliveryState.DONE, reason="which?"
+    )
+    rig.ready()
+    assert (rig.task.state, rig.task.delivery, rig.task.reason) == (
+        TaskState.INPUT_REQUIRED,
+        DeliveryState.DONE,
+        "which?",
+    )
+    assert rig.turns.current is None
+
+
+def test_an_agent_that_replied_has_worked_although_nobody_saw_it(rig):
+    replied_before_the_proof(rig, state=TaskState.COMPLETED, delivery=DeliveryState.DONE)
+    rig.ready()
+    assert rig.turns.current is None, "the next message is not kept waiting"
+    rig.id = rig.book.create(MessageRequest(TEXT, USER)).id
+    rig.begin()
+    rig.turns.answered(rig.id)
+    rig.book.change(rig.id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE)
+    rig.ready()
+    assert rig.turns.current is None
+
+
+def test_a_reply_of_before_is_no_answer_to_the_message_that_is_typed(rig):
+    rig.turns.prepare(AnswerCollector(TEXT, lambda: rig.rows))
+    rig.turns.answered(rig.id)
+    rig.turns.entering()
+    rig.turns.begin(rig.task, TEXT, StateReport(AgentState.READY, "fake", "", 5.0), rig.now)
+    assert rig.task.delivery is DeliveryState.SUBMITTED
