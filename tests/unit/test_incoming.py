@@ -44,7 +44,7 @@ def git(project: Path, *words: str) -> str:
 
 
 async def test_files_are_private_named_in_the_text_and_never_overwritten(project):
-    parts = [
+    parts: list[Part | Upload] = [
         Part(text="look at these"),
         Upload(b"one", "plan.md", "text/markdown"),
         Upload(b"two", "plan.md"),

@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -93,8 +94,9 @@ async def test_tasks_of_the_same_moment_are_told_apart(path):
 
 
 async def test_a_query_means_what_all_its_terms_mean(book):
-    def send(words: str, **fields: object) -> Task:
-        return book.create(MessageRequest(words, USER, **fields))
+    def send(words: str, **fields: Any) -> Task:
+        task: Task = book.create(MessageRequest(words, USER, **fields))
+        return task
 
     send("mine"), send("hers", caller="her"), send("talk", caller="her", context_id="c")
     done = send("done", caller="her")
@@ -103,7 +105,7 @@ async def test_a_query_means_what_all_its_terms_mean(book):
     send("goes on", follows=followed.id)
     book.create_outgoing(MessageRequest("asks", Sender(KEY.agent_id)), "synapse-x-1")
 
-    async def found(**terms: object) -> list[str]:
+    async def found(**terms: Any) -> list[str]:
         page = await finder(book).page(TaskQuery(**terms))
         assert page.total == len(page.tasks)
         return texts(page)

@@ -1,0 +1,50 @@
+"""A message shown whole, with what was said about it since."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from synapse_tui.content import Artifact, Part, TaskMessage
+from synapse_tui.model import USER, DeliveryState, Task, TaskState
+from synapse_tui.screens.message_detail import detail_text
+from synapse_tui.widgets.marks import delivery_mark
+
+T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def task(**fields: Any) -> Task:
+    return Task("0123456789", "c", "synapse-dummy-8190", USER, "draw a plan", 3, T0, T0, **fields)
+
+
+def said(role: Literal["user", "agent"], *parts: Part) -> TaskMessage:
+    return TaskMessage("m", role, parts)
+
+
+def test_a_question_asks_the_sender_and_not_the_person() -> None:
+    asked = task(state=TaskState.INPUT_REQUIRED, delivery=DeliveryState.DONE, reason="which colour?")
+    dialog = task(state=TaskState.INPUT_REQUIRED, delivery=DeliveryState.SUBMITTED)
+    assert [delivery_mark(each).word for each in (asked, dialog)] == ["asks", "needs you"]
+
+
+def test_the_conversation_and_what_is_no_text_are_shown() -> None:
+    shown = detail_text(
+        task(
+            messages=(
+                said("user", Part(text="draw a plan")),
+                said("agent", Part(text="which colour?")),
+                said("user", Part(text="as in this"), Part("file", path="/p/sky.png")),
+            ),
+            artifacts=(Artifact("done", parts=(Part(text="done"), Part("url", "https://example.org/x"))),),
+        )
+    ).plain
+    assert shown.endswith(
+        "draw a plan\n\n↳ question\nwhich colour?"
+        "\n\n→ goes on\nas in this\nAttached file: /p/sky.png"
+        "\n\n↳ answer\ndone\nAttached URL: https://example.org/x"
+    )
+
+
+def test_a_message_that_goes_on_with_a_task_names_it() -> None:
+    assert "goes on with task abcdefgh" in detail_text(task(follows="abcdefghij")).plain
+    assert "goes on" not in detail_text(task()).plain
