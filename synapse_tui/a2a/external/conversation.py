@@ -18,7 +18,7 @@ from synapse_tui.errors import TaskEnded, TaskNotFound
 from synapse_tui.model import DeliveryState, ReplyState, Sender, Task, TaskState
 
 from .untrusted import MAX_TEXT, clean_line
-from .updates import Chunk, DirectAnswer, Snapshot, StatusUpdate, Update, text_of_message
+from .updates import Chunk, DirectAnswer, Snapshot, StatusUpdate, Update, text_in_one, text_of_message
 
 MAX_ENTRIES = 600
 MAX_CHARACTERS = 4_000_000
@@ -309,7 +309,9 @@ class Conversation:
     def _put_artifact(self, task_id: str, artifact: Artifact) -> None:
         if artifact.text.strip():
             key = f"{task_id}:a:{artifact.artifact_id}"
-            self._say(task_id, "answer", artifact.text, key=key, name=artifact.name)
+            before, whole = self._entries.get(key), text_in_one(artifact)
+            goes_on = before is not None and whole.startswith(before.text)
+            self._say(task_id, "answer", whole if goes_on else artifact.text, key=key, name=artifact.name)
 
     def _put_piece(self, task_id: str, chunk: Chunk) -> None:
         key = f"{task_id}:a:{chunk.artifact.artifact_id}"

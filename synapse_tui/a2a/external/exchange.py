@@ -64,25 +64,27 @@ class Exchange:
                 yield update
 
     async def _taken(self, outgoing: Outgoing) -> AsyncGenerator[Update, None]:
+        """What the agent tells as long as the connection lasts on which it was sent the message."""
         told = False
+        # An answer to a question goes without a stream, and the task is listened to afterwards: some servers
+        # refuse such a stream when they have taken the message already, since it begins without the task.
+        streams = self._streams and not outgoing.task_id
         try:
-            async with contextlib.aclosing(self._listen(self._said(outgoing), patient=True)) as updates:
+            said = self._peer.send(outgoing, stream=streams)
+            async with contextlib.aclosing(self._listen(said, patient=True)) as updates:
                 async for update in updates:
                     told = True
                     yield update
         except NotOffered:
-            if told or not self._streams:
+            if told or not streams:
                 raise
             self._streams = False
-            async with contextlib.aclosing(self._said(outgoing)) as updates:
+            async with contextlib.aclosing(self._peer.send(outgoing, stream=False)) as updates:
                 async for update in updates:
                     yield update
         except PeerUnreachable:
             if not told:
                 raise  # nobody knows whether it arrived; once a task is known, it is asked for
-
-    def _said(self, outgoing: Outgoing) -> AsyncGenerator[Update, None]:
-        return self._peer.send(outgoing, stream=self._streams)
 
     async def follow(self, task_id: str) -> AsyncGenerator[Update, None]:
         """Tell what happens to a task that the agent has taken, until it is at rest.

@@ -108,7 +108,16 @@ def _part(part: pb.Part) -> Part:
 
 
 def _value(part: pb.Part) -> object:
-    return MessageToDict(part).get("data")
+    return _whole(MessageToDict(part).get("data"))
+
+
+def _whole(value: object) -> object:
+    """A JSON value whose whole numbers are so again: protobuf has only floating ones."""
+    if isinstance(value, dict):
+        return {key: _whole(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_whole(inner) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _id(text: str) -> str:

@@ -20,7 +20,7 @@ _UNKNOWN = "it is not known whether the message arrived; ask the agent before yo
 
 
 class NotOffered(PeerRefused):
-    """The agent does not know that operation."""
+    """The agent does not know that operation, and has done nothing."""
 
 
 def problem_of(error: BaseException, url: str, *, sends: bool) -> SynapseError:
@@ -66,7 +66,7 @@ def _of_status(error: httpx.HTTPStatusError, where: str) -> SynapseError:
     return kind(f"{where} answered with HTTP status {status}", status, _UNAUTHORIZED.get(status, ""))
 
 
-_NOT_OFFERED = frozenset({"MethodNotFoundError", "UnsupportedOperationError", "NotImplementedError"})
+_NOT_OFFERED = frozenset({"MethodNotFoundError", "NotImplementedError"})
 _STATUS = {"TaskNotFoundError": 404, "TaskNotCancelableError": 409}
 
 

@@ -109,8 +109,22 @@ def at_rest(update: Update) -> bool:
 
 
 def text_of(parts: Iterable[Part]) -> str:
-    """Parts as text for a person and for an agent; what is no text is described."""
-    return "\n".join(filter(None, map(_text_of_part, parts)))
+    """Parts as text for a person and for an agent; what is no text is described.
+
+    Agents that write bit by bit leave a part for each bit: those are put together where a blank shows it.
+    """
+    text = ""
+    for each in filter(None, map(_text_of_part, parts)):
+        joined = not text or text[-1].isspace() or each[0].isspace()
+        text += each if joined else f"\n{each}"
+    return text
+
+
+def text_in_one(artifact: Artifact) -> str:
+    """The text of an artifact as if its parts had been written bit by bit; empty where it is not all text."""
+    if any(part.kind != "text" for part in artifact.parts):
+        return ""
+    return "".join(part.text for part in artifact.parts)
 
 
 def text_of_message(message: TaskMessage | None) -> str:

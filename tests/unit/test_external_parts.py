@@ -1,0 +1,523 @@
+"""External agents without a network: their texts, cards, registry, conversations, files."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from synapse_tui.a2a.external import journal as journal_module
+from synapse_tui.a2a.external.cards import parse_card, read_card
+from synapse_tui.a2a.external.conversation import Conversation, remote_id
+from synapse_tui.a2a.external.journal import Journal
+from synapse_tui.a2a.external.kept_files import KeptFiles
+from synapse_tui.a2a.external.origins import check_url, is_allowed, origin_of
+from synapse_tui.a2a.external.record import ExternalAgent, Interface, alias_from, check_alias, read_header
+from synapse_tui.a2a.external.store import ExternalStore
+from synapse_tui.a2a.external.untrusted import clean_line, clean_text
+from synapse_tui.a2a.external.updates import (
+    Chunk,
+    DirectAnswer,
+    Snapshot,
+    StatusUpdate,
+    artifact_of,
+    text_of,
+)
+from synapse_tui.addresses import complete, resolve
+from synapse_tui.content import Part, TaskMessage
+from synapse_tui.errors import AgentNotFound, CardRefused, InvalidValue, TaskEnded
+from synapse_tui.host.externals import external_address
+from synapse_tui.model import USER, Sender, Task, TaskState
+from synapse_tui.widgets.talk_picture import TalkPicture, lines_of, wrapped
+
+CARD_URL = "https://agent.example/.well-known/agent-card.json"
+START = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+# -- texts ---
+
+
+@pytest.mark.parametrize(
+    ("given", "clean"),
+    [
+        ("plain\ttext\r\nsecond", "plain\ttext\nsecond"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]52;c;QUJD\x07copied", "copied"),
+        ("\x9b31mC1\x9d0;title\x9c", "C1"),
+        ("a\u202eb\u2066c\u200bd\ufeff", "abcd"),
+        ("tag\U000e0041\U000e0042s", "tags"),
+        ("half \ud800 pair", "half \ufffd pair"),
+        ("a" + "\u0301" * 50, "a" + "\u0301" * 8),
+        ("👨\u200d👩\u200d👧 写真", "👨\u200d👩\u200d👧 写真"),
+        (None, ""),
+        (7, ""),
+    ],
+)
+def test_texts_are_made_harmless(given, clean):
+    assert clean_text(given) == clean
+
+
+def test_texts_have_an_end():
+    assert len(clean_text("x" * 5000, 1000)) == 1000
+    assert clean_line("a\n b\t\x07 c " * 100, 20) == "a b c a b c a b c a…"
+
+
+@given(st.text())
+def test_nothing_acts_after_cleaning(text):
+    cleaned = clean_text(text)
+    assert not set(cleaned) & {chr(code) for code in (*range(9), *range(11, 32), *range(127, 160))}
+    assert clean_text(cleaned) == cleaned
+    cleaned.encode()
+
+
+def test_parts_that_were_written_bit_by_bit_are_one_text():
+    assert (
+        text_of([Part(text="You said: "), Part(text="hello"), Part(text=" there")]) == "You said: hello there"
+    )
+    assert text_of([Part(text="One."), Part(text="Two.")]) == "One.\nTwo."
+    described = text_of([Part("file", name="a.pdf", media_type="application/pdf", metadata={"size": 12345})])
+    assert described == "[file a.pdf (application/pdf), 12,345 bytes, not kept]"
+
+
+# -- URLs and cards ---
+
+
+@pytest.mark.parametrize(
+    ("url", "checked"),
+    [
+        ("agent.example", "https://agent.example"),
+        ("localhost:9999", "http://localhost:9999"),
+        ("[::1]:9999/x", "http://[::1]:9999/x"),
+        ("HTTPS://Agent.Example/Path", "https://agent.example/Path"),
+    ],
+)
+def test_urls_are_completed(url, checked):
+    assert check_url(url) == checked
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "ftp://x", "http://", "http://a b", "http://u:p@x", "http://x:0", "http://x:99999", "file:///etc"],
+)
+def test_urls_that_are_none(url):
+    with pytest.raises(InvalidValue):
+        check_url(url)
+
+
+def test_origins():
+    assert origin_of("https://x") == origin_of("https://X:443/path")
+    assert origin_of("http://localhost:1") == origin_of("http://127.0.0.1:1") == origin_of("http://[::1]:1")
+    assert not is_allowed("https://x.evil", "https://x", ())
+    assert not is_allowed("http://x", "https://x", ())
+    assert not is_allowed("https://x:444", "https://x", ())
+    assert not is_allowed("http://localhost.evil:1", "http://localhost:1", ())
+    assert is_allowed("https://y/path", "https://x", ("https://y",))
+
+
+def v1(**card: Any) -> dict[str, Any]:
+    way = {"url": "https://agent.example/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    return {"name": "A", "supportedInterfaces": [way], **card}
+
+
+@pytest.mark.parametrize(
+    ("card", "words"),
+    [
+        (v1(), "1.0 JSONRPC"),
+        (
+            v1(
+                supportedInterfaces=[
+                    {"url": "https://agent.example/g", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
+                    {
+                        "url": "https://agent.example/o",
+                        "protocolBinding": "JSONRPC",
+                        "protocolVersion": "0.3",
+                    },
+                    {
+                        "url": "https://agent.example/r",
+                        "protocolBinding": "HTTP+JSON",
+                        "protocolVersion": "1.0.1",
+                    },
+                ]
+            ),
+            "1.0 HTTP+JSON",
+        ),
+        ({"name": "A", "url": "https://agent.example/", "protocolVersion": "0.3.0"}, "0.3 JSONRPC"),
+        ({"name": "A", "url": "https://agent.example/", "protocolVersion": "0.2.6"}, "0.3 JSONRPC"),
+        ({"name": "A", "url": "https://agent.example/", "preferredTransport": "HTTP+JSON"}, "0.3 HTTP+JSON"),
+        ({"name": "A", "url": "https://agent.example/", "extensions": {"synapse": {}}}, "dialect"),
+    ],
+)
+def test_cards_say_how_an_agent_is_called(card, words):
+    assert read_card(card, CARD_URL).interface.words == words
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        {"name": "A"},
+        v1(supportedInterfaces=[{"url": "https://agent.example", "protocolBinding": "GRPC"}]),
+        v1(
+            supportedInterfaces=[
+                {"url": "https://agent.example", "protocolBinding": "JSONRPC", "protocolVersion": "2.0"}
+            ]
+        ),
+        v1(supportedInterfaces=[{"url": "http://u:p@agent.example", "protocolBinding": "JSONRPC"}]),
+        v1(supportedInterfaces=[{"url": "https://evil.example", "protocolBinding": "JSONRPC"}]),
+        {"name": "A", "url": 7, "additionalInterfaces": "x"},
+    ],
+)
+def test_cards_that_offer_no_way(card):
+    with pytest.raises(CardRefused):
+        read_card(card, CARD_URL)
+
+
+def test_an_allowed_interface_of_another_origin_does_not_go_before_an_own_one():
+    ways = [
+        {"url": "https://evil.example/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+        {"url": "https://agent.example/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
+    ]
+    assert read_card(v1(supportedInterfaces=ways), CARD_URL).interface.url == "https://agent.example/rpc"
+
+
+def test_cards_warn():
+    card = v1(
+        securityRequirements=[{}],
+        capabilities={"extensions": [{"uri": "urn:x", "required": True}, {"uri": "urn:y"}]},
+    )
+    warnings = " ".join(read_card(card, CARD_URL).warnings)
+    assert "credentials" in warnings
+    assert "urn:x" in warnings
+    assert "urn:y" not in warnings
+    plain = read_card(
+        v1(supportedInterfaces=[{"url": "http://far/", "protocolBinding": "JSONRPC"}]), "http://far/c"
+    )
+    assert "not encrypted" in " ".join(plain.warnings)
+    near = {"url": "http://127.0.0.1:9/", "protocolBinding": "JSONRPC"}
+    assert not read_card(v1(supportedInterfaces=[near]), "http://localhost:9/c").warnings
+
+
+def test_cards_are_bounded():
+    deep: dict[str, Any] = {"name": "A"}
+    inner = deep
+    for _ in range(40):
+        inner["x"] = {}
+        inner = inner["x"]
+    with pytest.raises(CardRefused, match="nested"):
+        parse_card(json.dumps(deep).encode(), "there")
+
+
+# -- the registry ---
+
+
+@pytest.mark.parametrize(
+    "alias", ["all", "user", "Synapse-Claude-8100", "claude", "a.b", "ü", "x" * 33, "-a", ""]
+)
+def test_words_that_are_no_alias(alias):
+    with pytest.raises(InvalidValue):
+        check_alias(alias, taken=("claude",))
+
+
+def test_aliases_are_made_of_names():
+    assert check_alias("@Docs_2") == "docs_2"
+    assert alias_from("Currency Agent!", ()) == "currency-agent"
+    assert alias_from("Currency Agent", ("currency-agent", "currency-agent-2")) == "currency-agent-3"
+    assert alias_from("日本", ()) == "agent"
+    assert alias_from("all", ()) == "x-all"
+
+
+@pytest.mark.parametrize(
+    "header", ["X", "X:", ": y", "a b: c", "Host: x", "content-length: 1", "X: a\nb", "X: ü"]
+)
+def test_headers_that_are_none(header):
+    with pytest.raises(InvalidValue):
+        read_header(header)
+
+
+def agent(alias: str = "docs", **fields: Any) -> ExternalAgent:
+    made = ExternalAgent(
+        alias, "https://agent.example", card=v1(), interface=Interface("https://agent.example/rpc")
+    )
+    import dataclasses
+
+    return dataclasses.replace(made, **fields)
+
+
+def test_the_registry_keeps_secrets_private(tmp_path):
+    store = ExternalStore(tmp_path / "external")
+    kept = agent(headers={"X-Key": "secret"}, token_env="TOKEN", allowed=("https://other.example",))
+    store.put(kept)
+    assert store.list() == [kept]
+    path = tmp_path / "external" / "docs.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert "secret" not in repr(kept) + json.dumps(kept.as_json())
+    store.touch("docs", "2026-01-03")
+    assert store.get("@DOCS").last_seen == "2026-01-03"
+    assert store.remove("docs").alias == "docs"
+    store.touch("docs", "2026-01-04")
+    assert store.list() == [], "what was removed does not come back"
+    with pytest.raises(AgentNotFound):
+        store.get("docs")
+
+
+def test_files_of_the_original_are_read(tmp_path):
+    original = {
+        "name": "Remote",
+        "url": "http://remote.example:8000",
+        "description": "d",
+        "capabilities": {"streaming": True},
+        "skills": [{"name": "chat"}],
+        "added_at": "2025-01-01T00:00:00",
+        "last_seen": "",
+        "alias": "remote",
+    }
+    (tmp_path / "remote.json").write_text(json.dumps(original))
+    (found,) = ExternalStore(tmp_path).list()
+    assert (found.alias, found.name, found.protocol, found.skills()) == (
+        "remote",
+        "Remote",
+        "not read yet",
+        [("chat", "")],
+    )
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"url": "ftp://x"}', '{"url": "http://x", "alias": "other"}', "[" * 5000]
+)
+def test_files_that_are_none_are_left_out(tmp_path, content):
+    (tmp_path / "docs.json").write_text(content)
+    (tmp_path / "link.json").symlink_to("/etc/passwd")
+    os.mkfifo(tmp_path / "pipe.json")
+    assert ExternalStore(tmp_path).list() == []
+
+
+def test_addresses_of_external_agents():
+    docs = external_address(agent())
+    from synapse_tui.addresses import Address
+
+    claude = Address("synapse-claude-8100", "claude", "", 8100, "http://127.0.0.1:8100")
+    codex = Address("synapse-codex-8120", "codex", "docs", 8120, "http://127.0.0.1:8120")
+    assert resolve("@DOCS", [claude, docs]) == [docs]
+    assert resolve("docs", [claude, docs, codex]) == [codex], "a hosted agent's name goes before"
+    assert resolve("all", [claude, codex, docs]) == [claude, codex]
+    assert [found.text for found in complete("d", [claude, docs])] == ["docs"]
+    assert [found.text for found in complete("d", [codex, docs])] == ["docs"]
+
+
+# -- conversations ---
+
+
+def talk(alias: str = "docs") -> Conversation:
+    ids, times = itertools.count(1), itertools.count()
+    return Conversation(
+        alias,
+        make_id=lambda: f"{next(ids):08x}-0000-4000-8000-000000000000",
+        now=lambda: START + timedelta(seconds=next(times)),
+    )
+
+
+def said(text: str, message_id: str = "") -> TaskMessage:
+    return TaskMessage(message_id, "agent", (Part(text=text),))
+
+
+def status(state: TaskState, text: str = "", message_id: str = "") -> StatusUpdate:
+    return StatusUpdate("r1", "c1", state, said(text, message_id) if text else None)
+
+
+def piece(text: str, *, append: bool = True, last: bool = False) -> Chunk:
+    return Chunk("r1", "c1", artifact_of((Part(text=text),), artifact_id="a"), append=append, last=last)
+
+
+def begun(conversation: Conversation, text: str = "hello", sender: Sender = USER) -> Task:
+    return conversation.begin(text, sender, expected=False)
+
+
+def told(conversation: Conversation) -> list[tuple[str, str]]:
+    return [(entry.kind, entry.text) for entry in conversation.entries]
+
+
+def test_pieces_become_one_answer_whatever_comes_again():
+    conversation = talk()
+    task = begun(conversation)
+    for text in ("one", " two"):
+        conversation.apply(task.id, piece(text))
+    whole = artifact_of((Part(text="one"), Part(text=" two")), artifact_id="a")
+    snapshot = Snapshot("r1", "c1", TaskState.WORKING, artifacts=(whole,))
+    conversation.apply(task.id, snapshot)
+    conversation.apply(task.id, snapshot)
+    assert conversation.entries[-1].growing is False
+    conversation.apply(task.id, piece(" three", last=True))
+    ended = conversation.apply(task.id, status(TaskState.COMPLETED))
+    assert told(conversation) == [("sent", "hello"), ("answer", "one two three")]
+    assert (ended.answer, ended.state, remote_id(ended), conversation.context_id) == (
+        "one two three",
+        TaskState.COMPLETED,
+        "r1",
+        "c1",
+    )
+
+
+def test_what_was_told_of_the_work_is_the_answer_where_there_is_no_other():
+    conversation = talk()
+    task = begun(conversation)
+    conversation.apply(task.id, status(TaskState.WORKING, "the answer is 5", "m1"))
+    assert told(conversation)[-1] == ("progress", "the answer is 5")
+    ended = conversation.apply(task.id, status(TaskState.INPUT_REQUIRED))
+    assert (told(conversation)[-1], ended.answer) == (("answer", "the answer is 5"), "the answer is 5")
+
+    other = begun(conversation, "again")
+    conversation.apply(other.id, status(TaskState.WORKING, "thinking", "m2"))
+    done = conversation.apply(other.id, status(TaskState.COMPLETED, "5", "m3"))
+    assert (told(conversation)[-2:], done.answer) == ([("progress", "thinking"), ("answer", "5")], "5")
+
+
+def test_an_answer_that_stands_in_the_history_only_is_found():
+    conversation = talk()
+    task = begun(conversation)
+    ended = conversation.apply(
+        task.id, Snapshot("r1", "c1", TaskState.COMPLETED, history=(said("old"), said("5")))
+    )
+    assert ended.answer == "5"
+
+
+def test_an_answer_without_a_task():
+    conversation = talk()
+    task = begun(conversation)
+    ended = conversation.apply(task.id, DirectAnswer("c9", said("hi")))
+    assert (ended.state, ended.answer, conversation.context_id) == (TaskState.COMPLETED, "hi", "c9")
+
+
+def test_questions_are_answered_by_whom_they_were_asked():
+    conversation = talk()
+    codex = Sender("synapse-codex-8120", "codex", verified=True)
+    task = begun(conversation, sender=codex)
+    assert conversation.asked_of(codex) is None
+    asked = conversation.apply(task.id, status(TaskState.INPUT_REQUIRED, "which?"))
+    assert (asked.reason, told(conversation)[-1]) == ("which?", ("question", "which?"))
+    assert conversation.asked_of(Sender("synapse-claude-8100", "claude", verified=True)) is None
+    assert conversation.asked_of(codex) == conversation.asked_of(USER) == asked
+    conversation.go_on(task.id, "red", codex)
+    assert conversation.asked_of(USER) is None
+    ended = conversation.apply(task.id, status(TaskState.COMPLETED, "red it is"))
+    assert ended.answer == "red it is", "the answer is what came after the last question"
+    with pytest.raises(TaskEnded):
+        conversation.go_on(task.id, "more", codex)
+
+
+def test_late_events_change_nothing_that_has_ended():
+    conversation = talk()
+    task = begun(conversation)
+    conversation.apply(task.id, status(TaskState.COMPLETED, "5"))
+    assert conversation.apply(task.id, status(TaskState.WORKING)).state is TaskState.COMPLETED
+
+
+def test_credentials_cannot_be_given_in_a_message():
+    conversation = talk()
+    task = begun(conversation)
+    asked = conversation.apply(task.id, StatusUpdate("r1", "c1", TaskState.INPUT_REQUIRED, auth=True))
+    assert "credentials" in asked.reason
+
+
+def test_a_long_conversation_is_shed_from_its_beginning(monkeypatch):
+    from synapse_tui.a2a.external import conversation as module
+
+    monkeypatch.setattr(module, "MAX_ENTRIES", 10)
+    conversation = talk()
+    for number in range(20):
+        task = begun(conversation, str(number))
+        conversation.apply(task.id, DirectAnswer("c1", said("ok", f"m{number}")))
+    assert len(conversation.entries) <= 12
+    assert conversation.tasks[-1].text == "19"
+
+
+# -- on the disk ---
+
+
+def test_conversations_are_read_as_they_were_written(tmp_path):
+    journal = Journal(tmp_path, Path("/project"), "me")
+    conversation = talk()
+    task = begun(conversation)
+    conversation.apply(task.id, status(TaskState.WORKING))
+    journal.write("docs", journal.news(conversation))
+    conversation.apply(task.id, piece("half"))
+    assert b"half" not in journal.news(conversation), "what still grows is not written"
+    conversation.apply(task.id, status(TaskState.COMPLETED))
+    conversation.opened = True
+    journal.write("docs", journal.news(conversation))
+    assert journal.news(conversation) == b""
+    with journal.path("docs").open("ab") as file:
+        file.write(b'{"task": {"id": 1}}\nnot json\n')
+
+    saved = Journal(tmp_path, Path("/project"), "other").load("docs")
+    assert saved.tasks == tuple(conversation.tasks)
+    assert saved.entries == tuple(conversation.entries)
+    assert (saved.context_id, saved.opened, saved.owners[task.id]) == ("c1", True, "me")
+    assert journal.path("docs").stat().st_mode & 0o777 == 0o600
+    assert Journal(tmp_path, Path("/elsewhere"), "me").load("docs").tasks == ()
+
+
+def test_a_large_file_is_written_anew(tmp_path, monkeypatch):
+    journal = Journal(tmp_path, Path("/project"), "me")
+    conversation = talk()
+    task = begun(conversation)
+    for number in range(50):
+        conversation.apply(task.id, status(TaskState.WORKING, f"step {number}", "m"))
+        journal.write("docs", journal.news(conversation))
+    before = journal.path("docs").stat().st_size
+    monkeypatch.setattr(journal_module, "COMPACT", 1000)
+    saved = journal.load("docs")
+    assert journal.path("docs").stat().st_size < before / 5
+    assert journal.load("docs") == saved
+    assert saved.entries[-1].text == "step 49"
+
+
+def test_files_get_names_that_are_harmless_and_never_replace_any(tmp_path):
+    kept = KeptFiles(tmp_path / "files")
+    names = ["../../.bashrc", "a/b\\c.txt", "", "x" * 300, "a/b\\c.txt"]
+    for number, name in enumerate(names):
+        part = Part("file", data=bytes([number]), name=name, metadata={"size": 1})
+        update = Chunk("r", "c", artifact_of((part,)))
+        assert kept.has_work(update)
+        changed = kept.kept(update)
+        assert isinstance(changed, Chunk)
+        path = Path(changed.artifact.parts[0].path)
+        assert path.parent == tmp_path / "files"
+        assert path.read_bytes() == bytes([number])
+        assert not path.name.startswith(".")
+    assert len(list((tmp_path / "files").iterdir())) == 5
+
+
+# -- how it is shown ---
+
+
+@given(st.text(max_size=300), st.integers(min_value=4, max_value=60))
+def test_lines_fit_and_lose_nothing_but_blanks(text, width):
+    lines = wrapped(text, width)
+    assert all(cell_len(line) <= width for line in lines)
+
+
+def test_wide_characters_break_where_the_line_ends():
+    assert wrapped("3. 日本語のテキスト", 9) == ("3. 日本語", "のテキス", "ト")
+    assert wrapped("a long word", 6) == ("a long", "word")
+    assert wrapped("unbreakable", 4) == ("unbr", "eaka", "ble")
+    assert wrapped("\tindented\n\nlast\n", 20) == ("    indented", "", "last")
+
+
+def test_own_messages_stand_at_the_right():
+    conversation = talk()
+    task = begun(conversation, "写真\nsecond line")
+    conversation.apply(task.id, DirectAnswer("c1", said("hi")))
+    picture = TalkPicture("docs", entries=conversation.entries, tasks=conversation.tasks)
+    lines = lines_of(picture, 60, START)
+    own = [line for line in lines if any(each.role == "own" for each in line.pieces)]
+    assert [line.pieces[0].text for line in own] == [" 写真        ", " second line "]
+    assert {line.indent + cell_len(line.pieces[0].text) for line in own} == {59}
+    assert any(each.text == "hi" and each.role == "text" for line in lines for each in line.pieces)
