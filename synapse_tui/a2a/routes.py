@@ -27,7 +27,7 @@ from .protocol.endpoints import protocol_routes
 from .protocol.streams import EventStream
 from .refusals import refusal
 from .reply_routes import ReplyTo, reply_router, take_answer
-from .request_state import Agent, Caller, Shared, find_kept_task, find_task
+from .request_state import Agent, Caller, Shared, find_kept_task
 from .rings import check_ring
 from .sending import request_of
 from .services import Services
@@ -100,14 +100,14 @@ async def read_task(
 @router.get("/tasks/{task_id}/subscribe")
 async def subscribe_to_task(task_id: str, request: Request, agent: Agent, caller: Caller) -> Response:
     """The task as it is and whenever it changes, as server-sent events, until it has ended."""
-    task = find_task(agent, task_id, caller)
-    return EventStream(task_events(agent, task.id), request.state.stopping)
+    task = await find_kept_task(agent, task_id, caller)
+    return EventStream(task_events(agent, task), request.state.stopping)
 
 
 @router.post("/tasks/{task_id}/cancel")
 async def cancel_task(task_id: str, agent: Agent, caller: Caller) -> dict[str, Any]:
     """Cancel a task that has not ended."""
-    task = find_task(agent, task_id, caller)
+    task = await find_kept_task(agent, task_id, caller)
     if task.state.final:
         raise HttpProblem(409, "task_not_cancelable", f"task {task.short_id} is {task.state} already")
     canceled = agent.desk.cancel_outgoing(task.id) if task.outgoing else await agent.cancel(task.id)

@@ -6,18 +6,19 @@ import json
 from collections.abc import AsyncGenerator
 
 from synapse_tui.agents.feed import Chunk
+from synapse_tui.model import Task
 
 from .agent import HostedAgent
 from .wire import task_json
 from .wire_parts import part_json
 
 
-async def task_events(agent: HostedAgent, task_id: str) -> AsyncGenerator[dict[str, str], None]:
+async def task_events(agent: HostedAgent, task: Task) -> AsyncGenerator[dict[str, str], None]:
     """The task as it is, then what happens to it until it has ended.
 
     Args:
         agent: Whose task it is.
-        task_id: The task.
+        task: The task.
 
     Yields:
         Events `task`, the task, and `artifact`, some of what the agent writes.
@@ -25,7 +26,10 @@ async def task_events(agent: HostedAgent, task_id: str) -> AsyncGenerator[dict[s
     Raises:
         SlowReader: The reader is too far behind.
     """
-    async with agent.feed.subscribe(task_id) as events:
+    if task.state.final:
+        yield _event("task", task_json(task))
+        return
+    async with agent.feed.subscribe(task.id) as events:
         yield _event("task", task_json(events.task))
         async for event in events:
             if isinstance(event, Chunk):

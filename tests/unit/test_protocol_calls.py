@@ -12,8 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
+from synapse_tui.a2a.protocol.listing import within
 from synapse_tui.content import Artifact, Part, TaskMessage
-from synapse_tui.model import DeliveryState, TaskState
+from synapse_tui.model import USER, DeliveryState, MessageRequest, TaskPage, TaskState
 from tests.a2a_kit import AT_ONCE, V1, GivenAgent, Refused, old_said, post, rpc, said
 from tests.unit.dialect_kit import served, signer
 
@@ -316,6 +317,21 @@ async def test_lists(client: httpx.AsyncClient, agent: GivenAgent) -> None:
     assert (await rpc(client, "ListTasks", {"status": "TASK_STATE_AUTH_REQUIRED"}))["tasks"] == []
     after = agent.book.get(made[0]["id"]).updated_at.isoformat()
     assert len((await rpc(client, "ListTasks", {"statusTimestampAfter": after}))["tasks"]) == 1
+
+
+async def test_a_page_is_no_longer_than_an_answer_should_be(
+    client: httpx.AsyncClient, agent: GivenAgent
+) -> None:
+    ids = [agent.accept(MessageRequest(f"{n}" * 900_000, USER)).id for n in range(9)]
+    pages: list[Any] = []
+    token = ""
+    while not pages or token:
+        pages.append(await rpc(client, "ListTasks", {"pageToken": token}))
+        token = pages[-1]["nextPageToken"]
+    assert [task["id"] for page in pages for task in page["tasks"]] == ids[::-1]
+    assert [len(page["tasks"]) for page in pages] == [4, 4, 1]
+    one = TaskPage((agent.task(ids[0]),), "", 9)
+    assert within(one, most=1) == one, "a task that is longer than a page is a page"
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ from .extensions import EXTENSIONS, Extension, missing
 from .faults import translated, translated_stream
 from .files import files_of
 from .inbound import Draft, draft_of
-from .listing import history_length, knows_state, page_response, query_of
+from .listing import history_length, knows_state, page_response, query_of, within
 from .pushes import config_of, config_proto, desk_of, page_of_configs, pushed
 from .retries import Retries
 
@@ -171,7 +171,7 @@ class Handler(RequestHandler):
         """The tasks that the caller may see, the newest change first, page by page."""
         call = self._call(params, context)
         query = query_of(params, call.visitor)
-        page = await call.agent.page(query) if knows_state(params) else TaskPage((), "", 0)
+        page = within(await call.agent.page(query)) if knows_state(params) else TaskPage((), "", 0)
         files = await files_of(*page.tasks) if params.include_artifacts else NO_FILES
         return page_response(page, params, query.limit, files)
 

@@ -11,9 +11,13 @@ from a2a.utils.errors import InvalidParamsError
 from google.protobuf.json_format import MessageToDict
 
 from synapse_tui.a2a.visitor import Visitor
-from synapse_tui.model import TaskPage, TaskQuery
+from synapse_tui.agents.task_finder import make_cursor
+from synapse_tui.model import Task, TaskPage, TaskQuery
 
 from .convert import Files, state_of, task_proto
+
+MAX_PAGE = 4_000_000
+"""Characters of the texts of a page's tasks; one answer should neither take long to make nor to read."""
 
 
 def history_length(
@@ -86,6 +90,28 @@ def list_json(response: pb.ListTasksResponse) -> dict[str, Any]:
         "pageSize": response.page_size,
         "totalSize": response.total_size,
     }
+
+
+def within(page: TaskPage, most: int = MAX_PAGE) -> TaskPage:
+    """A page, or its beginning where its tasks are too long for one answer; the next page goes on behind it.
+
+    Args:
+        page: The page.
+        most: Characters of its tasks that are told at most, but for the first task.
+    """
+    left = most
+    for place, task in enumerate(page.tasks):
+        left -= _length(task)
+        if left < 0 and place:
+            shown = page.tasks[:place]
+            return TaskPage(shown, make_cursor((shown[-1].updated_at, shown[-1].id)), page.total)
+    return page
+
+
+def _length(task: Task) -> int:
+    parts = [part for message in task.messages for part in message.parts]
+    texts = sum(len(part.text) for part in parts) or len(task.text)
+    return texts + sum(len(artifact.text) for artifact in task.artifacts)
 
 
 def page_response(
