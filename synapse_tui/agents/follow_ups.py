@@ -102,6 +102,17 @@ class FollowUps:
         finally:
             self._ending.discard(task.id)
 
+    def exited(self, reason: str) -> None:
+        """The agent has ended, and with it the conversation in which it asked something.
+
+        A message that waits to go on with a task keeps it open: somebody may restart the agent.
+        """
+        for task in self._book:
+            if is_asked(task) and not self.waiting(task.id):
+                self._book.change(
+                    task.id, state=TaskState.FAILED, delivery=DeliveryState.FAILED, reason=reason
+                )
+
     # -- what becomes of the one by the other ---
 
     def _changed(self, task: Task) -> None:

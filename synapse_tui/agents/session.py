@@ -29,6 +29,7 @@ from .composer import ComposerReading
 from .console import AgentConsole, Launch
 from .delivery import Delivery
 from .explanation import Explanation, explain
+from .gate import EXITED
 from .interrupt import InterruptOutcome
 from .profile import Profile
 from .raw_log import RawLog
@@ -240,6 +241,7 @@ class AgentSession(TaskAccess):
         """End the process and everything that works for the session."""
         if self._run is not None:
             await self._run.end()
+        self._tasking.follow_ups.exited(EXITED)
         self.feed.close()
         if self._log is not None:
             await self._log.close()
@@ -251,6 +253,7 @@ class AgentSession(TaskAccess):
             SpawnError: It cannot be started.
         """
         await self.run.end()
+        self._tasking.follow_ups.exited("agent restarted")
         self._launch()
         self.unseen = False
         if self.damage_listener is not None:
@@ -378,6 +381,7 @@ class AgentSession(TaskAccess):
 
     def _on_exited(self, status: ExitStatus) -> None:
         self.exit = status
+        self._tasking.follow_ups.exited(EXITED)
         self._events.publish(AgentProcessExited(self.agent_id, status))
         if self.damage_listener is not None:
             self.damage_listener()

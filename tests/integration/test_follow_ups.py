@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -192,6 +194,24 @@ async def test_a_question_whose_answer_is_taken_back_stays(rig):
     assert (asked.state, asked.reason) == (TaskState.INPUT_REQUIRED, "which file?")
     assert (await rig.session.cancel(task.id)).state is TaskState.CANCELED
     await rig.session.cancel(slow.id)
+
+
+async def test_a_question_ends_with_the_agent_that_asked_it(rig):
+    asked, followed = await working(rig, "%%slow:0.5%% one"), rig.send("%%slow:0.5%% two")
+    rig.session.desk.reply(asked.id, Reply("which?", TaskState.INPUT_REQUIRED))
+    await until(lambda: rig.session.task(followed.id).state is TaskState.WORKING, "the second turn")
+    rig.session.desk.reply(followed.id, Reply("which?", TaskState.INPUT_REQUIRED))
+    _, own = follow(rig, followed, "this one")
+    rig.session.control.hold(own.id)
+    await rig.ready()
+    os.kill(rig.session.pid, signal.SIGKILL)
+    failed = await rig.done(asked)
+    assert (failed.state, failed.reason) == (TaskState.FAILED, "agent exited")
+    assert rig.session.task(followed.id).state is TaskState.WORKING
+    await rig.session.restart()
+    await rig.ready()
+    rig.session.control.release(own.id)
+    assert "this one" in (await rig.done(followed)).answer
 
 
 async def test_an_answer_given_while_messages_wait_is_one_of_several(rig):
