@@ -123,6 +123,8 @@ class TaskDesk:
     def _may_answer(self, task: Task) -> bool:
         if task.state.final and not task.sender.sender_endpoint:
             return False  # the text of the turn was the answer, and nobody can be told of another
+        if task.follows:
+            return False  # what it goes on with is answered
         given = task.delivery in GIVEN or task.delivery is DeliveryState.DONE
         return given and not task.outgoing and not task.replied and task.state not in _UNWANTED
 

@@ -316,8 +316,8 @@ class TaskBook:
 
 def is_awaited(task: Task) -> bool:
     """Whether a task of the sender's waits for the end of this one, or the sender for an outgoing one."""
-    if task.outgoing:
-        return True
+    if task.outgoing or task.follows:
+        return task.outgoing
     return bool(peer_task(task) and task.sender.sender_endpoint) and task.sender.sender_id != task.target
 
 

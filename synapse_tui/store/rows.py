@@ -107,7 +107,8 @@ def put_standing(row: TaskRow, standing: Standing, now: datetime) -> ChangeRow:
     row.status, row.delivery, row.reason = standing.state.value, standing.delivery.value, standing.reason
     row.updated_at = now
     row.finished_at = now if standing.state.final else None
-    if standing.state.final and row.peer_task_id and row.sender_endpoint and not is_outgoing(row):
+    awaited = row.peer_task_id and row.sender_endpoint and not (row.follows or is_outgoing(row))
+    if standing.state.final and awaited:
         row.reply = ReplyState.DUE
     return ChangeRow(
         task_id=row.id, time=now, state=row.status, delivery=row.delivery, reason=standing.reason

@@ -100,7 +100,8 @@ async def leave_followed(path: Path, **state: object) -> tuple[str, str]:
         followed = send(book, outbox, "draw a plan")
         outbox.take(followed)
         book.change(followed, **({"delivery": DeliveryState.SUBMITTED, "state": TaskState.WORKING} | state))
-        waits = book.create(MessageRequest("in blue", SENDER, follows=followed))
+        about = {"sender_task_id": "the task of its own that waits for the other's answer"}
+        waits = book.create(MessageRequest("in blue", SENDER, metadata=about, follows=followed))
         outbox.put(waits)
     return followed, waits.id
 
@@ -155,6 +156,7 @@ async def test_a_message_that_was_submitted_keeps_nothing_open(path):
         outbox.take(waits)
         book.change(waits, delivery=DeliveryState.SUBMITTED)
     assert (await read(path, followed)).state is TaskState.FAILED
+    assert rows(path, f"SELECT status, reply FROM tasks WHERE id = '{waits}'") == [("failed", "")]
 
 
 # -- files of before ---

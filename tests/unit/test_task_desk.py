@@ -8,6 +8,7 @@ import pytest
 
 from synapse_tui.agents import task_desk
 from synapse_tui.agents.task_desk import TaskDesk, late_message, reply_of
+from synapse_tui.content import Part
 from synapse_tui.errors import MessageError, NotAwaited, TaskNotFound
 from synapse_tui.model import (
     USER,
@@ -366,3 +367,63 @@ def test_what_an_agent_is_told_late(rig):
     other = rig.given()
     rig.book.change(other.id, state=TaskState.FAILED, reason="agent exited")
     assert late_message(reply_of(rig.book.get(other.id)), CLAUDE).text == "(failed) agent exited"
+
+
+# -- messages that go on with a task ---
+
+
+def follow(rig: Rig, task: Task, text: str = "and this") -> Task:
+    metadata = OUTGOING  # what `synapse send --task` of an agent that waits gives with it
+    rig.agent.accept(MessageRequest(text, CLAUDE, response_expected=True, metadata=metadata, follows=task.id))
+    return rig.agent.list_tasks()[-1]
+
+
+def test_what_goes_on_with_a_task_owes_nobody_and_is_answered_by_that(rig):
+    task = rig.given(**OUTGOING)
+    own = follow(rig, task)
+    rig.outbox.cancel(own.id)
+    assert rig.book.get(own.id).reply is ReplyState.NONE, "the one who waits for the task goes on waiting"
+    taken = follow(rig, task)
+    rig.outbox.take(taken.id)
+    rig.book.change(taken.id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED)
+    assert [each.id for each in rig.desk.awaiting()] == [task.id]
+
+
+def test_a_question_has_all_of_its_text_and_may_have_parts(rig):
+    task = rig.given(**OUTGOING)
+    text = "which of these?\n" + "x" * 500
+    parts = (Part(text=text), Part("data", data=["red", "blue"]))
+    asked = rig.desk.reply(task.id, Reply(text, TaskState.INPUT_REQUIRED, parts=parts))
+    assert (asked.state, asked.delivery, asked.reply) == (
+        TaskState.INPUT_REQUIRED,
+        DeliveryState.DONE,
+        ReplyState.DUE,
+    )
+    assert len(asked.reason) == 200
+    assert asked.messages[-1].parts == parts
+    assert reply_of(asked).text == text
+    told = late_message(reply_of(asked), CLAUDE).text
+    assert told.endswith(f'to answer: synapse send {CLAUDE.sender_id} "..." --task {task.short_id}')
+    rig.agent.running = ""
+    assert [each.id for each in rig.desk.awaiting()] == [task.id], "its agent may answer it after all"
+
+
+def test_what_has_ended_cannot_be_asked_about(rig):
+    task = rig.given()
+    rig.ended(task)
+    with pytest.raises(NotAwaited, match="completed already"):
+        rig.desk.reply(task.id, Reply("which?", TaskState.INPUT_REQUIRED))
+
+
+def test_the_question_of_the_other_is_told_once_and_its_answer_still_comes(rig):
+    task = rig.outgoing()
+    asked = rig.desk.answered(
+        task.id, Reply("which?", TaskState.INPUT_REQUIRED, in_reply_to="t"), verified=True
+    )
+    assert asked is not None
+    assert (asked.reply, asked.messages[-1].parts[0].text) == (ReplyState.DUE, "which?")
+    rig.desk.collected(asked)
+    assert rig.book.get(task.id).reply is ReplyState.TOLD
+    ended = rig.desk.answered(task.id, Reply("done", in_reply_to="t"), verified=True)
+    assert ended is not None
+    assert (ended.state, ended.reply, ended.answer) == (TaskState.COMPLETED, ReplyState.DUE, "done")
