@@ -34,6 +34,7 @@ from synapse_tui.widgets.views import AgentView, attention_text, view_agents
 from synapse_tui.widgets.which_key import WhichKey
 
 from .hidden_sizes import resize_hidden
+from .news_pace import NewsPace
 from .talk_panes import TalkPanes
 
 if TYPE_CHECKING:
@@ -48,9 +49,6 @@ SETTLE_SECONDS = 2 * SETTLE_TIME
 
 TITLE_SECONDS = 0.25
 """Least time between two looks at the agents' titles."""
-NEWS_SECONDS = 0.1
-"""The same, at messages and agents when something happened to a message."""
-
 ViewFactory = Callable[["AgentSession"], Widget]
 
 
@@ -91,8 +89,7 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
         self._rang: frozenset[str] = frozenset()
         self._settling: Timer | None = None
         self._showing: Timer | None = None
-        self._resting: Timer | None = None
-        self._more_news = False
+        self._news = NewsPace(self.set_timer, self._show_now)
         self._seen_ends: set[str] = set()
         """Agents that have ended and were looked at since."""
         self._empty_hint = ""
@@ -204,21 +201,12 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
         self.sidebar.listing = in_order(self._host.tasks, self._host.agents.values())
 
     def show_news(self) -> None:
-        """Show messages and agents at once, or in a moment when that was done just now.
+        """Show messages and agents at once, or in a moment when that was done just now."""
+        self._news.show()
 
-        A flood of messages brings hundreds of news a second, each of which would draw everything, and the
-        keys wait behind them in the same queue.
-        """
-        self._more_news = self._resting is not None
-        if self._resting is None:
-            self._resting = self.set_timer(NEWS_SECONDS, self._rested)
-            self.show_tasks()
-            self.show_agents()
-
-    def _rested(self) -> None:
-        self._resting = None
-        if self._more_news:
-            self.show_news()
+    def _show_now(self) -> None:
+        self.show_tasks()
+        self.show_agents()
 
     def show_peers(self) -> None:
         """Pass the agents of other processes on, and the external ones."""

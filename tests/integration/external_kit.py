@@ -188,7 +188,12 @@ class OldAgent:
             return self._result(call_id, self._task(body, "working"))
         if method == "tasks/get":
             return self._result(call_id, self._finished(self.tasks[body["params"]["id"]]))
-        return self._result(call_id, {**self.tasks[body["params"]["id"]], "status": {"state": "canceled"}})
+        if method == "tasks/cancel":
+            return self._result(
+                call_id, {**self.tasks[body["params"]["id"]], "status": {"state": "canceled"}}
+            )
+        error = {"code": -32601, "message": "Method not found"}
+        return JSONResponse({"jsonrpc": "2.0", "id": call_id, "error": error})
 
     def _task(self, body: dict[str, Any], state: str) -> dict[str, Any]:
         message = body["params"]["message"]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.a2a.external import transport
 from synapse_tui.a2a.server import AgentServer, bind_loopback
 from synapse_tui.cli.group import synapse
 from synapse_tui.cli.output import run_command
@@ -102,9 +103,11 @@ async def test_a_conversation_goes_on_from_command_to_command(shell):
         assert (first.code, first.out) == (0, "heard: hello\n")
         assert 'old asks; answer it: synapse send old "..."' in first.err
         second = await shell.run("external", "send", "old", "more")
-        assert second.out == "heard: more\n"
+        assert second.out == "done: more\n"
 
-    one, two = (body["params"]["message"] for body in server.bodies)
+    methods = [body["method"] for body in server.bodies]
+    assert methods == ["message/stream", "message/send", "tasks/resubscribe", "tasks/get"]
+    one, two = (body["params"]["message"] for body in server.bodies[:2])
     assert "taskId" not in one
     assert (two["taskId"], two["contextId"]) == ("task-1", "old-context")
 
@@ -120,7 +123,8 @@ async def test_time_that_is_over_and_a_message_that_is_only_sent(shell):
         assert sent.out.startswith("echo: submitted (task ")
 
 
-async def test_errors_have_their_exit_codes(shell, echo):
+async def test_errors_have_their_exit_codes(shell, echo, monkeypatch):
+    monkeypatch.setattr(transport, "PAUSES", (0.0,))
     assert (await shell.run("external", "add", "ftp://x")).code == 2
     assert (await shell.run("external", "add", echo.url, "--alias", "claude")).code == 2
     assert (await shell.run("external", "info", "nobody")).code == 3

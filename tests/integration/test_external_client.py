@@ -12,6 +12,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from synapse_tui.a2a.external import transport
 from synapse_tui.a2a.external.adding import changed_card, find_agent
 from synapse_tui.a2a.external.connecting import open_peer
 from synapse_tui.a2a.external.desk import AddOrder
@@ -34,6 +35,12 @@ from tests.integration.external_kit import DialectAgent, OldAgent, Running, card
 
 pytestmark = pytest.mark.timeout(60)
 V03_PATHS = ("/.well-known/agent-card.json", "/")
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What did not arrive is sent again at once."""
+    monkeypatch.setattr(transport, "PAUSES", (0.0, 0.01))
 
 
 @pytest.fixture

@@ -13,12 +13,13 @@ import httpx
 import pytest
 
 from synapse_tui.a2a.dialect import Call, PeerTask
+from synapse_tui.a2a.external import transport
 from synapse_tui.a2a.external.conversation import remote_id
 from synapse_tui.a2a.external.desk import AddOrder
 from synapse_tui.a2a.external.store import ExternalStore
 from synapse_tui.errors import AgentNotFound, TaskEnded
 from synapse_tui.events import Event, ExternalsChanged, ExternalTalked, TaskChanged
-from synapse_tui.host import Host
+from synapse_tui.host import Host, externals
 from synapse_tui.host.externals import at_rest
 from synapse_tui.model import USER, DeliveryState, ReplyState, Sender, Task, TaskState
 from tests.integration.external_kit import Running, sdk_agent
@@ -201,7 +202,8 @@ async def test_conversations_outlive_the_host_and_go_on(tmp_path, echo):
         assert third.externals.conversation("echo") is None, "conversations belong to their project"
 
 
-async def test_agents_added_by_others_appear(tmp_path, echo):
+async def test_agents_added_by_others_appear(tmp_path, echo, monkeypatch):
+    monkeypatch.setattr(externals, "INTERVAL", 0.05)
     async with running(make_host(tmp_path)) as one, running(make_host(tmp_path, "other")) as other:
         await add(one, echo.url)
         await until(lambda: bool(other.externals.agents))
@@ -251,19 +253,18 @@ async def test_routes_add_use_and_remove_an_agent(call, echo):
     assert (gone.status_code, gone.json()["error"]["code"]) == (404, "agent_not_found")
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
+async def test_routes_refuse(call):
+    for body, status in (
         ({"url": "ftp://x"}, 422),
         ({"url": "http://me:secret@127.0.0.1:9"}, 422),
         ({"url": "http://127.0.0.1:9", "alias": "all"}, 422),
         ({"url": "http://127.0.0.1:9", "headers": {"Host": "x"}}, 422),
         ({"url": "http://127.0.0.1:9", "headers": {"X": "a\r\nb"}}, 422),
+        ({"url": "http://127.0.0.1:9", "surprise": 1}, 422),
         ({"url": "http://127.0.0.1:9"}, 502),
-    ],
-)
-async def test_routes_refuse(call, body, status):
-    assert (await call("POST", "/external/agents", body)).status_code == status
+    ):
+        answer = await call("POST", "/external/agents", body)
+        assert answer.status_code == status, body
 
 
 async def test_hosted_agents_write_to_external_ones_but_add_none(host, echo):
@@ -297,7 +298,8 @@ async def test_hosted_agents_write_to_external_ones_but_add_none(host, echo):
     await client.close()
 
 
-async def test_a_message_that_nobody_hears_fails(host, echo):
+async def test_a_message_that_nobody_hears_fails(host, monkeypatch):
+    monkeypatch.setattr(transport, "PAUSES", (0.0,))
     async with sdk_agent() as gone:
         await add(host, gone.url, "gone")
     task = await rested(host, await host.externals.send("gone", "hello", sender=USER))

@@ -50,7 +50,7 @@ async def find_agent(
     variable = check_variable(order.token_env)
     alias = check_alias(order.alias, taken=types) if order.alias else ""
     if alias and not order.replace:
-        _check_free(store, alias, url)
+        await asyncio.to_thread(_check_free, store, alias, url)
     module = await connecting()
     headers = module.headers_of(order.headers, variable, environ)
     found = await module.discover(url, allowed=order.allowed, headers=headers)
