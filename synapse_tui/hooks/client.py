@@ -43,7 +43,7 @@ def run(event: str, dialect: str) -> int:
 
 
 def ask(place: str, event: str, dialect: str, agent: str, told: bytes) -> bytes:
-    """Ask a host, in one exchange: a line, the agent's words until the end; then the answer until the end.
+    """Ask a host in one exchange: a line that ends in the length of the words, the words; then the answer.
 
     Args:
         place: The host's socket for hooks.
@@ -60,8 +60,7 @@ def ask(place: str, event: str, dialect: str, agent: str, told: bytes) -> bytes:
     try:
         connection.settimeout(PATIENCE)
         connection.connect(place)
-        connection.sendall(f"{event} {dialect} {agent} {os.getpid()}\n".encode() + told)
-        connection.shutdown(_socket.SHUT_WR)
+        connection.sendall(f"{event} {dialect} {agent} {len(told)}\n".encode() + told)
         answer = b""
         while part := connection.recv(65536):
             answer += part

@@ -23,7 +23,10 @@ function ask(event, told) {
     socket.on("error", () => finish(""))
     socket.on("data", (part) => parts.push(part))
     socket.on("end", () => finish(Buffer.concat(parts).toString("utf8")))
-    socket.end(`${event} opencode ${AGENT} ${process.pid}\n${JSON.stringify(told)}`)
+    const body = Buffer.from(JSON.stringify(told))
+    // Never end(): the runtime of opencode would read no answer after it.
+    socket.write(`${event} opencode ${AGENT} ${body.length}\n`)
+    socket.write(body)
   })
 }
 

@@ -34,6 +34,7 @@ ROOT = Path(__file__).parents[2]
 MESSAGES = 3
 """How many are sent before each kill."""
 PATIENCE = 60.0
+NOT_WRITTEN = "history cannot be written"
 _TEXT = re.compile(r"message \d+-\d+$")
 
 
@@ -44,6 +45,7 @@ class Outcome:
     Attributes:
         sent: Every text that was handed to the client.
         taken: Those whose sender was told that they were taken.
+        warned: Those whose sender was told that they are kept in memory alone.
         given: How often the dummy was given each text.
         stored: State, delivery and reason of each text in the database.
         struck: How many messages were in which state of delivery when the host was killed.
@@ -51,6 +53,7 @@ class Outcome:
 
     sent: list[str] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
+    warned: set[str] = field(default_factory=set)
     given: Counter[str] = field(default_factory=Counter)
     stored: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     struck: Counter[str] = field(default_factory=Counter)
@@ -82,13 +85,14 @@ class Outcome:
         return {
             "messages handed to the client": len(self.sent),
             "taken (the sender was told)": len(self.taken),
+            "held in memory alone (the sender was told)": len(self.warned),
             "given to the agent once": sum(count == 1 for count in self.given.values()),
             "given to the agent twice": len(self.twice),
             "shown as uncertain, and was given": sum(self.given[text] > 0 for text in uncertain),
             "shown as uncertain, and was not given": sum(not self.given[text] for text in uncertain),
             "shown as held": sum(row[1] == "held" for row in self.stored.values()) - len(uncertain),
             "never taken nor stored (the sender was told that nothing is known)": sum(
-                text not in self.stored and text not in self.taken for text in self.sent
+                text not in {*self.stored, *self.taken, *self.warned} for text in self.sent
             ),
             "lost": len(self.lost),
             "said to be submitted and was not": len(self.untrue),
@@ -214,8 +218,10 @@ class Killer:
 
     def _send(self, text: str) -> None:
         with contextlib.suppress(SynapseError):
-            LightClient(timeout=PATIENCE).send(self._victim.endpoint, text)
-            self.outcome.taken.add(text)
+            answer = LightClient(timeout=PATIENCE).send(self._victim.endpoint, text)
+            # On a disk that does not answer in time the sender is told that nothing is written down.
+            taken = self.outcome.warned if NOT_WRITTEN in answer.reason else self.outcome.taken
+            taken.add(text)
 
     def _wait_for_moment(self, texts: set[str]) -> None:
         """Wait for any moment of the start, or for one around a paste or an Enter of what was taken."""

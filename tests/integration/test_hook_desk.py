@@ -242,7 +242,10 @@ async def test_a_hook_is_answered_over_the_socket(tmp_path: Path) -> None:
     assert await hook(server.path, "pre", fields) == b""
 
 
-@pytest.mark.parametrize("told", [b"", b"pre\n", b"pre claude a\n{", b"odd claude a\n{}", b"pre odd a\n{}"])
+@pytest.mark.parametrize(
+    "told",
+    [b"", b"pre\n", b"pre claude a x\n{", b"pre claude a 9\n{", b"odd claude a 2\n{}", b"pre odd a 2\n{}"],
+)
 async def test_what_makes_no_sense_is_answered_by_nothing(tmp_path: Path, told: bytes) -> None:
     async def handle(_agent: str, _event: Any) -> bytes:
         return b"answer"

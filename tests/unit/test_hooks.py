@@ -200,8 +200,12 @@ def served(path: Path, answer: bytes) -> tuple[socket.socket, list[bytes]]:
     def serve() -> None:
         connection, _ = server.accept()
         with connection:
-            while part := connection.recv(65536):
-                asked.append(part)
+            head, _, body = connection.recv(65536).partition(b"\n")
+            asked.append(head + b"\n" + body)
+            left = int(head.split()[3]) - len(body)
+            while left > 0:
+                asked.append(connection.recv(65536))
+                left -= len(asked[-1])
             connection.sendall(answer)
 
     threading.Thread(target=serve, daemon=True).start()

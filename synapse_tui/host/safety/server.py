@@ -78,19 +78,14 @@ class HookServer:
 
     async def _answer(self, reader: asyncio.StreamReader) -> bytes:
         """Read an event and answer it; whatever is wrong with it, the agent is not held up."""
-        head = await reader.readline()
-        told = await reader.read(MOST)
-        while part := await reader.read(MOST - len(told) + 1):
-            told += part
-            if len(told) > MOST:
-                return b""
-        words = head.decode("utf-8", "replace").split()
-        if len(words) < 3:
+        words = (await reader.readline()).decode("utf-8", "replace").split()
+        if len(words) != 4 or not words[3].isdigit() or int(words[3]) > MOST:
             return b""
-        word, dialect, agent_id = words[:3]
+        word, dialect, agent_id, length = words
         try:
+            told = await reader.readexactly(int(length))
             return await self._handle(agent_id, read_event(word, Dialect(dialect), told))
-        except (ValueError, SynapseError) as error:
+        except (ValueError, EOFError, SynapseError) as error:
             log.warning("a hook of %s could not be answered: %s", agent_id, error)
         except Exception:
             log.exception("a hook failed", extra={"agent_id": agent_id})
