@@ -15,9 +15,11 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError
 
 from synapse_tui.a2a.server import AgentServer
+from synapse_tui.a2a.services import Services
 from synapse_tui.content import Artifact, Part
-from synapse_tui.model import DeliveryState, TaskState
+from synapse_tui.model import USER, DeliveryState, MessageRequest, TaskState
 from tests.a2a_kit import V1, GivenAgent, Refused, collect, events, rpc, said, states, stream
+from tests.integration.push_kit import telling
 from tests.integration.server_kit import Connection, http, running
 
 KINDS = [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3"), ("HTTP+JSON", "0.3")]
@@ -238,3 +240,49 @@ async def test_a_task_of_the_dialect_as_a_stream() -> None:
         assert found[-1][1]["status"] == "completed"
         gone = await client.get("/tasks/00000000-0000/subscribe")
         assert gone.status_code == 404
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+async def test_push_configurations(version: str) -> None:
+    """Every operation over JSON-RPC, REST and the SDK's client sees the same configurations."""
+    agent = GivenAgent()
+    async with (
+        telling(agent) as desk,
+        running(agent=agent, services=Services(push=desk)),
+        connected(agent, "JSONRPC", version) as client,
+        plain(agent) as http_client,
+    ):
+        agent.accept(MessageRequest("Hello!", USER, task_id="t-1"))
+        for name in ("one", "two"):
+            wanted = pb.TaskPushNotificationConfig(
+                task_id="t-1", id=name, url="http://127.0.0.1:9/hook", token="secret"
+            )
+            made = await client.create_task_push_notification_config(wanted)
+            assert (made.task_id, made.id, made.url, made.token) == ("t-1", name, wanted.url, "")
+        found = await client.list_task_push_notification_configs(
+            pb.ListTaskPushNotificationConfigsRequest(task_id="t-1")
+        )
+        assert [each.id for each in found.configs] == ["one", "two"]
+        one = pb.GetTaskPushNotificationConfigRequest(task_id="t-1", id="one")
+        assert (await client.get_task_push_notification_config(one)).id == "one"
+        if version == "0.3":
+            first = await rpc(http_client, "tasks/pushNotificationConfig/get", {"id": "t-1"}, headers={})
+            assert first["pushNotificationConfig"]["id"] == "one"
+            about = {"id": "t-1", "pushNotificationConfigId": "one"}
+            assert await rpc(http_client, "tasks/pushNotificationConfig/delete", about, headers={}) is None
+        else:
+            path = "/a2a/rest/tasks/t-1/pushNotificationConfigs"
+            page = (await http_client.get(path, params={"pageSize": 1}, headers=V1)).json()
+            assert [each["id"] for each in page["configs"]] == ["one"]
+            rest = {"pageToken": page["nextPageToken"]}
+            assert [
+                each["id"]
+                for each in (await http_client.get(path, params=rest, headers=V1)).json()["configs"]
+            ] == ["two"]
+            wrong = await http_client.get(path, params={"pageToken": "three"}, headers=V1)
+            assert wrong.status_code == 400
+            assert (await http_client.delete(f"{path}/one", headers=V1)).status_code == 200
+        gone = pb.DeleteTaskPushNotificationConfigRequest(task_id="t-1", id="one")
+        await client.delete_task_push_notification_config(gone)
+        with pytest.raises(TaskNotFoundError):
+            await client.get_task_push_notification_config(one)

@@ -191,6 +191,16 @@ async def test_a_message_whose_answer_was_lost_is_typed_once(
     assert len(agent.requests) == 1
 
 
+async def test_a_message_that_comes_twice_at_once_is_typed_once(
+    client: httpx.AsyncClient, agent: GivenAgent
+) -> None:
+    """Files take a moment to be written: the other one may be taken meanwhile."""
+    message = {**said(parts=[{"text": "x"}, {"raw": "aGk="}]), "configuration": AT_ONCE}
+    answers = await asyncio.gather(*(rpc(client, "SendMessage", message) for _ in range(5)))
+    assert len({answer["task"]["id"] for answer in answers}) == 1
+    assert len(agent.requests) == 1
+
+
 @pytest.mark.parametrize(
     ("metadata", "priority"),
     [

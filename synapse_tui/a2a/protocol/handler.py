@@ -149,9 +149,12 @@ class Handler(RequestHandler):
         request = await draft.written(call.agent.cwd, task_id)
         if not request.follows:
             request = replace(request, task_id=task_id)
-        async with pushed(params.configuration, call, task_id):
+        async with pushed(params.configuration, call, task_id) as undo:
             # A message that came twice at the same time was perhaps taken while the files were written.
-            return self._retries.find(call.agent, draft.request) or call.agent.accept(request)
+            if (taken := self._retries.find(call.agent, draft.request)) is not None:
+                await undo()
+                return taken
+            return call.agent.accept(request)
 
     # -- tasks ---
 

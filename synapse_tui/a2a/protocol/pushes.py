@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -78,22 +78,31 @@ def page_of_configs(
 
 
 @asynccontextmanager
-async def pushed(configuration: pb.SendMessageConfiguration, call: Call, task_id: str) -> AsyncIterator[None]:
+async def pushed(
+    configuration: pb.SendMessageConfiguration, call: Call, task_id: str
+) -> AsyncIterator[Callable[[], Awaitable[None]]]:
     """Have somebody told of a task that is about to be made; of nothing, when it is not made.
 
     Args:
         configuration: Tells who.
         call: The call.
         task_id: Id that the task has, or will have.
+
+    Yields:
+        Takes it back, when there is such a task already.
     """
-    if not configuration.HasField("task_push_notification_config"):
-        yield
-        return
-    desk = desk_of(call)
-    config = replace(config_of(configuration.task_push_notification_config, call), task_id=task_id)
-    made = await desk.create(config, sender_id=call.visitor.sender_id)
+    made: PushConfig | None = None
+    if configuration.HasField("task_push_notification_config"):
+        desk = desk_of(call)
+        config = replace(config_of(configuration.task_push_notification_config, call), task_id=task_id)
+        made = await desk.create(config, sender_id=call.visitor.sender_id)
+
+    async def undo() -> None:
+        if made is not None:
+            await desk_of(call).delete(task_id, made.config_id)
+
     try:
-        yield
+        yield undo
     except BaseException:
-        await desk.delete(task_id, made.config_id)
+        await undo()
         raise
