@@ -171,7 +171,19 @@ def offer_json(offer: Offer) -> dict[str, Any]:
 
 
 async def _order(body: DiscoverBody, request: Request, shared: Shared) -> AddOrder:
-    """What is to be added; somebody elsewhere may not name addresses of this machine's network."""
+    """What is to be added; somebody elsewhere may not name addresses of this machine's network.
+
+    Raises:
+        HttpProblem: The token is to come from the host's environment: a program that may reach this server,
+            and not read that environment, could have any secret of it sent to a URL of its own.
+    """
+    if body.token_env:
+        raise HttpProblem(
+            403,
+            "token_env_not_over_http",
+            "a variable of the host's environment cannot be named over HTTP",
+            "send the header itself in 'headers', or use: synapse external add URL --token-env NAME",
+        )
     here = request.client is None or is_loopback_host(request.client.host)
     if not here and shared.push is not None:
         for url in (body.url, *body.allowed_origins):

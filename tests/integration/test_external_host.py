@@ -261,6 +261,7 @@ async def test_routes_refuse(call):
         ({"url": "http://127.0.0.1:9", "headers": {"Host": "x"}}, 422),
         ({"url": "http://127.0.0.1:9", "headers": {"X": "a\r\nb"}}, 422),
         ({"url": "http://127.0.0.1:9", "surprise": 1}, 422),
+        ({"url": "http://127.0.0.1:9", "token_env": "HOME"}, 403),
         ({"url": "http://127.0.0.1:9"}, 502),
     ):
         answer = await call("POST", "/external/agents", body)
