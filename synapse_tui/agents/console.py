@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synapse_tui.errors import MessageError
+from synapse_tui.hooks import HookKind
 from synapse_tui.model import AgentState, ExitStatus, StateReport
 from synapse_tui.pty import Guardian, Handle, PtyProcess, ReadScheduler
 from synapse_tui.pty.scheduler import read_available
@@ -269,6 +270,12 @@ class AgentConsole:
         self.process.resize(columns, lines)
         self._answer()
         self._update()
+
+    def hooked(self, kind: HookKind, call: str) -> None:
+        """Take what a hook of the agent's tells: all look again at once, before the hook is answered."""
+        self.detector.hooked(kind, call, self._clock())
+        self._update()
+        self._pulse.fire()
 
     def focus(self, focused: bool) -> None:
         """Tell the agent whether its pane has the focus, if it asked; who has it is read first."""

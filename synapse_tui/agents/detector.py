@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from synapse_tui.hooks import HookKind
 from synapse_tui.model import AgentState, StateReport
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent
 
 from .composer import ComposerReader, ComposerReading
+from .hook_hints import HOOKED, HookHints
 from .profile import READY_DEBOUNCE, Profile
 from .rules import Signals, Verdict, decide, next_change
 from .screen_text import ScreenText
@@ -64,6 +66,7 @@ class StateDetector:
         if report is None:
             self._timeline.add(self.report, now)
         self._was_ready = self.report.state is AgentState.READY
+        self._hints = HookHints()
         self._candidate = self.report.state
         self._candidate_since = self.report.since
 
@@ -102,6 +105,16 @@ class StateDetector:
                 return
         self._changed = now
 
+    def hooked(self, kind: HookKind, call: str, now: float) -> None:
+        """Take what a hook of the agent's tells; `update` follows.
+
+        Args:
+            kind: What happened.
+            call: The tool call that it is about; empty for none.
+            now: Seconds on the session's clock.
+        """
+        self._hints.take(kind, call, now)
+
     def update(self, terminal: Terminal, now: float) -> StateReport | None:
         """Decide anew, after output or at the deadline.
 
@@ -125,13 +138,14 @@ class StateDetector:
             quiet=now - self._changed,
         )
         verdict = decide(self._profile.states, signals)
-        state, wait = self._wanted(verdict, now)
+        hinted = self._hinted(verdict, now)
+        state, wait = (hinted, 0.0) if hinted is not None else self._wanted(verdict, now)
         if state is not self._candidate:
             self._candidate, self._candidate_since = state, now
         held = self._candidate_since + wait
         rule = verdict.rule if verdict is not None else None
         self._set_deadline(next_change(self._profile.states, signals, rule), now, held)
-        return self._settle(state, verdict, now) if now >= held else None
+        return self._settle(state, verdict, now, hooked=hinted is not None) if now >= held else None
 
     def exited(self, now: float, how: str = "") -> StateReport:
         """Take that the process has ended; nothing changes after that.
@@ -161,6 +175,12 @@ class StateDetector:
             self._reading = self._composer.read(terminal, self._text)
             self._half = terminal.modes.synchronized
 
+    def _hinted(self, verdict: Verdict | None, now: float) -> AgentState | None:
+        """The state by what hooks tell, where the screen does not show it yet; None for none."""
+        hinted = self._hints.state(verdict.rule.state if verdict is not None else None, now)
+        # While an agent starts, its screen alone tells when that is over; a dialog may come all the same.
+        return hinted if self._was_ready or hinted is AgentState.WAITING else None
+
     def _wanted(self, verdict: Verdict | None, now: float) -> tuple[AgentState, float]:
         """The state to go to and how long it must hold before it is reported."""
         if verdict is None:
@@ -181,6 +201,8 @@ class StateDetector:
 
     def _set_deadline(self, wait: float | None, now: float, held: float) -> None:
         times = [held] if now < held else []
+        if (until := self._hints.deadline(now)) is not None:
+            times.append(until)
         if self._frame_began is not None:
             times.append(self._frame_began + _FRAME_PATIENCE)
         if wait is not None:
@@ -190,16 +212,18 @@ class StateDetector:
             times += [self._spawned + seconds for seconds in (startup.delay, startup.timeout)]
         self._deadline = min((time for time in times if time > now), default=None)
 
-    def _settle(self, state: AgentState, verdict: Verdict | None, now: float) -> StateReport | None:
+    def _settle(
+        self, state: AgentState, verdict: Verdict | None, now: float, *, hooked: bool
+    ) -> StateReport | None:
         before = self.report
         self._was_ready = self._was_ready or state is AgentState.READY
         known = verdict is not None and verdict.rule.state is state
-        rule = verdict.rule.name if verdict is not None and known else _unruled(state)
+        rule = verdict.rule.name if verdict is not None and known else _unruled(state, hooked=hooked)
         detail = verdict.detail if verdict is not None and known else ""
         if (before.state, before.rule, before.detail) == (state, rule, detail):
             return None
         since = before.since if before.state is state else now
-        matched = verdict.matched if verdict is not None else ""
+        matched = verdict.matched if verdict is not None and not hooked else ""
         return self._report(StateReport(state, rule, matched, since, detail), now)
 
     def _report(self, report: StateReport, now: float) -> StateReport:
@@ -208,6 +232,8 @@ class StateDetector:
         return report
 
 
-def _unruled(state: AgentState) -> str:
+def _unruled(state: AgentState, *, hooked: bool) -> str:
     """Why a state is reported that no rule decided."""
+    if hooked:
+        return HOOKED
     return "starting" if state is AgentState.STARTING else "no rule matches"

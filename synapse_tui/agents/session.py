@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from synapse_tui.errors import AgentExited
 from synapse_tui.events import AgentProcessExited, AgentStateChanged, EventBus
+from synapse_tui.hooks import HookKind
 from synapse_tui.model import (
     INTERRUPT_PRIORITY,
     USER,
@@ -283,6 +284,11 @@ class AgentSession(TaskAccess):
         if focused != self._focused:
             self._focused = focused
             self.console.focus(focused)
+
+    def hooked(self, kind: HookKind, call: str = "") -> None:
+        """Take what a hook of the agent's tells: what it does, or that a dialog is about to open."""
+        if self._run is not None and self.exit is None:
+            self.console.hooked(kind, call)
 
     def reading(self) -> ComposerReading:
         """The composer on the screen."""

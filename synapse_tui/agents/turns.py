@@ -11,6 +11,7 @@ from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, Terminal
 from .answer import AnswerCollector
 from .answer_reader import AnswerReader
 from .conclusion import Conclusion, Keeper, NoKeeper
+from .hook_hints import HOOKED
 from .progress import Writing
 from .tasks import TaskBook
 from .turn import Turn
@@ -191,6 +192,14 @@ class TurnTracker:
             self._over_before = True
         if turn is None or (turn.waits and report.state is not AgentState.EXITED):
             return
+        if report.rule == HOOKED:
+            # Seen working is what the screen shows: a turn that was not needs more proof that it is over.
+            self._conclusion.change(turn.task_id, state=TaskState.WORKING, reason="")
+        else:
+            self._move(turn, report)
+
+    def _move(self, turn: Turn, report: StateReport) -> None:
+        """Let the turn follow what the screen shows."""
         if report.state is AgentState.PROCESSING:
             self._works(turn, TaskState.WORKING, "")
         elif report.state is AgentState.WAITING:
