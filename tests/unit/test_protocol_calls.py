@@ -172,7 +172,7 @@ async def test_the_same_message_is_typed_once(client: httpx.AsyncClient, agent: 
     agent.finish(task.id, "Done.")
     assert (await first)["task"]["id"] == task.id
     told = await rpc(client, "SendMessage", {**message, "configuration": AT_ONCE})
-    assert told["task"]["id"] != task.id, "its caller knows that it has ended"
+    assert told["task"]["id"] != task.id, "its caller has its answer"
     assert len(agent.requests) == 3
 
 

@@ -178,7 +178,7 @@ def test_what_was_told_is_forgotten_in_time() -> None:
     retries.told(task)
     assert retries.find(agent, request()) == task, "it goes on"
     agent.finish(task.id)
-    retries.told(agent.task(task.id))
+    assert retries.find(agent, request()) is None
     for number in range(MAX_TOLD):
         retries.told(replace(agent.task(task.id), id=str(number)))
     assert retries.find(agent, request()) == agent.task(task.id)

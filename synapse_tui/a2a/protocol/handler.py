@@ -58,7 +58,7 @@ class Begun:
 
 
 class Handler(RequestHandler):
-    """Serves all agents; keeps nothing but which ended tasks their callers were told of.
+    """Serves all agents; keeps nothing but which tasks their callers were told of.
 
     Args:
         extensions: What the agents offer.

@@ -1,7 +1,7 @@
 """Messages that come again: who sends one and loses the answer sends it again, under the same `messageId`.
 
-The same message of the same caller means its task as long as that is open, and after its end until a caller
-has been told of that. A caller that was told and uses an id again means something new.
+The same message of the same caller means its task as long as that is open, and after its end when no answer has
+named the task: then the caller has lost it. One that was answered and uses an id again means something new.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from synapse_tui.content import Part, TaskMessage
 from synapse_tui.model import MessageRequest, Task
 
 MAX_TOLD = 5000
-"""How many ended tasks are remembered as told; more than are in the memory of the agents."""
+"""How many tasks are remembered as told; more than are in the memory of the agents."""
 
 
 class Retries:
@@ -28,16 +28,16 @@ class Retries:
         if wanted is None or not wanted.message_id:
             return None
         for task in reversed(agent.list_tasks()):
-            if task.caller != request.caller or task.follows or task.id in self._told:
+            if task.caller != request.caller or task.follows:
+                continue
+            if task.state.final and task.id in self._told:
                 continue
             if _holds(task, wanted, request.follows):
                 return task
         return None
 
     def told(self, task: Task) -> None:
-        """Note that a caller is being told of a task as it is."""
-        if not task.state.final:
-            return
+        """Note that an answer names a task."""
         self._told[task.id] = None
         self._told.move_to_end(task.id)
         while len(self._told) > MAX_TOLD:
