@@ -12,7 +12,7 @@ from .feed import TaskFeed
 
 LOOK = 0.2
 """Seconds between two looks at what the agent writes."""
-MANY = 300
+MANY = 150
 """Rows that are read on the loop; more are read in a thread."""
 SHARE = 10
 """How many times longer than that took the next look is put off at the least."""
