@@ -1,7 +1,7 @@
 """Messages that come again: who sends one and loses the answer sends it again, under the same `messageId`.
 
 The same message of the same caller means its task as long as that is open, and after its end when no answer
-has named the task: then the caller has lost it. One that was answered and uses an id again means something new.
+has named the task: then the caller has lost it. One that was answered and uses an id again means another.
 """
 
 from __future__ import annotations
