@@ -8,14 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import os
-import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+from synapse_tui.inotify import (
+    DELETE,
+    DELETE_SELF,
+    IGNORED,
+    MOVE_SELF,
+    MOVED_TO,
+    ONLYDIR,
+    OVERFLOW,
+    Happened,
+    Inotify,
+)
 
 from .messages import HOST_FILE, REQUEST
 
@@ -23,10 +33,6 @@ INTERVAL = 0.03
 """Seconds between two looks."""
 AGAIN = 3
 """Looks at a folder that has changed: a second change within a tick of its clock does not show."""
-_MOVED_TO, _DELETE, _DELETE_SELF, _MOVE_SELF = 0x80, 0x200, 0x400, 0x800
-_OVERFLOW, _IGNORED, _ONLYDIR = 0x4000, 0x8000, 0x01000000
-_EVENT = struct.Struct("iIII")
-_BUFFER = 64 * 1024
 
 Changed = Callable[[Path], None]
 """Called in the loop with a folder in which a request may lie, or which is gone."""
@@ -74,7 +80,7 @@ class SpoolWatch:
 
 
 class _Inotify:
-    """inotify(7) by the C library.
+    """Folders by the numbers that the kernel gives them.
 
     Raises:
         OSError: The kernel has no instance left, or no inotify.
@@ -82,62 +88,39 @@ class _Inotify:
 
     def __init__(self, changed: Changed) -> None:
         self._changed = changed
-        self._libc = ctypes.CDLL(None, use_errno=True)
         self._folders: dict[int, Path] = {}
-        self._descriptor = self._check(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
-        asyncio.get_running_loop().add_reader(self._descriptor, self._read)
+        self._kernel = Inotify(self._heard)
 
     def add(self, folder: Path) -> None:
         # That the folder itself is deleted is told only when nobody has a file of it open any more.
-        mask = _MOVED_TO | _DELETE | _DELETE_SELF | _MOVE_SELF | _ONLYDIR
-        watch = self._check(self._libc.inotify_add_watch(self._descriptor, os.fsencode(folder), mask))
-        self._folders[watch] = folder
+        mask = MOVED_TO | DELETE | DELETE_SELF | MOVE_SELF | ONLYDIR
+        self._folders[self._kernel.add(folder, mask)] = folder
 
     def remove(self, folder: Path) -> None:
         for watch in [watch for watch, watched in self._folders.items() if watched == folder]:
             del self._folders[watch]
-            self._libc.inotify_rm_watch(self._descriptor, watch)
+            self._kernel.remove(watch)
 
     def close(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._descriptor)
-        os.close(self._descriptor)
+        self._kernel.close()
         self._folders.clear()
 
-    @staticmethod
-    def _check(result: int) -> int:
-        if result < 0:
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-        return result
-
-    def _read(self) -> None:
-        try:
-            data = os.read(self._descriptor, _BUFFER)
-        except BlockingIOError:
-            return
-        worth_a_look = {folder for event in _events(data) for folder in self._meant(*event)}
+    def _heard(self, events: Sequence[Happened]) -> None:
+        worth_a_look = {folder for event in events for folder in self._meant(*event)}
         for folder in worth_a_look:
             self._changed(folder)
 
     def _meant(self, watch: int, mask: int, name: bytes) -> list[Path]:
         """The folders that an event makes worth a look; answers that appear make none."""
-        if mask & _OVERFLOW:
+        if mask & OVERFLOW:
             return list(self._folders.values())
         folder = self._folders.get(watch)
-        if mask & _IGNORED:
+        if mask & IGNORED:
             self._folders.pop(watch, None)  # the kernel has forgotten it; its number may be given again
-        appeared = mask & _MOVED_TO and name.endswith(REQUEST.encode())
-        swept = mask & _DELETE and name == HOST_FILE.encode()
-        gone = mask & (_DELETE_SELF | _MOVE_SELF | _IGNORED)
+        appeared = mask & MOVED_TO and name.endswith(REQUEST.encode())
+        swept = mask & DELETE and name == HOST_FILE.encode()
+        gone = mask & (DELETE_SELF | MOVE_SELF | IGNORED)
         return [folder] if folder is not None and (appeared or swept or gone) else []
-
-
-def _events(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    at = 0
-    while at + _EVENT.size <= len(data):
-        watch, mask, _, length = _EVENT.unpack_from(data, at)
-        at += _EVENT.size
-        yield watch, mask, data[at : at + length].rstrip(b"\0")
-        at += length
 
 
 class _Looker:

@@ -12,10 +12,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from synapse_tui.agents.hook_hints import HOOKED
 from synapse_tui.agents.profile import Profile
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import HistoryError, SessionError
 from synapse_tui.events import (
+    AgentAdded,
     AgentProcessExited,
     AgentRemoved,
     AgentStateChanged,
@@ -40,6 +42,7 @@ from synapse_tui.settings import Settings
 from .desk import HookDesk, Worker
 from .keeper import SafetyKeeper
 from .server import HookServer
+from .strays import Strays
 
 log = logging.getLogger(__name__)
 
@@ -99,6 +102,9 @@ class FileSafetyOffice:
         self.keys = FileKeys(project)
         self.desk = HookDesk(self.keys, self.keeper, events)
         self.consent = HookConsent(paths.synapse / "hooks", paths.home, environ)
+        self._strays = Strays(
+            self.keys, self.keeper, self.desk, events, at_work=self._at_work, worker=self._find_worker
+        )
         self._server: HookServer | None = None
         self._alive: set[str] = set()
         self._heard: dict[str, float] = {}
@@ -136,6 +142,7 @@ class FileSafetyOffice:
             self._renewal.cancel()
         if self._server is not None:
             await self._server.stop()
+        await self._strays.stop()
         await asyncio.gather(*self._working, return_exceptions=True)
         await self.keeper.close()
 
@@ -237,22 +244,38 @@ class FileSafetyOffice:
         if agent_id not in self._alive:
             self._alive.add(agent_id)
             self._events.publish(HooksChanged(agent_id))
+        session.hooked(event.kind, event.call)
+        self._strays.hear(agent_id, event)
         return await self.desk.handle(_worker(session), event)
 
     def _on_event(self, event: Event) -> None:
         match event:
+            case AgentAdded() if self._server is not None:
+                self._strays.start()
             case AgentStateChanged(agent_id=agent_id, report=report, previous=previous):
-                if report.state is AgentState.READY and previous.state is not AgentState.READY:
+                rests = report.state is AgentState.READY and previous.state is not AgentState.READY
+                # What only a hook had told ends with time: the screen has seen no turn that is over.
+                if rests and previous.rule != HOOKED:
                     self._begin(self._rest(agent_id))
             case AgentProcessExited(agent_id=agent_id):
                 self._alive.discard(agent_id)
+                self._strays.forget(agent_id)
                 if (session := self._agents.get(agent_id)) is not None:
                     self._begin(self._gone(_worker(session)))
             case AgentRemoved(agent_id=agent_id):
                 self._alive.discard(agent_id)
+                self._strays.forget(agent_id)
                 self._begin(self._gone(Worker(agent_id, "")))
             case _:
                 pass
+
+    def _at_work(self) -> list[str]:
+        alive = [session for session in self._agents.values() if session.exit is None]
+        return [session.agent_id for session in alive if session.report.state in _WORKS]
+
+    def _find_worker(self, agent_id: str) -> Worker | None:
+        session = self._agents.get(agent_id)
+        return _worker(session) if session is not None else None
 
     async def _rest(self, agent_id: str) -> None:
         """The screen says that an agent is idle: a refused dialog or an interrupt may call no hook."""

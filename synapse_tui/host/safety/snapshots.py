@@ -83,6 +83,10 @@ class Snapshots:
         while len(calls) > MAX_CALLS:
             calls.popitem(last=False)
 
+    def holds(self, agent_id: str, key: str) -> bool:
+        """Whether a file is among those of an agent's calls under way."""
+        return any(key in files for files in self._calls.get(agent_id, {}).values())
+
     def pop(self, agent_id: str, call: str) -> Mapping[str, Snapshot]:
         """The files of a call, which is over."""
         return self._calls.get(agent_id, OrderedDict()).pop(call, {})
