@@ -17,7 +17,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from .sturdy import Sturdy
-from .talk_picture import Line, TalkPicture, lines_of
+from .talk_picture import Known, Line, TalkPicture, lines_of
 
 PAGE = 0.8
 """How much of the height a page goes."""
@@ -75,6 +75,7 @@ class TalkLog(Sturdy, ScrollView, can_focus=False):
         self.now = now
         self._lines: list[Line] = []
         self._keys: list[str] = []
+        self._known: Known = {}
         self._styles: dict[str, Style] = {}
         self._follows = True
         """Whether the view goes along with what is new."""
@@ -103,8 +104,10 @@ class TalkLog(Sturdy, ScrollView, can_focus=False):
         if self.picture is None or not self.is_mounted or self.size.width < 2:
             return
         width = self.scrollable_content_region.width
-        self._lines = lines_of(self.picture, width, self.now())
-        self._keys = list(dict.fromkeys(line.key for line in self._lines if line.key))
+        if len(self._known) > 2 * len(self.picture.entries) + 10:
+            self._known.clear()
+        self._lines = lines_of(self.picture, width, self.now(), self._known)
+        self._keys = [entry.key for entry in self.picture.entries]
         if self.marked and self.marked not in self._keys:
             self.marked = ""
         self.virtual_size = Size(width, len(self._lines))

@@ -116,27 +116,34 @@ class Line:
     key: str = ""
 
 
-def lines_of(picture: TalkPicture, width: int, now: datetime) -> list[Line]:
+Known = dict[str, tuple[object, tuple[Line, ...]]]
+"""Lines of entries that were made before, by the entry's key, with what they were made of."""
+
+
+def lines_of(picture: TalkPicture, width: int, now: datetime, known: Known | None = None) -> list[Line]:
     """A conversation as lines.
 
     Args:
         picture: The conversation.
         width: Cells of a line.
         now: The time now, aware.
+        known: Lines that were made before; an answer that streams in changes one entry of hundreds.
     """
-    return _Lines(picture, width, now).made()
+    return _Lines(picture, width, now, {} if known is None else known).made()
 
 
 class _Lines:
     """Makes the lines of one picture."""
 
-    def __init__(self, picture: TalkPicture, width: int, now: datetime) -> None:
+    def __init__(self, picture: TalkPicture, width: int, now: datetime, known: Known) -> None:
         self._picture = picture
         self._width = width
         self._now = now
+        self._known = known
+        self._day = now.astimezone().date()
         last = {entry.task_id: entry.key for entry in picture.entries if entry.kind == "sent"}
-        self._fates = {last[task.id]: task for task in picture.tasks if task.id in last}
-        """The last message about each task, by its key: it shows how the task stands."""
+        self._fates = {last[task.id]: _fate(task) for task in picture.tasks if task.id in last}
+        """How the task stands of the last message about it, by the message's key."""
 
     def made(self) -> list[Line]:
         """All lines."""
@@ -146,9 +153,23 @@ class _Lines:
             joined = before is not None and _belongs(before, entry)
             if not joined and lines:
                 lines.append(Line())
-            lines += self._of(entry, headed=not joined)
+            lines += self._lines(entry, headed=not joined)
             before = entry
         return lines
+
+    def _lines(self, entry: Entry, *, headed: bool) -> tuple[Line, ...]:
+        made_of = (
+            entry,
+            headed,
+            self._width,
+            self._fates.get(entry.key),
+            self._picture.author(entry),
+            self._day,
+        )
+        known = self._known.get(entry.key)
+        if known is None or known[0] != made_of:
+            known = self._known[entry.key] = (made_of, tuple(self._of(entry, headed=headed)))
+        return known[1]
 
     def _of(self, entry: Entry, *, headed: bool) -> Iterator[Line]:
         if entry.kind == "note":
@@ -167,8 +188,7 @@ class _Lines:
         room = max(8, min(int(width * OWN_SHARE), WIDEST) - 2)
         texts = wrapped(entry.text, room)
         box = min(room, max(map(cell_len, texts), default=0)) + 2
-        task = self._fates.get(entry.key)
-        mark = _fate(task) if task is not None else None
+        mark = self._fates.get(entry.key)
         head = f"{self._picture.author(entry)}  {clock_time(entry.at, self._now)}"
         tail = f"  {mark.glyph} {mark.word}" if mark is not None and width > 40 else ""
         indent = max(0, width - cell_len(head + tail) - 1)

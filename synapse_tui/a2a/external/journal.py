@@ -83,19 +83,20 @@ class Journal:
             "opened": conversation.opened,
             "agent": conversation.agent,
         }
-        every: list[tuple[str, object, dict[str, Any]]] = [
-            (task.id, task, {"task": _task_json(task), "owner": self._owner}) for task in conversation.tasks
-        ]
-        every += [
-            (entry.key, entry, {"entry": _entry_json(entry)})
-            for entry in conversation.entries
-            if not entry.growing
-        ]
-        every.append(("", facts, {"about": facts}))
         written = self._written.setdefault(alias, {})
-        changed = [(key, value, line) for key, value, line in every if written.get(key) != value]
-        written.update({key: value for key, value, _ in changed})
-        return _lines([line for _, _, line in changed])
+        lines: list[dict[str, Any]] = [
+            {"task": _task_json(task), "owner": self._owner}
+            for task in conversation.tasks
+            if _is_news(written, task.id, task)
+        ]
+        lines += [
+            {"entry": _entry_json(entry)}
+            for entry in conversation.entries
+            if not entry.growing and _is_news(written, entry.key, entry)
+        ]
+        if _is_news(written, "", facts):
+            lines.append({"about": facts})
+        return _lines(lines)
 
     def write(self, alias: str, data: bytes) -> None:
         """Add lines to a conversation's file.
@@ -145,6 +146,15 @@ class Journal:
         with os.fdopen(descriptor, mode) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield file
+
+
+def _is_news(written: dict[str, object], key: str, value: object) -> bool:
+    """Whether something is not written down yet; it counts as written from now on."""
+    known = written.get(key)
+    if known is value or known == value:
+        return False
+    written[key] = value
+    return True
 
 
 def _rewrite(file: IO[bytes], saved: Saved) -> None:
