@@ -17,11 +17,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from synapse_tui.agents.feed import Chunk, TaskEvent
 from synapse_tui.agents.profiles import load_profiles
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.events import AgentStateChanged, Event
 from synapse_tui.host import Host
-from synapse_tui.model import AgentSpec, AgentState, Task, TaskState
+from synapse_tui.model import USER, AgentSpec, AgentState, MessageRequest, Task, TaskState
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.settings import load_settings
 from synapse_tui.terminal.keys import KeyEvent, encode_key
@@ -174,3 +175,35 @@ async def test_codex_asks_claude_by_its_shell_tool_and_claude_replies(couple: Co
     assert (task.sender.sender_id, task.sender.verified) == (couple.codex.agent_id, True)
     assert (task.state, task.artifacts[0].text) == (TaskState.COMPLETED, f"{answer} is the answer")
     assert not couple.tasks(couple.codex, answer), "the answer came by the command, not as a message too"
+
+
+async def test_codex_asks_back_and_goes_on_with_the_same_task(couple: Couple) -> None:
+    question, answer = uuid.uuid4().hex[:8], uuid.uuid4().hex[:8]
+    ask = f"$SYNAPSE_BIN reply 'which of them, {question}?' --state input-required"
+    (receipt,) = await couple.host.send("codex", f"%%run:{ask}%%")
+    await couple.until(
+        lambda: couple.codex.task(receipt.task_id).state is TaskState.INPUT_REQUIRED, "the question"
+    )
+    await couple.until(lambda: couple.codex.report.state is AgentState.READY, "the end of the turn")
+    asked = couple.codex.task(receipt.task_id)
+    assert (asked.state, asked.artifacts, len(asked.messages)) == (TaskState.INPUT_REQUIRED, (), 2)
+
+    async def read() -> list[TaskEvent]:
+        async with couple.codex.feed.subscribe(asked.id) as events:
+            return [event async for event in events]
+
+    reading = asyncio.ensure_future(read())
+    request = MessageRequest(f"{answer} %%slow:4%%", USER, follows=asked.id)
+    couple.codex.accept(request)
+    await couple.rest()
+    events = await reading
+    done = couple.codex.task(asked.id)
+    assert (done.state, len(done.artifacts)) == (TaskState.COMPLETED, 1)
+    assert len(couple.model.requests(answer)) == 1
+    chunks = [event for event in events if isinstance(event, Chunk)]
+    assert chunks[-1].last
+    assert len(chunks) > 1, "some of it was told while it was written"
+    text = ""
+    for chunk in chunks:
+        text = text + chunk.text if chunk.append else chunk.text
+    assert text == done.artifacts[0].text
