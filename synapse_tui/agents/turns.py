@@ -150,9 +150,10 @@ class TurnTracker:
         turn = Turn(self._keeper.begun(task), text, begun, answer, changed=self._clock())
         turn.message_id, turn.again = task.id, "nudge" in task.metadata and bool(task.follows)
         turn.answered = turn.worked = turn.task_id in self._answered
-        for task_id in {turn.task_id, task.id} - self._answered:
-            if not self._book.get(task_id).state.final:
-                self._book.change(task_id, delivery=DeliveryState.SUBMITTED, reason="")
+        for known in map(self._book.get, {turn.task_id, task.id}):
+            asked = known.id in self._answered and known.state is TaskState.INPUT_REQUIRED
+            if not (known.state.final or asked):
+                self._book.change(known.id, delivery=DeliveryState.SUBMITTED, reason="")
         if self.current is not None or (report.state is AgentState.PROCESSING and report.since < begun):
             self._into_turn(turn)
         else:

@@ -1,12 +1,13 @@
 """The agent for conformance runs: the dummy's terminal program with a script for each scenario of the kits.
 
-`python -m tests.conformance.agent [--protocol 1.0|0.3] [OPTIONS OF THE DUMMY]`, hosted by synapse-tui. It
+`python -m tests.conformance.agent [--protocol 1.0|0.3] [--pace N] [OPTIONS OF THE DUMMY]`, hosted. It
 gets its messages as every agent does, typed into its composer as `[A2A:<task>:<sender>] text`. It asks its
 own server for the task, whose message id says what to do, and answers as `synapse reply` does.
 """
 
 from __future__ import annotations
 
+import argparse
 import http.client
 import json
 import os
@@ -92,10 +93,11 @@ class TaskDesk:
 class ScriptedRunner(TurnRunner):
     """Turns that follow the script of their message."""
 
-    def __init__(self, app: dummy.DummyApp, server: OwnServer, protocol: str) -> None:
+    def __init__(self, app: dummy.DummyApp, server: OwnServer, protocol: str, pace: float) -> None:
         super().__init__(app)
         self._server = server
         self._protocol = protocol
+        self._pace = pace
 
     def start(self, text: str) -> None:
         """Begin a turn."""
@@ -111,23 +113,24 @@ class ScriptedRunner(TurnRunner):
     def _turn(self, task_id: str, said: str) -> Turn:
         message_id = message_of(self._server.ask("GET", f"/tasks/{task_id}"))
         self._app.journal.write("message", task=task_id, message_id=message_id)
-        return Turn(message_id, said, TaskDesk(self._server, task_id))
+        return Turn(message_id, said, TaskDesk(self._server, task_id), self._pace)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the agent.
 
     Args:
-        arguments: `--protocol VERSION` first, if at all; then those of the dummy.
+        arguments: Those of its own, and those of the dummy.
     """
-    protocol, rest = ("1.0", arguments)
-    if arguments[:1] == ["--protocol"]:
-        protocol, rest = arguments[1], arguments[2:]
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--protocol", default="1.0")
+    parser.add_argument("--pace", type=float, default=1.0)
+    own, rest = parser.parse_known_args(arguments)
     server = OwnServer(os.environ)
 
     def make(options: Options, tty: Tty, loop: Loop, journal: Journal) -> dummy.DummyApp:
         app = dummy.DummyApp(options, tty, loop, journal)
-        app.runner = ScriptedRunner(app, server, protocol)
+        app.runner = ScriptedRunner(app, server, own.protocol, own.pace)
         return app
 
     return dummy.main(rest, make)

@@ -1,14 +1,16 @@
 """A host without a screen for kits and tests: `python -m tests.conformance.host FOLDER [OPTIONS] AGENT...`.
 
-An AGENT is `dummy`, `conformance` or `conformance-0.3`, with `:PORT` for a port of its own choice. Everything
-of the host lies in FOLDER: the home folder, the project, and `NAME-N.jsonl`, what the agent was given. One
-line of JSON tells where the agents answer; it runs until SIGTERM, or until its standard input ends.
+An AGENT is one of `dummy conformance conformance-0.3 quick quick-0.3`, with `:PORT` if it matters; the quick
+ones are for tests. Everything of the host lies in FOLDER: the home folder, the project, and `NAME-N.jsonl`,
+what the agent was given. One line of JSON tells where the agents answer; it runs until SIGTERM, or until its
+standard input ends.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import dataclasses
 import json
 import os
@@ -27,7 +29,13 @@ from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.settings import load_settings
 
 ROOT = Path(__file__).parents[2]
-SCRIPTED = {"conformance": (), "conformance-0.3": ("--protocol", "0.3")}
+QUICK_TURNS = ("--pace", "0.2")
+SCRIPTED = {
+    "conformance": (),
+    "conformance-0.3": ("--protocol", "0.3"),
+    "quick": QUICK_TURNS,
+    "quick-0.3": ("--protocol", "0.3", *QUICK_TURNS),
+}
 QUICK = ("--word-delay", "0")
 
 
@@ -74,7 +82,8 @@ async def open_agent(host: Host, folder: Path, number: int, words: str) -> Agent
     """Open what one word of the command line names."""
     name, _, port = words.partition(":")
     args = (*SCRIPTED.get(name, ()), *QUICK, "--log", str(folder / f"{name}-{number}.jsonl"))
-    spec = AgentSpec(name.partition("-")[0], port=int(port or 0), args=args)
+    profile = "conformance" if name in SCRIPTED else name
+    spec = AgentSpec(profile, port=int(port or 0), args=args)
     return await host.open(spec, columns=100, lines=30)
 
 
@@ -85,7 +94,8 @@ async def run(folder: Path, agents: list[str], settings: dict[str, Any], environ
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    loop.add_reader(sys.stdin, lambda: None if os.read(0, 1024) else ended.set())
+    with contextlib.suppress(PermissionError):  # a file, as /dev/null: nobody can be waited for there
+        loop.add_reader(sys.stdin, lambda: None if os.read(0, 1024) else ended.set())
     await host.start()
     host.load_servers()
     try:

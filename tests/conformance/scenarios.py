@@ -19,6 +19,8 @@ Part = Mapping[str, object]
 
 GLANCE = 0.25
 """Seconds between two looks whether others wait."""
+PAUSE = 0.5
+"""Seconds before each text of an answer."""
 V03_SECONDS = 3.0
 DELAY_SECONDS = 2.0
 RESUBSCRIBE_SECONDS = 10.0
@@ -47,11 +49,13 @@ class Turn:
         message_id: Id that the sender gave it; empty for none.
         text: The message.
         desk: Answers it.
+        pace: Long turns take so many times as long.
     """
 
     message_id: str
     text: str
     desk: Desk
+    pace: float = 1.0
 
 
 def perform(turn: Turn, *, protocol: str = "1.0") -> Steps:
@@ -70,7 +74,7 @@ def perform(turn: Turn, *, protocol: str = "1.0") -> Steps:
 
 def work(turn: Turn, seconds: float) -> Steps:
     """Take so long, or less when other messages wait: they would else be late for whoever looks at them."""
-    for _ in range(round(seconds / GLANCE)):
+    for _ in range(round(seconds * turn.pace / GLANCE)):
         yield Sleep(GLANCE)
         if turn.desk.others_wait():
             return
@@ -93,13 +97,10 @@ def _answering(*parts: Part, state: str = "completed", as_message: bool = False)
     return script
 
 
-def _saying(*texts: str) -> Callable[[Turn], Steps]:
-    """Write some texts, with a pause before each in which the one before is seen to be there."""
-
-    def script(_turn: Turn) -> Steps:
-        for text in texts:
-            yield Sleep(0.3)
-            yield Say(text)
+def _saying(text: str) -> Callable[[Turn], Steps]:
+    def script(turn: Turn) -> Steps:
+        yield Sleep(PAUSE * turn.pace)
+        yield Say(text)
 
     return script
 
@@ -112,15 +113,22 @@ def _delayed(seconds: float, text: str) -> Callable[[Turn], Steps]:
     return script
 
 
+def _chunks(_turn: Turn) -> Steps:
+    """Two texts at the usual pace: readers are told a few times a second."""
+    for text in ("chunk-1", "\nchunk-2"):
+        yield Sleep(PAUSE)
+        yield Say(text)
+
+
 def _file_streamed(turn: Turn) -> Steps:
-    yield Sleep(0.3)
+    yield Sleep(PAUSE * turn.pace)
     turn.desk.reply([_FILE])
 
 
 _SCRIPTS: Mapping[str, Callable[[Turn], Steps]] = MappingProxyType(
     {
         # The longer beginnings stand before the shorter ones.
-        "tck-stream-artifact-chunked": _saying("chunk-1", "\nchunk-2"),
+        "tck-stream-artifact-chunked": _chunks,
         "tck-stream-artifact-text": _saying("Streamed text content"),
         "tck-stream-artifact-file": _file_streamed,
         "tck-stream-ordering-001": _saying("Ordered output"),

@@ -254,3 +254,13 @@ def test_a_reply_of_before_is_no_answer_to_the_message_that_is_typed(rig):
     rig.turns.entering()
     rig.turns.begin(rig.task, TEXT, StateReport(AgentState.READY, "fake", "", 5.0), rig.now)
     assert rig.task.delivery is DeliveryState.SUBMITTED
+
+
+def test_a_reply_to_a_message_that_goes_on_with_a_task_and_is_not_proven_yet_ends_the_task(rig):
+    """Until the proof it counts as one that waits, so the reply itself does not end the task."""
+    waiting = {"state": TaskState.INPUT_REQUIRED, "delivery": DeliveryState.DONE}
+    rig.book.change(rig.id, **waiting)
+    artifacts = (Artifact("all of it"),)
+    replied_before_the_proof(rig, state=TaskState.WORKING, artifacts=artifacts)
+    rig.ready()
+    assert (rig.task.state, rig.task.artifacts) == (TaskState.COMPLETED, artifacts)
