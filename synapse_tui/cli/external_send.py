@@ -156,7 +156,7 @@ def _too_late(alias: str, task: PeerTask, timeout: float, *, agent_waits: bool) 
     hint = (
         "the answer will come as a message; wait longer with --wait-timeout"
         if agent_waits
-        else f"its answer is kept: see the tab of @{alias} in synapse-tui"
+        else f"fetch it later: synapse result {task.task_id[:8]}; or wait longer with --wait-timeout"
     )
     message = f"{alias} did not answer in {timeout:g} s; task {task.task_id[:8]} goes on ({task.status})"
     raise _Waited(task, WaitTimedOut(message, hint))

@@ -20,6 +20,7 @@ from synapse_tui.paths import find_project
 from synapse_tui.process_times import process_name
 
 from .caller import Caller
+from .external_result import told_by
 from .output import note
 
 TooLate = Callable[..., NoReturn]
@@ -76,14 +77,14 @@ class _Talk:
             async with asyncio.timeout(patience):
                 await self._until_done(task.id, wanted=patience is not None)
         except TimeoutError:
-            too_late(self._agent.alias, _told_by(conversation.get(task.id)), patience, agent_waits=False)
+            too_late(self._agent.alias, told_by(conversation.get(task.id)), patience, agent_waits=False)
         finally:
             await talks.stop()
             self._write()
         newest = conversation.get(task.id)
         if newest.state is not TaskState.FAILED:
             self._store.touch(self._agent.alias, datetime.now(UTC).isoformat(timespec="seconds"))
-        return _told_by(newest)
+        return told_by(newest)
 
     async def _until_done(self, task_id: str, *, wanted: bool) -> None:
         while True:
@@ -97,7 +98,7 @@ class _Talk:
 
     def _heard(self, _conversation: Conversation, task: Task) -> None:
         self._news.set()
-        told = _told_by(task)
+        told = told_by(task)
         if told.status != self._told and not (task.state.final or task.state is TaskState.INPUT_REQUIRED):
             self._told = told.status
             note(f"{self._agent.alias}: {told.status} (task {task.short_id})")
@@ -105,15 +106,3 @@ class _Talk:
 
     def _write(self) -> None:
         self._journal.write(self._agent.alias, self._journal.news(self._conversation))
-
-
-def _told_by(task: Task) -> PeerTask:
-    """A task as a host would tell of it."""
-    return PeerTask(
-        task.id,
-        task.context_id,
-        task.state,
-        task.delivery.value,
-        task.reason,
-        tuple(artifact.text for artifact in task.artifacts),
-    )

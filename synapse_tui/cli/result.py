@@ -39,14 +39,27 @@ def command(context: click.Context, *, task: str, wait_timeout: float, as_json: 
     check_timeout(wait_timeout)
     caller = Caller.of()
     client = caller.client()
-    target, found = find_task(caller, client, task)
-    outcome = _result(caller, client, target, found, wait_timeout)
+    outcome = _outcome(caller, client, task, wait_timeout)
     if as_json:
         report_json([outcome], array=False)
     else:
         report(outcome, waiting=True, alone=True)
     if outcome.error:
         context.exit(int(exit_code_for(outcome.error)))
+
+
+def _outcome(caller: Caller, client: LightClient, task_id: str, timeout: float) -> Outcome:
+    """What became of a message to an agent that runs, or else to an external one."""
+    try:
+        target, found = find_task(caller, client, task_id)
+    except (TaskNotFound, PeerUnreachable):
+        from .external_result import external_result
+
+        outcome = external_result(caller, task_id, timeout)
+        if outcome is None:
+            raise
+        return outcome
+    return _result(caller, client, target, found, timeout)
 
 
 def find_task(caller: Caller, client: LightClient, task_id: str) -> tuple[Address, PeerTask]:

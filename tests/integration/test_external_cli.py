@@ -121,6 +121,13 @@ async def test_time_that_is_over_and_a_message_that_is_only_sent(shell):
         sent = await shell.run("external", "send", "echo", "slow two", "--no-response")
         assert sent.code == 0
         assert sent.out.startswith("echo: submitted (task ")
+        short = sent.out.split("(task ")[1][:8]
+        open_still = await shell.run("result", short)
+        assert (open_still.code, "goes on" in open_still.err) == (7, True)
+        done = await shell.run("external", "send", "echo", "hello", "--json")
+        told = await shell.run("result", str(done.json["task_id"]))
+        assert (told.code, told.out) == (0, "hello\n")
+        assert (await shell.run("result", "ffffffff")).code == 4
 
 
 async def test_errors_have_their_exit_codes(shell, echo, monkeypatch):
