@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.agents.task_desk import about_reply, by_person
-from synapse_tui.errors import SynapseError
+from synapse_tui.errors import AgentExited, SynapseError
 from synapse_tui.model import MessageRequest, Reply, ReplyState, Sender, Task, TaskState
 
 log = logging.getLogger(__name__)
@@ -23,14 +23,14 @@ class ExternalReplies:
 
     Args:
         agents: The hosted agents, by id.
-        told: Told of a task whose asker knows the answer now.
+        told: Told of a task whose asker knows the answer now, or will take none.
         uncollected: Seconds in which a command that waits fetches the answer.
     """
 
     def __init__(
         self,
         agents: Mapping[str, AgentSession],
-        told: Callable[[Task], None],
+        told: Callable[[Task, ReplyState], None],
         *,
         uncollected: float = UNCOLLECTED,
     ) -> None:
@@ -72,10 +72,13 @@ class ExternalReplies:
             return
         try:
             session.accept(answer_message(task))
+        except AgentExited:
+            return  # it is told when it is opened again
         except SynapseError as error:
             log.warning("an answer was not given: %s", error.message, extra={"task": task.id})
-            return
-        self._told(task)
+            self._told(task, ReplyState.FAILED)
+        else:
+            self._told(task, ReplyState.TOLD)
 
 
 def answer_message(task: Task) -> MessageRequest:

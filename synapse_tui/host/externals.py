@@ -321,7 +321,7 @@ class Externals:
         """Note that the asker has got the end of a task: it is not typed to it as well."""
         conversation = self._conversations.get(alias)
         if conversation is not None and self._replies.collected(task):
-            self._owe_no_more(task)
+            self._owe_no_more(task, ReplyState.TOLD)
 
     def _new(self, alias: str) -> Conversation:
         agent = self._known.get(alias).identity
@@ -360,10 +360,10 @@ class Externals:
             self._replies.begin(task)
         return task
 
-    def _owe_no_more(self, task: Task) -> None:
+    def _owe_no_more(self, task: Task, state: ReplyState) -> None:
         conversation = self._conversations.get(task.target)
         if conversation is not None and conversation.knows(task.id):
-            newest = conversation.change(task.id, reply=ReplyState.TOLD)
+            newest = conversation.change(task.id, reply=state)
             self._seen_tasks[task.id] = newest
             self._writer.changed(conversation)
 
