@@ -128,8 +128,8 @@ async def test_palette_by_mouse():
         await click(app, pilot, "palette", row=39)
         assert isinstance(app.screen, Palette)
         await pilot.pause()
-        await click(app, pilot, "Next layout")
-        assert app.main.deck.arrangement == "columns"
+        await click(app, pilot, "Next agent")
+        assert app.main.active == CODEX
 
 
 async def test_sidebar_by_mouse():

@@ -14,7 +14,8 @@ from synapse_tui.content import Part, TaskMessage
 from synapse_tui.errors import PeerRefused, TaskNotFound
 from synapse_tui.model import TaskState
 
-from .problems import NotOffered, problem_of
+from .peer import NotOffered
+from .problems import problem_of
 from .record import Interface
 from .untrusted import clean_line, clean_text
 from .updates import Outgoing, Snapshot, Update, artifact_of

@@ -8,8 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from synapse_tui.errors import PeerError, PeerRefused, PeerUnreachable
 
-from .peer import Peer
-from .problems import NotOffered
+from .peer import NotOffered, Peer
 from .updates import Chunk, Outgoing, Snapshot, StatusUpdate, Update, at_rest
 
 IDLE = 60.0

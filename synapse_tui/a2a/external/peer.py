@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Protocol
 
+from synapse_tui.errors import PeerRefused
+
 from .updates import Outgoing, Snapshot, Update
+
+
+class NotOffered(PeerRefused):
+    """The agent does not know that operation, and has done nothing."""
 
 
 class Peer(Protocol):
     """One external agent, connected.
 
     All methods raise PeerUnreachable when it cannot be reached, PeerRefused when it does not do as asked,
-    and its subclass `problems.NotOffered` when it does not know how.
+    and its subclass NotOffered when it does not know how.
     """
 
     @property

@@ -7,6 +7,7 @@ import httpx
 from synapse_tui.errors import PeerRefused, PeerUnreachable, SynapseError
 
 from .origins import shown_origin
+from .peer import NotOffered
 from .transport import Forbidden
 from .untrusted import clean_line
 
@@ -17,10 +18,6 @@ _UNAUTHORIZED = {
     429: "it is asked too often; try again later",
 }
 _UNKNOWN = "it is not known whether the message arrived; ask the agent before you send it again"
-
-
-class NotOffered(PeerRefused):
-    """The agent does not know that operation, and has done nothing."""
 
 
 def problem_of(error: BaseException, url: str, *, sends: bool) -> SynapseError:
