@@ -13,7 +13,8 @@ CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x8, 0x40, 0x80, 0x100, 0x20
 DELETE_SELF, MOVE_SELF = 0x400, 0x800
 OVERFLOW, IGNORED, ONLYDIR, ISDIR = 0x4000, 0x8000, 0x01000000, 0x40000000
 _EVENT = struct.Struct("iIII")
-_BUFFER = 64 * 1024
+_BUFFER = 16 * 1024
+"""What is read in one turn of the loop: a few hundred events."""
 
 Happened = tuple[int, int, bytes]
 """Number of the watch, mask, name below the folder; the name is empty for the folder itself."""
@@ -24,15 +25,22 @@ class Inotify:
 
     Args:
         heard: Told what happened, in the loop.
+        rest: Seconds between two looks when there is little to hear: the loop wakes up for many at once.
 
     Raises:
         OSError: The kernel has no instance left, or no inotify.
     """
 
-    def __init__(self, heard: Callable[[Sequence[Happened]], None]) -> None:
+    def __init__(self, heard: Callable[[Sequence[Happened]], None], *, rest: float = 0.0) -> None:
         self._heard = heard
+        self._rest = rest
+        self._resting: asyncio.TimerHandle | None = None
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._descriptor = self._check(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        self._listen()
+
+    def _listen(self) -> None:
+        self._resting = None
         asyncio.get_running_loop().add_reader(self._descriptor, self._read)
 
     def add(self, folder: Path, mask: int) -> int:
@@ -52,6 +60,8 @@ class Inotify:
 
     def close(self) -> None:
         """Watch nothing any more."""
+        if self._resting is not None:
+            self._resting.cancel()
         asyncio.get_running_loop().remove_reader(self._descriptor)
         os.close(self._descriptor)
 
@@ -66,6 +76,10 @@ class Inotify:
             data = os.read(self._descriptor, _BUFFER)
         except BlockingIOError:
             return
+        if self._rest and len(data) < _BUFFER // 2:
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(self._descriptor)
+            self._resting = loop.call_later(self._rest, self._listen)
         self._heard(list(_events(data)))
 
 

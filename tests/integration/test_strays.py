@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,8 +17,8 @@ from synapse_tui.hooks import Dialect, FileWrite, HookEvent, HookKind
 from synapse_tui.host.safety import project_watch, strays
 from synapse_tui.host.safety.desk import HookDesk, Worker
 from synapse_tui.host.safety.keeper import SafetyKeeper
-from synapse_tui.host.safety.project_watch import ProjectWatch, Touch
-from synapse_tui.host.safety.strays import Strays
+from synapse_tui.host.safety.project_watch import ProjectWatch, Touches
+from synapse_tui.host.safety.strays import Shells, Strays
 from synapse_tui.process_times import process_name
 from tests.integration.session_rig import until
 
@@ -55,9 +55,9 @@ class Rig:
         """Files that the watcher has told of."""
         take = self.strays._on_touched
 
-        def on_touched(touches: Sequence[Touch]) -> None:
+        def on_touched(touches: Touches) -> None:
             take(touches)
-            self.heard.update(touch.path for touch in touches)
+            self.heard.update(map(Path, touches))
 
         self.strays._on_touched = on_touched
 
@@ -119,7 +119,7 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture
 async def rig(project: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
     monkeypatch.setattr(strays, "SETTLE", 0.1)
-    monkeypatch.setattr(strays, "GRACE", 0.05)
+    monkeypatch.setattr(strays, "GRACE", 5.0)  # the machine may be slow
     rig = Rig(project)
     await rig.start()
     yield rig
@@ -154,7 +154,9 @@ async def test_files_of_new_folders_and_of_renamed_ones_are_found(rig: Rig) -> N
     (rig.project / "made/deep/first.py").write_text("1\n")
     await rig.noted("made/deep/first.py")
     (rig.project / "made").rename(rig.project / "moved")
-    await until(lambda: rig.strays.watch and rig.project / "moved/deep" in rig.strays.watch._folders.values())
+    await until(
+        lambda: rig.strays.watch and str(rig.project / "moved/deep") in rig.strays.watch._folders.values()
+    )
     (rig.project / "moved/deep/second.py").write_text("1\n")
     await until(lambda: rig.project / "moved/deep/second.py" in rig.heard)
     assert rig.project / "made/deep/second.py" not in rig.heard
@@ -193,31 +195,33 @@ async def test_a_write_of_a_file_that_another_has_locked_is_a_warning(rig: Rig) 
     assert rig.notices == [f"{CODEX} has written src/a.py, which {CLAUDE} has locked"]
 
 
-async def test_thousands_of_files_are_one_notice_and_locked_ones_still_a_warning(rig: Rig) -> None:
+async def test_hundreds_of_files_are_one_notice_and_locked_ones_still_a_warning(rig: Rig) -> None:
     rig.at_work = {CODEX}
     own = Holder(CLAUDE, process=ALIVE)
     await rig.keeper.ask(lambda store: store.acquire_lock("src/a.py", own))
     many = rig.project / "many"
     many.mkdir()
-    await until(lambda: rig.strays.watch and many in rig.strays.watch._folders.values())
-    for number in range(3000):
+    await until(lambda: rig.strays.watch and str(many) in rig.strays.watch._folders.values())
+    for number in range(600):
         (many / f"{number}.txt").write_text("x")
     (rig.project / "src/a.py").write_text("2\n")
     await until(lambda: any("has locked" in text for text in rig.notices))
     await rig.settled()
-    assert len(rig.notices) <= 4, rig.notices
-    assert any("files changed at once while synapse-codex-8120 worked" in text for text in rig.notices)
+    floods = [text for text in rig.notices if "files changed at once while synapse-codex-8120 worked" in text]
+    assert len(floods) == 1
+    assert len(rig.notices) == 2
     assert len(await rig.changes()) <= strays.FLOOD + 1
 
 
 async def test_a_persons_own_work_and_a_database_are_nobodys(rig: Rig) -> None:
     (rig.project / "src/a.py").write_text("2\n")
-    await until(lambda: rig.project / "src/a.py" in rig.heard)
+    (rig.project / "later").mkdir()
+    await until(lambda: rig.strays.watch and str(rig.project / "later") in rig.strays.watch._folders.values())
     rig.at_work = {CLAUDE}
     (rig.project / ".git/x").write_text("2\n")
     (rig.project / "src/b.py").write_text("2\n")
     await rig.noted("src/b.py")
-    assert {path.name for path in rig.heard} == {"a.py", "b.py"}
+    assert {path.name for path in rig.heard} == {"b.py"}
 
 
 async def test_where_the_kernel_does_not_tell_git_is_asked_while_somebody_works(
@@ -253,10 +257,10 @@ async def test_too_many_folders_are_told_once(project: Path) -> None:
 
 async def test_a_project_without_git_is_watched_too(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
-    touched: list[Touch] = []
+    touched: dict[str, bool] = {}
     watch = ProjectWatch(
         tmp_path,
-        touched=touched.extend,
+        touched=touched.update,
         missed=lambda: None,
         busy=lambda: True,
         told=lambda _text: None,
@@ -264,5 +268,30 @@ async def test_a_project_without_git_is_watched_too(tmp_path: Path) -> None:
     await watch.ready.wait()
     (tmp_path / "src/a.py").write_text("1\n")
     await until(lambda: touched)
-    assert {touch.path for touch in touched} == {tmp_path / "src/a.py"}
+    assert set(touched) == {str(tmp_path / "src/a.py")}
     await watch.close()
+
+
+def shell(kind: HookKind, call: str = "c") -> HookEvent:
+    return HookEvent(kind, Dialect.CLAUDE, Path("/"), tool="Bash", call=call, shell="make")
+
+
+def test_a_shell_command_runs_until_its_end_and_a_moment_longer() -> None:
+    shells = Shells()
+    shells.hear(CLAUDE, shell(HookKind.PRE), 1.0)
+    shells.hear(CLAUDE, shell(HookKind.POST, "another"), 2.0)
+    assert shells.running(100.0) == {CLAUDE}
+    shells.hear(CLAUDE, shell(HookKind.POST), 100.0)
+    assert shells.running(100.0 + strays.GRACE) == {CLAUDE}
+    assert shells.running(100.1 + strays.GRACE) == set()
+
+
+@pytest.mark.parametrize("kind", [HookKind.IDLE, HookKind.INTERRUPTED, HookKind.PROMPT, HookKind.END])
+def test_a_command_whose_end_is_never_told_ends_with_the_turn(kind: HookKind) -> None:
+    shells = Shells()
+    shells.hear(CLAUDE, shell(HookKind.PRE), 1.0)
+    shells.hear(CLAUDE, shell(kind, ""), 2.0)
+    assert shells.running(100.0) == set()
+    shells.hear(CODEX, shell(HookKind.PRE), 100.0)
+    shells.forget(CODEX)
+    assert shells.running(100.0) == set()

@@ -8,8 +8,7 @@ import errno
 import logging
 import os
 import sys
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,8 @@ log = logging.getLogger(__name__)
 
 LOOK = 3.0
 """Seconds between two looks where the kernel does not tell."""
+REST = 0.05
+"""Seconds between two turns of the loop for what happens: far less than it matters to anybody."""
 CHUNK = 200
 """How many folders are added in one turn of the loop."""
 Marks = dict[Path, tuple[int, int, bool]]
@@ -40,17 +41,9 @@ Marks = dict[Path, tuple[int, int, bool]]
 _MASK = CLOSE_WRITE | CREATE | DELETE | MOVED_FROM | MOVED_TO | ONLYDIR
 
 
-@dataclass(frozen=True, slots=True)
-class Touch:
-    """Something was done to a file.
-
-    Attributes:
-        path: The file, below the project as a real path.
-        created: Whether it was made; a file that was moved to its place counts as written.
-    """
-
-    path: Path
-    created: bool = False
+Touches = Mapping[str, bool]
+"""Files to which something was done, as real paths, and whether they were made; a file that was moved to its
+place counts as written. No `Path`: a change of a branch is some ten thousand of them."""
 
 
 class ProjectWatch:
@@ -60,7 +53,7 @@ class ProjectWatch:
         project: The project's folder, a real path.
         touched: Told of files; called in the loop.
         missed: Told that more has happened than could be told.
-        busy: Whether anybody wants to know; without inotify nothing is looked at else.
+        busy: Whether anybody wants to know of files.
         told: Told what a person should know.
         native: Whether the kernel is asked to tell.
         limit: How many folders are watched at most.
@@ -70,7 +63,7 @@ class ProjectWatch:
         self,
         project: Path,
         *,
-        touched: Callable[[Sequence[Touch]], None],
+        touched: Callable[[Touches], None],
         missed: Callable[[], None],
         busy: Callable[[], bool],
         told: Callable[[str], None],
@@ -85,7 +78,7 @@ class ProjectWatch:
         self._limit = limit
         self._git = Git(project)
         self._ignored: frozenset[str] = frozenset()
-        self._folders: dict[int, Path] = {}
+        self._folders: dict[int, str] = {}
         self._kernel: Inotify | None = None
         self._full = False
         self._working: set[asyncio.Task[None]] = set()
@@ -93,7 +86,7 @@ class ProjectWatch:
         """Set once what was there at the start is watched."""
         if native and sys.platform == "linux":
             with contextlib.suppress(OSError):
-                self._kernel = Inotify(self._heard)
+                self._kernel = Inotify(self._heard, rest=REST)
         self._begin(self._first() if self._kernel is not None else self._poll())
 
     @property
@@ -143,7 +136,7 @@ class ProjectWatch:
         if self._kernel is None:
             return False
         try:
-            self._folders[self._kernel.add(folder, _MASK)] = folder
+            self._folders[self._kernel.add(folder, _MASK)] = str(folder)
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 limit = "fs.inotify.max_user_watches"
@@ -157,22 +150,26 @@ class ProjectWatch:
             self._told(f"changes past the agents' hooks are not all found in this project: {text}")
 
     def _heard(self, events: Sequence[Happened]) -> None:
-        touches: list[Touch] = []
+        touches: dict[str, bool] = {}
+        busy = self._busy()
         for watch, mask, name in events:
             if mask & OVERFLOW:
                 self._missed()
             elif mask & IGNORED:
                 self._folders.pop(watch, None)  # the kernel has forgotten it; its number may be given again
-            elif (folder := self._folders.get(watch)) is not None and name:
-                path = folder / os.fsdecode(name)
-                if mask & ISDIR:
-                    self._folder_changed(path, mask)
-                else:
-                    touches.append(Touch(path, created=bool(mask & CREATE)))
+            elif mask & ISDIR:
+                self._folder_changed(watch, mask, name)
+            elif busy and (folder := self._folders.get(watch)) is not None:
+                path = f"{folder}/{os.fsdecode(name)}"
+                touches[path] = bool(mask & CREATE) or touches.get(path, False)
         if touches:
             self._touched(touches)
 
-    def _folder_changed(self, path: Path, mask: int) -> None:
+    def _folder_changed(self, watch: int, mask: int, name: bytes) -> None:
+        folder = self._folders.get(watch)
+        if folder is None or not name:
+            return
+        path = Path(folder, os.fsdecode(name))
         if mask & MOVED_FROM:
             self._forget(path)
         elif mask & (CREATE | MOVED_TO) and not is_skipped(path, self._project):
@@ -181,7 +178,7 @@ class ProjectWatch:
     def _forget(self, folder: Path) -> None:
         """A folder has another name: what the kernel tells of it would be told of the old one."""
         for watch, watched in list(self._folders.items()):
-            if watched.is_relative_to(folder):
+            if Path(watched).is_relative_to(folder):
                 del self._folders[watch]
                 if self._kernel is not None:
                     self._kernel.remove(watch)
@@ -191,7 +188,7 @@ class ProjectWatch:
             return
         files = await self._add_below(folder)
         if files:
-            self._touched([Touch(file, created=True) for file in files])
+            self._touched(dict.fromkeys(map(str, files), True))
 
     # -- by Git ---
 
@@ -208,8 +205,7 @@ class ProjectWatch:
         if seen is not None:
             changed = [path for path in {*seen, *now} if seen.get(path) != now.get(path)]
             if changed:
-                new = {path for path in changed if path not in seen and now[path][2]}
-                self._touched([Touch(path, created=path in new) for path in changed])
+                self._touched({str(path): path not in seen and now[path][2] for path in changed})
         return now
 
     def _marks(self) -> Marks:

@@ -21,7 +21,7 @@ from synapse_tui.hooks import HookEvent, HookKind
 
 from .desk import HookDesk, Worker
 from .keeper import SafetyKeeper
-from .project_watch import ProjectWatch, Touch
+from .project_watch import ProjectWatch, Touches
 from .snapshots import Difference
 from .tree import Git
 
@@ -35,6 +35,8 @@ FLOOD = 200
 """More files than this, at once, are one notice: somebody has changed a branch."""
 MOST = 20_000
 """How many names are kept meanwhile."""
+LONGEST = 30.0
+"""Seconds after which a flood is told of though it goes on, and within which another is not told again."""
 WARNINGS = 3
 """How many warnings are given at once."""
 REMEMBERED = 1000
@@ -123,8 +125,12 @@ class Strays:
         self._native = native
         self._git = Git(keys.project)
         self._shells = Shells()
-        self._touched: dict[Path, Touched] = {}
+        self._touched: dict[str, Touched] = {}
         self._missed = False
+        self._flooded = float("-inf")
+        """When a flood was last told of."""
+        self._last = 0.0
+        """When something was touched last."""
         self._told: OrderedDict[str, float] = OrderedDict()
         """When hooks last told of a change, by the file's key."""
         self._flushing: asyncio.Task[None] | None = None
@@ -176,25 +182,27 @@ class Strays:
         """Who may have written something at this moment."""
         return self._shells.running(self._now()) or frozenset(self._at_work())
 
-    def _on_touched(self, touches: Sequence[Touch]) -> None:
+    def _on_touched(self, touches: Touches) -> None:
         suspects = self._suspects()
         if not suspects:
             return  # a person's own work
-        now = self._now()
-        for touch in touches:
-            before = self._touched.get(touch.path)
-            if before is None and len(self._touched) >= MOST:
+        now = self._last = self._now()
+        for path, created in touches.items():
+            before = self._touched.get(path)
+            if before is not None:
+                self._touched[path] = Touched(
+                    before.at, created or before.created, before.suspects | suspects
+                )
+            elif len(self._touched) < MOST:
+                self._touched[path] = Touched(now, created, suspects)
+            else:
                 self._missed = True
-                continue
-            created = touch.created or (before is not None and before.created)
-            who = suspects if before is None else before.suspects | suspects
-            first = now if before is None else before.at
-            self._touched[touch.path] = Touched(first, created, who)
         self._flush_soon()
 
     def _on_missed(self) -> None:
         if self._suspects():
             self._missed = True
+            self._last = self._now()
             self._flush_soon()
 
     @staticmethod
@@ -211,21 +219,29 @@ class Strays:
         while self._touched or self._missed:
             await asyncio.sleep(SETTLE)
             flood = self._missed or len(self._touched) > FLOOD
+            if flood:
+                await self._ebb()
             self._missed = False
             with contextlib.suppress(HistoryError):  # the keeper has told it
                 await self._take(self._due(every=flood), flood=flood)
 
-    def _due(self, *, every: bool) -> dict[Path, Touched]:
+    async def _ebb(self) -> None:
+        """Wait until nothing was touched for a while: a flood is told of once."""
+        end = self._now() + LONGEST
+        while (wait := min(self._last + SETTLE, end) - self._now()) > 0:  # noqa: ASYNC110 - of silence nobody tells
+            await asyncio.sleep(wait)
+
+    def _due(self, *, every: bool) -> dict[str, Touched]:
         """Take what was touched long enough ago for hooks to have told it, or all."""
         latest = float("inf") if every else self._now() - SETTLE
         due = {path: touch for path, touch in self._touched.items() if touch.at <= latest}
         self._touched = {path: touch for path, touch in self._touched.items() if path not in due}
         return due
 
-    async def _take(self, touched: Mapping[Path, Touched], *, flood: bool) -> None:
+    async def _take(self, touched: Mapping[str, Touched], *, flood: bool) -> None:
         locks = {lock.file: lock for lock in await self._keeper.ask(lambda store: store.locks())}
         if flood:
-            locked = {self._keys.path(file) for file in locks}
+            locked = {str(self._keys.path(file)) for file in locks}
             self._tell_flood(touched)
             touched = {path: touch for path, touch in touched.items() if path in locked}
         unknown = await asyncio.to_thread(self._unknown, touched)
@@ -238,10 +254,10 @@ class Strays:
                 warnings += await self._note(who, key, change, lock)
         self._warn(warnings)
 
-    def _unknown(self, touched: Mapping[Path, Touched]) -> dict[Path, tuple[Touched, ChangeType]]:
+    def _unknown(self, touched: Mapping[str, Touched]) -> dict[Path, tuple[Touched, ChangeType]]:
         """What was done to files that are worth a note; in a thread."""
         found: dict[Path, tuple[Touched, ChangeType]] = {}
-        for path, touch in touched.items():
+        for path, touch in ((Path(name), touch) for name, touch in touched.items()):
             exists = path.is_file()
             if exists or not (touch.created or path.is_dir()):
                 written = ChangeType.CREATE if touch.created else ChangeType.MODIFY
@@ -277,7 +293,11 @@ class Strays:
             more = f"so were {len(warnings) - WARNINGS} more locked files: see the recent changes"
             self._events.publish(Notice(more, "warning"))
 
-    def _tell_flood(self, touched: Mapping[Path, Touched]) -> None:
+    def _tell_flood(self, touched: Mapping[str, Touched]) -> None:
+        now = self._now()
+        again, self._flooded = now - self._flooded < LONGEST, now
+        if again:
+            return
         suspects = sorted({who for touch in touched.values() for who in touch.suspects})
         count = f"{len(touched)}" if len(touched) < MOST else f"more than {MOST}"
         by = f" while {', '.join(suspects)} worked" if suspects else ""
