@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.agents.hook_hints import HOOKED
 from synapse_tui.agents.profiles import load_profiles
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.file_safety import Lock, ModificationQuery
@@ -31,7 +32,7 @@ from synapse_tui.settings import load_settings
 from synapse_tui.terminal.keys import KeyEvent, encode_key
 from tests.lab.lab_kit import AGENTS, LOG, ModelLog
 
-SLOW = 60.0
+SLOW = 150.0
 SOON = 2.0
 """Seconds in which locks must be gone."""
 
@@ -69,7 +70,10 @@ class Shop:
         await self.host.send(session.agent_id, text)
 
     async def asks(self, session: AgentSession) -> None:
-        await self.until(lambda: session.report.state is AgentState.WAITING, "a dialog", session)
+        def drawn() -> bool:
+            return session.report.state is AgentState.WAITING and session.report.rule != HOOKED
+
+        await self.until(drawn, "a dialog", session)
         await asyncio.sleep(0.5)
 
     async def rests(self, session: AgentSession) -> None:

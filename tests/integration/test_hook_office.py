@@ -1,0 +1,126 @@
+"""A host with file safety on, and an agent whose hooks call it: proof of life, states, strays, consent."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from synapse_tui.agents.hook_hints import HOOKED
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.events import Event, FileChanged, HooksChanged
+from synapse_tui.hooks import Dialect
+from synapse_tui.hooks.client import ask
+from synapse_tui.hooks.consent import Consent
+from synapse_tui.host import Host
+from synapse_tui.host.safety.office import Enforcement
+from synapse_tui.model import AgentSpec, AgentState
+from synapse_tui.paths import UserPaths
+from synapse_tui.settings import load_settings
+from tests.integration.test_host import profiles_with_free_ports, until
+
+pytestmark = pytest.mark.timeout(60)
+
+
+class Office:
+    """A host, one scripted agent whose hooks the test calls, and what was told."""
+
+    def __init__(self, folder: Path, run: Path) -> None:
+        self.project = folder / "project"
+        self.project.mkdir()
+        self.paths = UserPaths(folder / "home")
+        on = {"SYNAPSE_FILE_SAFETY_ENABLED": "true"}
+        profiles = profiles_with_free_ports()
+        # Its hooks are installed, not given at the start: the scripted agent takes no options of theirs.
+        dummy = dataclasses.replace(profiles.profiles["dummy"], hooks=Dialect.GEMINI)
+        self.host = Host(
+            self.project,
+            profiles=dataclasses.replace(profiles, profiles={**profiles.profiles, "dummy": dummy}),
+            settings=load_settings(self.project, paths=self.paths, environ=on, trusted=lambda *_: False),
+            paths=self.paths,
+            environ={"PATH": os.environ["PATH"], "HOME": str(self.paths.home), "XDG_RUNTIME_DIR": str(run)},
+        )
+        self.heard: list[Event] = []
+        self.host.events.subscribe(self.heard.append)
+
+    async def open(self) -> AgentSession:
+        session = await self.host.open(AgentSpec("dummy"), columns=80, lines=24)
+        await until(lambda: session.report.state is AgentState.READY)
+        return session
+
+    async def hook(self, session: AgentSession, word: str, **fields: Any) -> bytes:
+        """Call a hook as the agent would."""
+        place = str(self.host.safety.socket)
+        told = json.dumps({"cwd": str(self.project), **fields}).encode()
+        return await asyncio.to_thread(ask, place, word, "gemini", session.agent_id, told)
+
+
+@pytest.fixture
+async def office(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Office]:
+    run = tmp_path_factory.mktemp("r")
+    run.chmod(0o700)
+    office = Office(tmp_path, run)
+    await office.host.start()
+    yield office
+    await office.host.stop()
+
+
+async def test_locks_are_not_enforced_until_a_hook_was_heard(office: Office) -> None:
+    session = await office.open()
+    safety = office.host.safety
+    assert safety.enforcement(session.agent_id) is Enforcement.UNPROVED
+    assert safety.unproved(session.agent_id)
+    await office.hook(session, "start", hook_event_name="SessionStart")
+    assert safety.enforcement(session.agent_id) is Enforcement.ON
+    assert office.heard.count(HooksChanged(session.agent_id)) == 1
+
+
+async def test_hooks_reach_the_agents_state_and_not_its_readiness(office: Office) -> None:
+    session = await office.open()
+    await office.hook(session, "asked", tool_name="write_file", tool_input={"file_path": "a"})
+    assert (session.report.state, session.report.rule) == (AgentState.WAITING, HOOKED)
+    await office.hook(session, "prompt", prompt="x")
+    assert (session.report.state, session.report.rule) == (AgentState.PROCESSING, HOOKED)
+    await office.hook(session, "idle")
+    await until(lambda: session.report.state is AgentState.READY)
+
+
+async def test_locks_of_a_tool_outlive_a_state_that_only_a_hook_has_told(office: Office) -> None:
+    session = await office.open()
+    await office.hook(session, "prompt", prompt="x")
+    await office.hook(session, "pre", tool_name="write_file", tool_input={"file_path": "a.py"})
+    await until(lambda: session.report.state is AgentState.READY)  # nothing on the screen says that it works
+    await asyncio.gather(*office.host.safety._working)
+    [lock] = await office.host.safety.locks()
+    assert (lock.file, lock.agent_id) == ("a.py", session.agent_id)
+
+
+async def test_what_its_shell_writes_is_found(office: Office) -> None:
+    session = await office.open()
+    watch = office.host.safety._strays.watch
+    assert watch is not None
+    await watch.ready.wait()
+    shell = {"tool_name": "run_shell_command", "tool_input": {"command": "echo 1 > new.py"}}
+    await office.hook(session, "pre", **shell)
+    (office.project / "new.py").write_text("1\n")
+    await until(lambda: any(isinstance(event, FileChanged) for event in office.heard))
+    [change] = [event.modification for event in office.heard if isinstance(event, FileChanged)]
+    assert (change.file, change.change, change.agent_id) == ("new.py", "CREATE", session.agent_id)
+    assert change.metadata["suspected"] is True
+
+
+async def test_the_person_is_asked_for_hooks_once(office: Office) -> None:
+    session = await office.open()
+    assert await office.host.safety.asks_for_hooks(session.agent_id)
+    assert not await office.host.safety.asks_for_hooks(session.agent_id)
+    place = await office.host.safety.answer_for_hooks(session.agent_id, Consent.YES)
+    assert place == office.paths.home / ".gemini/extensions/synapse"
+    assert (place / "gemini-extension.json").is_file()
+    assert not await office.host.safety.asks_for_hooks("synapse-gone-1")
+    assert await office.host.safety.answer_for_hooks("synapse-gone-1", Consent.YES) is None
