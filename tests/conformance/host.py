@@ -58,7 +58,9 @@ def profiles() -> ProfileSet:
         args=("-P", "-m", "tests.conformance.agent"),
         env={**dummy.env, "PYTHONPATH": str(ROOT)},
     )
-    return dataclasses.replace(found, profiles=MappingProxyType({**found.profiles, "conformance": scripted}))
+    return dataclasses.replace(
+        found, profiles=MappingProxyType({**found.profiles, "dummy": dummy, "conformance": scripted})
+    )
 
 
 def make_host(folder: Path, settings: dict[str, Any], environ: dict[str, str]) -> Host:

@@ -114,10 +114,11 @@ def _delayed(seconds: float, text: str) -> Callable[[Turn], Steps]:
 
 
 def _chunks(_turn: Turn) -> Steps:
-    """Two texts at the usual pace: readers are told a few times a second."""
+    """Two texts at the usual pace: readers are told of a row when the next one stands, not at once."""
     for text in ("chunk-1", "\nchunk-2"):
         yield Sleep(PAUSE)
         yield Say(text)
+    yield Sleep(2 * PAUSE)
 
 
 def _file_streamed(turn: Turn) -> Steps:
