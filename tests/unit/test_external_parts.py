@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -521,3 +523,9 @@ def test_own_messages_stand_at_the_right():
     assert [line.pieces[0].text for line in own] == [" 写真        ", " second line "]
     assert {line.indent + cell_len(line.pieces[0].text) for line in own} == {59}
     assert any(each.text == "hi" and each.role == "text" for line in lines for each in line.pieces)
+
+
+def test_what_connects_is_imported_late():
+    script = "import sys, synapse_tui.host; print({'httpx', 'a2a', 'pydantic'} & set(sys.modules))"
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert told.stdout == "set()\n"
