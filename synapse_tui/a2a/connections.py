@@ -2,7 +2,8 @@
 
 A server that has as many as it may have serves those and answers further ones with 503, so that their callers
 know; beyond that it closes them. The count of the whole process keeps room for everything else that needs a
-descriptor: a flood towards one agent must not keep another one from being opened.
+descriptor: a flood towards one agent must not keep another one from being opened. Strangers, which are other
+users of the machine and other machines, get half of it: who may not even ask must not keep the person out.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
+
+from .peers import is_stranger
+from .sock_diag import Address
 
 log = logging.getLogger(__name__)
 protocol_log = logging.getLogger(f"{__name__}.protocol")
@@ -75,23 +79,43 @@ class Room:
         each: Connections of one server at most; never more than half of all.
         in_all: Those of all servers of the process; None for as many as it can have.
         patience: How long their callers may take.
+        stranger: Whether a connection, given the client's and the server's address, is not of this user.
     """
 
     def __init__(
-        self, each: int = MAX_CONNECTIONS, in_all: int | None = None, patience: Patience | None = None
+        self,
+        each: int = MAX_CONNECTIONS,
+        in_all: int | None = None,
+        patience: Patience | None = None,
+        stranger: Callable[[Address, Address], bool] = is_stranger,
     ) -> None:
         self.patience = patience or Patience()
+        self.stranger = stranger
         self._in_all = room_of_process() if in_all is None else in_all
         self._each = max(1, min(each, self._in_all // 2))
         self.taken = 0
+        self.strangers = 0
 
-    def crowded(self, here: int) -> bool:
-        """Whether a server that has so many connections has one too many."""
-        return here > self._each or self.taken > self._in_all
+    def crowded(self, here: int, strangers: int = 0) -> bool:
+        """Whether a server has one connection too many.
 
-    def full(self, here: int) -> bool:
-        """Whether it cannot even say so."""
-        return here > self._each + LOBBY or self.taken > self._in_all + LOBBY
+        Args:
+            here: How many it has.
+            strangers: How many of them are strangers', where the one in question is.
+        """
+        return self._over(here, strangers, 0)
+
+    def full(self, here: int, strangers: int = 0) -> bool:
+        """Whether it cannot even say so; see `crowded`."""
+        return self._over(here, strangers, LOBBY)
+
+    def _over(self, here: int, strangers: int, more: int) -> bool:
+        if here > self._each + more or self.taken > self._in_all + more:
+            return True
+        if not strangers:
+            return False
+        each, in_all, more = max(1, self._each // 2), self._in_all // 2, more // 2
+        return strangers > each + more or self.strangers > in_all + more
 
     def scarce(self, here: int) -> bool:
         """Whether idle connections should make room."""
@@ -123,6 +147,7 @@ class PatientProtocol(H11Protocol):
         super().__init__(config, server_state, app_state, _loop)
         self.logger = protocol_log
         self._room = room
+        self.stranger = False
         self._head = _Timer(self.loop, room.patience.head, self._give_up)
         self._unread = _Timer(self.loop, room.patience.unread, self._cut)
 
@@ -130,10 +155,10 @@ class PatientProtocol(H11Protocol):
         """Take a connection, or turn it away."""
         self._room.taken += 1
         super().connection_made(transport)
-        here = len(self.connections)
-        crowded = self._room.crowded(here)
+        here, strangers = len(self.connections), self._count_strangers()
+        crowded = self._room.crowded(here, strangers)
         self.app_state = {**self.app_state, "connection": {"crowded": True} if crowded else {}}
-        if self._room.full(here):
+        if self._room.full(here, strangers):
             transport.write(_TURNED_AWAY)
             transport.close()
             return
@@ -144,9 +169,20 @@ class PatientProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Make room."""
         self._room.taken -= 1
+        self._room.strangers -= self.stranger
         self._head.stop()
         self._unread.stop()
         super().connection_lost(exc)
+
+    def _count_strangers(self) -> int:
+        """How many connections of this server are strangers'; 0 where this one is not."""
+        client, server = self.client, self.server
+        known = client is not None and server is not None and server[1] is not None
+        self.stranger = not known or self._room.stranger(client, server)  # type: ignore[arg-type]
+        self._room.strangers += self.stranger
+        if not self.stranger:
+            return 0
+        return sum(getattr(each, "stranger", False) for each in self.connections)
 
     def data_received(self, data: bytes) -> None:
         """Take bytes."""

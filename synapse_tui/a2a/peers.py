@@ -7,6 +7,7 @@ Elsewhere, or where both are hidden, nothing is known.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import os
 import sys
@@ -43,6 +44,18 @@ async def owner_of(client: Address, server: Address) -> Owner:
         return Owner.UNKNOWN
     except NoAnswer:
         return await asyncio.to_thread(look_up, client, server, folder=Path("/proc/net"), uid=os.geteuid())
+
+
+def is_stranger(client: Address, server: Address) -> bool:
+    """Whether a connection is of another user or another machine, as far as that is known at once."""
+    if sys.platform.startswith("linux"):
+        with contextlib.suppress(NoAnswer, ValueError):
+            owner = ask_kernel(client, server, uid=os.geteuid())
+            if owner is not Owner.UNKNOWN:
+                return owner is Owner.OTHER
+    with contextlib.suppress(ValueError):
+        return not ipaddress.ip_address(client[0].partition("%")[0]).is_loopback
+    return True
 
 
 def ask_kernel(client: Address, server: Address, *, uid: int, find: Find = find_socket) -> Owner:

@@ -91,6 +91,38 @@ async def test_beyond_the_lobby_connections_are_closed(stack: contextlib.AsyncEx
     assert await asked(crowd[0], agent.port) == 200
 
 
+async def test_strangers_leave_half_of_the_room(stack: contextlib.AsyncExitStack) -> None:
+    """Whoever may not even ask does not keep the person out by opening connections."""
+    theirs: set[int] = set()
+    room = Room(each=4, in_all=100, stranger=lambda client, _server: client[1] in theirs)
+    agent, _ = await stack.enter_async_context(running(room=room))
+
+    async def stranger() -> Connection:
+        end = socket.socket()
+        end.bind(("127.0.0.1", 0))
+        end.setblocking(False)
+        theirs.add(end.getsockname()[1])
+        await asyncio.get_running_loop().sock_connect(end, ("127.0.0.1", agent.port))
+        connection = Connection(*await asyncio.open_connection(sock=end))
+        stack.push_async_callback(connection.close)
+        return connection
+
+    first = [await stranger() for _ in range(2)]
+    crowd = [await stranger() for _ in range(LOBBY // 2)]
+    last = await stranger()
+    with contextlib.suppress(ConnectionError):
+        assert (await last.reader.read()).startswith(b"HTTP/1.1 503 ")
+    assert await asked(crowd[0], agent.port) == 503
+    assert await asked(first[0], agent.port) == 200
+    for each in (*crowd, last):
+        await each.close()
+    await until(lambda: room.strangers == 2)
+    assert [await asked(each, agent.port) for each in await opened(stack, agent.port, 2)] == [200] * 2
+    await first.pop().close()
+    await until(lambda: room.strangers == 1)
+    assert await asked(await stranger(), agent.port) == 200
+
+
 async def test_a_caller_that_trickles_its_request_is_given_up(stack: contextlib.AsyncExitStack) -> None:
     """Slowloris: headers that never end."""
     agent, _ = await stack.enter_async_context(running(room=Room(patience=IMPATIENT)))
