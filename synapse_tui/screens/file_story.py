@@ -230,10 +230,11 @@ def lock_text(lock: Lock | None, labels: Mapping[str, str], now: datetime) -> Co
     if lock is None:
         return Content.styled("not locked", "$ink-muted")
     left = int((lock.expires_at - now).total_seconds())
+    holder = holder_of(lock.agent_id, labels)
     parts: list[tuple[str, str]] = [
         ("locked by ", "$ink-muted"),
-        (holder_of(lock.agent_id, labels), f"bold ${agent_colour(kind_of(lock.agent_id))}"),
-        (f" ({one_line(lock.agent_id)})", "$ink-faint"),
+        (holder, f"bold ${agent_colour(kind_of(lock.agent_id))}"),
+        (f" ({one_line(lock.agent_id)})" if holder != lock.agent_id else "", "$ink-faint"),
         ("\nsince ", "$ink-muted"),
         (f"{moment(lock.locked_at, now)} ({duration((now - lock.locked_at).total_seconds())})", "$ink"),
         (", ends in ", "$ink-muted"),

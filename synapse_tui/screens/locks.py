@@ -13,6 +13,8 @@ from .messages import MessageCommands
 
 SHOWN = 200
 """How many changes are listed."""
+NAME_CELLS = 32
+"""How much of a path stands in a notice."""
 OFF = "file safety is off: synapse config set env.SYNAPSE_FILE_SAFETY_ENABLED true, then start anew"
 
 
@@ -67,10 +69,11 @@ class LockCommands(MessageCommands):
 
     async def _release(self, file: str) -> None:
         broken = await self.host.safety.break_lock(file)
+        name = shorten_middle(one_line(file), NAME_CELLS)
         if broken is None:
-            self.app.notice(f"{one_line(file)} is not locked any more")
+            self.app.notice(f"{name} is not locked any more")
         else:
-            self.app.notice(f"{one_line(file)} is released; {self.label(broken.agent_id)} held it")
+            self.app.notice(f"{name} is released; {self.label(broken.agent_id)} held it")
 
     def ask_for_hooks(self, agent_id: str) -> None:
         """Ask, where that was not done yet, whether hooks may be installed for an agent that was opened."""
