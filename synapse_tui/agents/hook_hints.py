@@ -17,7 +17,7 @@ WORKS = 3.0
 ASKS = 5.0
 """Seconds within which a dialog that was announced is on the screen: Codex takes almost one."""
 _NEVER = float("-inf")
-_ENDS = (HookKind.IDLE, HookKind.INTERRUPTED, HookKind.END, HookKind.START)
+_ENDS = (HookKind.IDLE, HookKind.INTERRUPTED, HookKind.END)
 
 
 class HookHints:
@@ -42,10 +42,11 @@ class HookHints:
             now: Seconds on the session's clock.
         """
         if kind in _ENDS:
-            self._works = self._asks = _NEVER
-            self._in_turn = False
+            self._works, self._in_turn = _NEVER, False
+            if kind is not HookKind.IDLE:  # work in the background may ask behind the end of the turn
+                self._asks = _NEVER
         elif kind is HookKind.PROMPT:
-            self._in_turn, self._works, self._asks = True, now + WORKS, _NEVER
+            self._works, self._in_turn = now + WORKS, True
         elif kind is HookKind.PRE and self._in_turn:
             self._works = now + WORKS
         elif kind is HookKind.ASKED:

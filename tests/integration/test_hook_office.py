@@ -67,6 +67,7 @@ async def office(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> As
     run.chmod(0o700)
     office = Office(tmp_path, run)
     await office.host.start()
+    await office.host.safety.locks()  # a hook has two seconds, and the database is slow to load
     yield office
     await office.host.stop()
 
@@ -83,8 +84,10 @@ async def test_locks_are_not_enforced_until_a_hook_was_heard(office: Office) -> 
 
 async def test_hooks_reach_the_agents_state_and_not_its_readiness(office: Office) -> None:
     session = await office.open()
-    await office.hook(session, "asked", tool_name="write_file", tool_input={"file_path": "a"})
+    tool = {"tool_name": "write_file", "tool_input": {"file_path": "a"}}
+    await office.hook(session, "asked", **tool)
     assert (session.report.state, session.report.rule) == (AgentState.WAITING, HOOKED)
+    await office.hook(session, "post", **tool)
     await office.hook(session, "prompt", prompt="x")
     assert (session.report.state, session.report.rule) == (AgentState.PROCESSING, HOOKED)
     await office.hook(session, "idle")

@@ -105,6 +105,17 @@ def test_only_the_end_of_that_very_tool_takes_the_dialog_back() -> None:
     assert screen.state == READY
 
 
+def test_a_prompt_or_the_end_of_a_turn_takes_no_dialog_back_and_an_interrupt_does() -> None:
+    screen = ready()
+    hook(screen, HookKind.ASKED, "a")
+    for kind in (HookKind.PROMPT, HookKind.IDLE, HookKind.PRE, HookKind.START):
+        hook(screen, kind)
+        assert screen.state == WAITING
+    hook(screen, HookKind.INTERRUPTED)
+    screen.wait(0.3)
+    assert screen.state == READY
+
+
 def test_what_hooks_tell_makes_no_agent_ready_or_working_that_starts() -> None:
     screen = Screen("claude", age=0.0)
     screen.show(["Welcome"])
