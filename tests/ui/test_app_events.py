@@ -47,6 +47,20 @@ async def test_agents_that_run_already_are_shown():
         assert at_main(app)
 
 
+async def test_a_flood_of_news_is_drawn_some_times_and_its_end_is_shown(monkeypatch):
+    host = three_agents()
+    async with running(host, size=(180, 30)) as (app, _pilot):
+        drawn = []
+        show = app.main.show_tasks
+        monkeypatch.setattr(app.main, "show_tasks", lambda: (drawn.append(1), show()))
+        task = host.message(CODEX, "look")
+        for number in range(300):
+            host.change(task.id, reason=f"reason {number}")
+        host.change(task.id, delivery=DeliveryState.DONE, state=TaskState.COMPLETED, reason="")
+        await until(lambda: [each.state for each in app.main.sidebar.listing.tasks] == [TaskState.COMPLETED])
+        assert len(drawn) < 100
+
+
 async def test_without_agents_the_launcher_asks():
     host = FakeHost()
     async with running(host) as (app, pilot):
