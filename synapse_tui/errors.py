@@ -196,7 +196,11 @@ class PeerError(SynapseError):
 
 
 class PeerUnreachable(PeerError):
-    """Nobody listens at the peer's endpoint."""
+    """Nobody listens at the peer's endpoint, or whoever does has not answered."""
+
+
+class PeerSilent(PeerUnreachable):
+    """The peer took the connection and did not answer: what was sent may have arrived."""
 
 
 class PeerRefused(PeerError):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import SplitResult, urlsplit
 
-from synapse_tui.errors import PeerRefused, PeerUnreachable
+from synapse_tui.errors import PeerRefused, PeerSilent
 from synapse_tui.model import Reply, Sender
 
 from . import dialect, dialect_watch
@@ -362,7 +362,7 @@ class LightClient:
             )
         except (OSError, HttpError) as error:
             why = dialect.tidy(str(error)) or type(error).__name__
-            raise PeerUnreachable(
+            raise PeerSilent(
                 f"{self._name_of(endpoint)} did not answer: {why}",
                 "it is not known whether the message arrived; look at the agent before sending it again"
                 if call.method == "POST"

@@ -13,7 +13,7 @@ from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.a2a.external.record import ExternalAgent
 from synapse_tui.a2a.external.store import ExternalStore
 from synapse_tui.addresses import Address
-from synapse_tui.errors import AgentNotFound, PeerRefused, PeerUnreachable, SynapseError
+from synapse_tui.errors import AgentNotFound, PeerRefused, PeerSilent, PeerUnreachable, SynapseError
 from synapse_tui.model import TaskState
 
 from .caller import Caller
@@ -106,13 +106,17 @@ class _Waited(Exception):
 def _send(caller: Caller, agent: ExternalAgent, text: str, timeout: float | None) -> PeerTask:
     for way in _ways(caller):
         try:
-            return _by_host(caller, way, agent, text, timeout)
+            task = _hand_over(caller, way, agent, text, wanted=timeout is not None)
+        except PeerSilent:  # it may have been sent: twice is worse than to say so
+            raise
         except PeerUnreachable:
             if caller.has_server:  # its answer is to come to the agent, which only its host can see to
                 raise
         except PeerRefused as error:
             if not any(words in error.message for words in _NOT_FOR_US):
                 raise
+        else:
+            return task if timeout is None else _wait(caller, way, agent, task, timeout)
     from .external_talk import talk
 
     return talk(caller, agent, text, timeout, too_late=_too_late)
@@ -127,12 +131,13 @@ def _ways(caller: Caller) -> list[_Way]:
     return [_Way(record.endpoint, "") for record in records if record.project == project][:1]
 
 
-def _by_host(caller: Caller, way: _Way, agent: ExternalAgent, text: str, timeout: float | None) -> PeerTask:
+def _hand_over(caller: Caller, way: _Way, agent: ExternalAgent, text: str, *, wanted: bool) -> PeerTask:
+    call = dialect.external_send_call(agent.alias, text, response_expected=wanted)
+    return caller.client().external(way.endpoint, call, sender_id=way.sender_id)
+
+
+def _wait(caller: Caller, way: _Way, agent: ExternalAgent, task: PeerTask, timeout: float) -> PeerTask:
     client = caller.client()
-    call = dialect.external_send_call(agent.alias, text, response_expected=timeout is not None)
-    task = client.external(way.endpoint, call, sender_id=way.sender_id)
-    if timeout is None:
-        return task
     deadline, told = time.monotonic() + timeout, ""
     while not _at_rest(task):
         if task.status != told:
@@ -146,7 +151,14 @@ def _by_host(caller: Caller, way: _Way, agent: ExternalAgent, text: str, timeout
         look = dialect.external_task_call(
             agent.alias, task.task_id, seen=task.updated_at, seconds=min(LOOK, left)
         )
-        task = client.external(way.endpoint, look, sender_id=way.sender_id)
+        try:
+            task = client.external(way.endpoint, look, sender_id=way.sender_id)
+        except PeerUnreachable as error:
+            name = task.task_id[:8]
+            raise PeerUnreachable(
+                f"the host ended before {agent.alias} answered",
+                f"the next one goes on with task {name}: synapse result {name}",
+            ) from error
         if task.updated_at == before.updated_at and time.monotonic() - began < PAUSE:
             time.sleep(min(PAUSE, max(0.0, left)))
     return task

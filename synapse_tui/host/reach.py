@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from synapse_tui.a2a.access import Access, AccessRules
@@ -88,7 +90,21 @@ class Reach:
         settings = load_settings(
             self._paths.synapse, paths=self._paths, environ=self._environ, trusted=lambda _path, _data: False
         )
-        return AccessRules.of(settings)
+        rules = AccessRules.of(settings)
+        if self.access.rules.enabled and rules != self.access.rules and not _is_object(self._file):
+            # What a cut-off file does not say any more was not taken back: nobody is let in meanwhile.
+            return replace(rules, enabled=True, fault=f"{self._file} cannot be read")
+        return rules
+
+
+def _is_object(path: Path) -> bool:
+    """Whether a file of settings is one as a whole, or there is none."""
+    try:
+        return isinstance(json.loads(path.read_bytes()), dict)
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError):
+        return False
 
 
 def _mark(path: Path) -> Mark:

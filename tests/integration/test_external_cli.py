@@ -171,3 +171,37 @@ async def test_a_host_that_knows_no_external_agents_is_passed_over(shell, echo):
         assert (await shell.run("external", "send", "echo", "hello")).out == "hello\n"
     finally:
         await asyncio.wait_for(server.stop(), 10)
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        (0, "it is not known whether the message arrived"),
+        (1, "the host ended before echo answered\n  the next one goes on with task 11111111: synapse result"),
+    ],
+)
+async def test_a_host_that_dies_with_the_message_is_not_replaced(shell, echo, answers, said):
+    """Whether before or after it told the task: the message is not sent a second time."""
+    task = {"id": "11111111-1111-4111-8111-111111111111", "status": "working"}
+    body = json.dumps({"task": task | {"updated_at": "2026-01-02T03:04:05"}}).encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    left = answers
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal left
+        await reader.readuntil(b"\r\n\r\n")
+        if left:
+            left -= 1
+            await reader.readuntil(b"hello")
+            writer.write(head.encode() + body)
+            await writer.drain()
+        writer.close()
+
+    host = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with host:
+        shell.environ.setenv("ECHO_TOKEN", "sesame")
+        await shell.run("external", "add", echo.url, "--alias", "echo", "--token-env", "ECHO_TOKEN")
+        shell.shell.register(FakeAgent(host.sockets[0].getsockname()[1]))
+        result = await shell.run("external", "send", "echo", "hello")
+    assert (result.code, result.out) == (5, "")
+    assert said in result.err

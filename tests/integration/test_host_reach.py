@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from synapse_tui.a2a.access import REFRESH, Caller
+from synapse_tui.a2a.peers import Owner
+from synapse_tui.a2a.problems import HttpProblem
 from synapse_tui.errors import ConfigError
-from synapse_tui.events import Event, Notice
+from synapse_tui.events import Event, EventBus, Notice
+from synapse_tui.host.reach import Reach
 from synapse_tui.model import AgentSpec, TaskState
+from synapse_tui.paths import UserPaths
+from synapse_tui.settings import load_settings
 from tests.integration.certificates import make_certificate
 from tests.integration.test_host import make_host, open_ready, records, running, until
 
@@ -41,6 +48,35 @@ async def test_with_keys_they_are_and_the_person_is_told(tmp_path: Path) -> None
         assert records(host)[alice.agent_id]["endpoint"] == f"http://127.0.0.1:{alice.port}"
     [told] = [event for event in heard if isinstance(event, Notice) and event.level == "warning"]
     assert "other machines can reach the agents" in told.text
+
+
+@pytest.mark.parametrize("left", ["", "[]", '{"tui.layout": "gr'])
+async def test_a_file_that_lost_its_end_takes_no_key_away(tmp_path: Path, left: str) -> None:
+    """Keys are demanded until a file that can be read says otherwise, or is removed by hand."""
+    keys = {"SYNAPSE_AUTH_ENABLED": True, "SYNAPSE_API_KEYS": "ci=secret", "SYNAPSE_ALLOW_LOCALHOST": False}
+    set_to(tmp_path, env=keys)
+    file = tmp_path / "home/.synapse/settings.json"
+    whole = file.read_text()
+    now = 0.0
+    paths = UserPaths(tmp_path / "home")
+    settings = load_settings(tmp_path, paths=paths, environ={}, trusted=lambda _path, _data: False)
+    access = Reach(settings, paths=paths, environ={}, events=EventBus(), clock=lambda: now).access
+    stranger = Caller(near=True, owner=Owner.OURS)
+
+    file.write_text(left)
+    now += REFRESH
+    await access.refresh()
+    with pytest.raises(HttpProblem, match="cannot be read"):
+        access.judge(stranger)
+
+    file.write_text(whole + " ")
+    now += REFRESH
+    await access.refresh()
+    assert access.judge(replace(stranger, key="secret")).name == "ci"
+    file.unlink()
+    now += REFRESH
+    await access.refresh()
+    assert access.judge(stranger).admin
 
 
 async def test_agents_message_one_another_over_https(tmp_path: Path) -> None:
