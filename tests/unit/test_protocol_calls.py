@@ -447,6 +447,9 @@ async def test_methods_of_0_3_are_none_of_1_0(client: httpx.AsyncClient) -> None
 @pytest.mark.parametrize(
     ("body", "code"),
     [
+        (b"", -32700),
+        (b'{"jsonrpc": "2.0", "id": "\\ud800", "method": "GetTask", "params": {"id": "x"}}', INVALID_PARAMS),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"x": 1e999}}', INVALID_PARAMS),
         (b"{", -32700),
         (b"\xff", -32700),
         (b"[" * 100_000, -32700),

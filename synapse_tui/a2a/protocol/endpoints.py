@@ -33,7 +33,7 @@ from starlette.routing import BaseRoute, Route
 
 from synapse_tui.a2a.refusals import JSONRPC_PATHS, REST_PREFIX
 
-from .bodies import check_body
+from .bodies import check_body, encodable
 from .calls import CallContextBuilder, extensions_of, version_of
 from .card_routes import Cards
 from .extensions import EXTENSIONS, Extension, activated
@@ -182,7 +182,7 @@ def _served(endpoint: Endpoint, error_answer: ErrorAnswer, extensions: tuple[Ext
     async def serve(request: Request) -> Response:
         try:
             _check_version(request)
-            await check_body(request)
+            await check_body(request, needed=error_answer is _rpc_error)
             response = await _while_there(request, endpoint(request))
             if isinstance(response, EventSourceResponse):
                 response = await _stream(response, request)
@@ -235,7 +235,9 @@ async def _rpc_id(request: Request) -> str | int | None:
         found = (await request.json())["id"]
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
-    return found if isinstance(found, str | int) and not isinstance(found, bool) else None
+    if isinstance(found, str):
+        return found if encodable(found) else None
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
 async def _rest_error(request: Request, error: A2AError) -> Response:
