@@ -18,7 +18,6 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.hook_hints import HOOKED
 from synapse_tui.agents.profiles import load_profiles
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.file_safety import Lock, ModificationQuery
@@ -71,7 +70,8 @@ class Shop:
 
     async def asks(self, session: AgentSession) -> None:
         def drawn() -> bool:
-            return session.report.state is AgentState.WAITING and session.report.rule != HOOKED
+            # Hooks and signals are earlier than the dialog, which takes no key before it is there.
+            return session.report.state is AgentState.WAITING and session.reading().dialog
 
         await self.until(drawn, "a dialog", session)
         await asyncio.sleep(0.5)
