@@ -24,13 +24,13 @@ BINDINGS = ("JSONRPC", "HTTP+JSON")
 
 @pytest.fixture
 async def v1(v1_host: Hosted) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=v1_host.endpoints[0], trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=v1_host.endpoints[0], trust_env=False, verify=False) as client:
         yield client
 
 
 @pytest.fixture
 async def dual(dual_host: Hosted) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=dual_host.endpoints[0], trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=dual_host.endpoints[0], trust_env=False, verify=False) as client:
         yield client
 
 

@@ -23,7 +23,9 @@ NOBODY = "00000000-0000-4000-8000-000000000000"
 @pytest.fixture
 async def old(dual_host: Hosted) -> AsyncIterator[JsonRpc]:
     """A client of 0.3: it sends no version."""
-    async with httpx.AsyncClient(base_url=dual_host.endpoints[0], timeout=30, trust_env=False) as client:
+    async with httpx.AsyncClient(
+        base_url=dual_host.endpoints[0], timeout=30, trust_env=False, verify=False
+    ) as client:
         url = (await client.get("/.well-known/agent-card.json")).json()["url"]
         yield JsonRpc(client, url, {})
 
