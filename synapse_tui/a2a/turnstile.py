@@ -8,7 +8,7 @@ from collections import deque
 from .gate import App, Receive, Scope, Send
 
 FREE_TURNS = 3
-"""Turns of the loop after each request in which none begins; a key needs some from the keyboard to the screen."""
+"""Turns of the loop after each request in which none begins: a key needs some from keyboard to screen."""
 
 
 class Turnstile:
@@ -16,7 +16,7 @@ class Turnstile:
 
     The loop is also the keyboard's and the screen's. Requests that arrive together would otherwise all be
     worked on in the same turn of it, some milliseconds each, and two hundred callers would hold a key up
-    for a second. Nobody is refused, who comes first is served first, and turns without a request cost nothing.
+    for a second. Nobody is refused, who comes first is served first, and turns without requests cost nothing.
 
     Args:
         app: What is entered.

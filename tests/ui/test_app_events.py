@@ -52,7 +52,12 @@ async def test_a_flood_of_news_is_drawn_some_times_and_its_end_is_shown(monkeypa
     async with running(host, size=(180, 30)) as (app, _pilot):
         drawn = []
         show = app.main.show_tasks
-        monkeypatch.setattr(app.main, "show_tasks", lambda: (drawn.append(1), show()))
+
+        def counted() -> None:
+            drawn.append(1)
+            show()
+
+        monkeypatch.setattr(app.main, "show_tasks", counted)
         task = host.message(CODEX, "look")
         for number in range(300):
             host.change(task.id, reason=f"reason {number}")
