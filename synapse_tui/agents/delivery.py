@@ -178,6 +178,8 @@ class Delivery:
         if self._left.covered is not None:
             return await self._look_again(self._left.covered)
         if self._keyboard.holding and not dialog_open(self._view) and not self._busy.locked():
+            if settles := self._typist.settles_in():
+                return settles
             self._keyboard.release()
         if self._left.standing is not None and self._watch(self._left.standing):
             recheck = STEADY

@@ -52,6 +52,8 @@ class Submit:
         chunk_pause: Seconds between two chunks.
         verify: Seconds in which the screen must show that the text was submitted, after each enter sequence.
         retries: How often the enter sequence may be repeated, each time under the same proof.
+        settle: Seconds for which the composer must stand empty afterwards before the user's keys follow: some
+            agents make it anew, and lose what was typed into the old one. 0 for no wait.
     """
 
     method: PasteMethod = "paste"
@@ -62,6 +64,7 @@ class Submit:
     chunk_pause: float = 0.02
     verify: float = 2.0
     retries: int = 1
+    settle: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

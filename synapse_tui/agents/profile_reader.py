@@ -172,6 +172,7 @@ def _submit(top: Section) -> Submit:
         chunk_pause=section.number("chunk_pause", 20, 0, 10_000) / 1000,
         verify=section.number("verify", base.verify),
         retries=section.count("retries", base.retries, 0, 5),
+        settle=section.number("settle", 0, 0, 5_000) / 1000,
     )
     section.finish()
     top.text("submit_sequence")

@@ -26,6 +26,8 @@ BYTES_A_SECOND = 20_000
 """How fast an agent takes in a long paste at the least."""
 SLOW = 4
 """So many times as long as Enter should take an agent may take that does something meanwhile."""
+SETTLES = 8.0
+"""Seconds after Enter after which the user's keys follow in any case."""
 
 Commit = Callable[[], Awaitable[None]]
 
@@ -101,6 +103,7 @@ class Typist:
         self._in_turn = False
         self._given_up = ""
         self._composing = Composing(view, keyboard, profile)
+        self._went_at = float("-inf")
 
     async def type(self, text: str, commit: Commit, *, works: bool = False) -> TypingResult:
         """Put a text into the empty composer and submit it.
@@ -153,6 +156,14 @@ class Typist:
         """Take the text that is being typed out again, for that reason, unless Enter was pressed on it."""
         self._given_up = reason
         self._view.wake()
+
+    def settles_in(self) -> float:
+        """Seconds until the user's keys may follow the message that went last; 0 when they may now."""
+        settle = self._profile.submit.settle
+        left = self._went_at + SETTLES - self._view.now()
+        if not settle or left <= 0:
+            return 0.0
+        return min(left, max(0.0, settle - self._view.empty_for()))
 
     # -- before Enter ---
 
@@ -214,7 +225,9 @@ class Typist:
                 before = await self._press(text, before)
                 self._given_up = ""  # too late
                 if await self._went(text, before):
-                    self._release()
+                    self._went_at = self._view.now()
+                    if not self.settles_in():
+                        self._release()
                     return TypingResult(Typed.SUBMITTED, entered=True)
         except _Stop as stop:
             return await self._give_way(text, stop, entered=before is not None)

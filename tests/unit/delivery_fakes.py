@@ -186,7 +186,7 @@ class FakeAgent:
             self.swallow -= 1
         elif self.draft:
             self.submitted.append(self.draft)
-            self.draft = ""
+            self.draft, self.empty_since = "", self.time
             if self.works_after_enter:
                 self.set_state(AgentState.PROCESSING)
 

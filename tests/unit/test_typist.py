@@ -6,7 +6,7 @@ import pytest
 
 from synapse_tui.agents.composing import PATIENCE
 from synapse_tui.agents.profile import Submit
-from synapse_tui.agents.typist import Typed, Typist
+from synapse_tui.agents.typist import SETTLES, Typed, Typist
 from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentState
 from tests.unit.delivery_fakes import FakeAgent, make_profile
@@ -218,6 +218,31 @@ async def test_keys_of_the_user_come_out_after_the_message(agent):
     assert result.outcome is Typed.SUBMITTED
     assert agent.received[-1] == b"mine"
     assert agent.submitted == [TEXT]
+
+
+async def test_keys_wait_for_a_composer_that_is_made_anew(agent):
+    agent.after(0.02, lambda: agent.keyboard.press(b"mine"))
+    typing = typist(agent, settle=1.0)
+    result = await typing.type(TEXT, nothing)
+    assert result.outcome is Typed.SUBMITTED
+    assert agent.keyboard.holding
+    assert b"mine" not in agent.received
+    agent.visible = False
+    agent.time += 3
+    assert typing.settles_in() > 0.9
+    agent.visible, agent.empty_since = True, agent.time
+    agent.time += 0.5
+    assert typing.settles_in() == pytest.approx(0.5)
+    agent.time += 0.5
+    assert typing.settles_in() == 0
+
+
+async def test_keys_wait_no_longer_for_a_composer_that_does_not_come_back(agent):
+    typing = typist(agent, settle=1.0)
+    await typing.type(TEXT, nothing)
+    agent.visible = False
+    agent.time += SETTLES
+    assert typing.settles_in() == 0
 
 
 async def test_a_message_gives_way_when_it_does_not_appear_and_the_user_types(agent):
