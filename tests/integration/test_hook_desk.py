@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,7 @@ import synapse_tui.hooks.client as client_module
 from synapse_tui.events import Event, EventBus, FileChanged, LocksChanged
 from synapse_tui.file_safety import FileKeys, Lock, Modification
 from synapse_tui.hooks import Dialect, HookKind, read_event
+from synapse_tui.hooks.launch import opencode_plugin
 from synapse_tui.host.safety.desk import HookDesk, Worker
 from synapse_tui.host.safety.keeper import SafetyKeeper
 from synapse_tui.host.safety.server import HookServer
@@ -291,3 +293,43 @@ def test_what_became_of_a_file(tmp_path: Path) -> None:
     assert deleted is not None
     assert deleted.change == "DELETE"
     assert compare(missing, Snapshot(exists=False)) is None
+
+
+# -- opencode's plugin ---
+
+
+CALLS = """
+const plugin = await import(process.argv[1])
+const hooks = await plugin.Synapse({ directory: process.argv[2] })
+const input = { tool: "write", callID: "1", sessionID: "s" }
+try {
+  await hooks["tool.execute.before"](input, { args: { filePath: "a.py", content: "x" } })
+  console.log("went on")
+} catch (error) {
+  console.log(error.message)
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+async def test_the_plugin_of_opencode_tells_its_tool_why_it_is_denied(rig: Rig) -> None:
+    async def run() -> str:
+        process = await asyncio.create_subprocess_exec(
+            *("node", "--input-type=module", "-e", CALLS, "--", str(rig.project.parent / "plugin.mjs")),
+            str(rig.project),
+            env={**os.environ, "SYNAPSE_AGENT_ID": CODEX.agent_id, "SYNAPSE_HOOKS": str(server.path)},
+            stdout=asyncio.subprocess.PIPE,
+        )
+        out, _ = await process.communicate()
+        return out.decode().strip()
+
+    (rig.project.parent / "plugin.mjs").write_bytes(opencode_plugin())
+    server = HookServer(rig.project.parent / "h", lambda _agent, event: rig.desk.handle(CODEX, event))
+    await server.start()
+    try:
+        assert await run() == "went on"
+        await rig.desk.gone(CODEX)
+        await rig.edit(CLAUDE, "pre", "a.py")
+        assert "a.py is locked by synapse-claude-8100" in await run()
+    finally:
+        await server.stop()
