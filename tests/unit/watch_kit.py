@@ -49,7 +49,10 @@ class WatchRig:
         )
         self.rows = ["", ""]
         self.follow_ups = FollowUps(
-            self.book, self.outbox, self.watcher, lambda task_id: self.turns.works_on(task_id)
+            self.book,
+            self.outbox,
+            self.watcher,
+            lambda task_id: self.turns.works_on(task_id),  # noqa: PLW0108 - the tracker is made below
         )
         self.turns = TurnTracker(self.book, self.view.now, keeper=self.follow_ups)
         self.watcher.attach(Post(self.view, self.view.keyboard, self.turns, self.collector))
