@@ -81,7 +81,7 @@ class Exchange:
             async with contextlib.aclosing(self._peer.send(outgoing, stream=False)) as updates:
                 async for update in updates:
                     yield update
-        except PeerUnreachable:
+        except PeerError:
             if not told:
                 raise  # nobody knows whether it arrived; once a task is known, it is asked for
 
@@ -137,7 +137,8 @@ class Exchange:
     async def _subscribed(self, task_id: str) -> AsyncGenerator[Update, None]:
         """What a stream tells, as long as it does."""
         try:
-            async with contextlib.aclosing(self._listen(self._peer.subscribe(task_id))) as updates:
+            said = self._peer.subscribe(task_id)
+            async with contextlib.aclosing(self._listen(said, task_id)) as updates:
                 async for update in updates:
                     yield update
         except NotOffered:
@@ -146,12 +147,13 @@ class Exchange:
             return  # the task may have ended, or the connection: it is asked for
 
     async def _listen(
-        self, updates: AsyncGenerator[Update, None], *, patient: bool = False
+        self, updates: AsyncGenerator[Update, None], task_id: str = "", *, patient: bool = False
     ) -> AsyncGenerator[Update, None]:
-        """Updates until they end, or until there were none for a while.
+        """Updates of one task until they end, or until there were none for a while.
 
         Args:
-            updates: The stream.
+            updates: The stream; what it tells of other tasks than its first is left out.
+            task_id: The task; empty for the one that the stream names first.
             patient: Whether to wait as long as it takes before a task is known: then it cannot be asked for.
         """
         known = not patient
@@ -164,7 +166,9 @@ class Exchange:
                 except (StopAsyncIteration, TimeoutError):
                     return
                 known = known or bool(task_of(update))
-                yield update
+                task_id = task_id or task_of(update)
+                if task_of(update) in ("", task_id):
+                    yield update
         finally:
             close = getattr(iterator, "aclose", None)
             if close is not None:
