@@ -68,6 +68,7 @@ def prepare(
     Raises:
         OSError: The files cannot be written.
     """
+    private_folder(folder)
     match dialect:
         case Dialect.CLAUDE:
             place = folder / "claude"

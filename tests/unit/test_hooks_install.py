@@ -114,7 +114,9 @@ def test_folders_that_the_user_has_elsewhere_are_used(tmp_path: Path) -> None:
 
 
 def test_agents_are_started_with_hooks_for_one_process(tmp_path: Path) -> None:
+    tmp_path /= "hooks"
     claude = prepare(Dialect.CLAUDE, tmp_path, {})
+    assert tmp_path.stat().st_mode & 0o777 == 0o700
     assert claude.args == ("--plugin-dir", str(tmp_path / "claude"))
     assert json.loads((tmp_path / "claude/.claude-plugin/plugin.json").read_text())["name"] == "synapse"
     assert "PreToolUse" in json.loads((tmp_path / "claude/hooks/hooks.json").read_text())["hooks"]
