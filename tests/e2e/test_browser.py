@@ -9,6 +9,7 @@ import logging
 import os
 import shutil
 import signal
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -39,7 +40,7 @@ WAYS = 19
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to try it with"),
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(60),
 ]
 
 
@@ -89,9 +90,12 @@ class Website:
 
 
 @contextlib.asynccontextmanager
-async def browsing(url: str, folder: Path) -> AsyncIterator[None]:
+async def browsing(url: str) -> AsyncIterator[None]:
     """A browser that shows a page."""
     assert CHROMIUM is not None
+    # It makes sockets in there, whose paths must be short: those of tests that run side by side are not.
+    scratch = tempfile.TemporaryDirectory(prefix="syn-", ignore_cleanup_errors=True)
+    folder = Path(scratch.name)
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "TMPDIR": str(folder)}
     process = await asyncio.create_subprocess_exec(
         CHROMIUM,
@@ -109,6 +113,7 @@ async def browsing(url: str, folder: Path) -> AsyncIterator[None]:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
+        scratch.cleanup()
 
 
 class Inside:
@@ -145,7 +150,7 @@ def refusals() -> Iterator[Refusals]:
     logger.setLevel(before)
 
 
-async def test_no_page_of_another_origin_reaches_an_agent(tmp_path: Path, refusals: Refusals) -> None:
+async def test_no_page_of_another_origin_reaches_an_agent(refusals: Refusals) -> None:
     """By each of our names, and by a name that somebody else points at this machine."""
     inside, sockets = Inside(), bind_loopback(0)
     agent = FakeAgent(sockets.port)
@@ -156,7 +161,7 @@ async def test_no_page_of_another_origin_reaches_an_agent(tmp_path: Path, refusa
     page = (PAGES / "attack.html").read_text().replace("TARGETS", json.dumps(targets))
     async with (
         Website(page).open() as site,
-        browsing(f"http://evil.example:{site.port}/", tmp_path),
+        browsing(f"http://evil.example:{site.port}/"),
     ):
         told = await site.told
     await server.stop()
@@ -173,7 +178,7 @@ async def test_no_page_of_another_origin_reaches_an_agent(tmp_path: Path, refusa
     assert any("'rebound.example" in found for found in refusals.found)
 
 
-async def test_a_page_whose_name_is_bound_anew_reaches_no_agent(tmp_path: Path, refusals: Refusals) -> None:
+async def test_a_page_whose_name_is_bound_anew_reaches_no_agent(refusals: Refusals) -> None:
     """The agent's port belongs to the page's own server first; then the name leads to the agent."""
     free = bind_loopback(0)
     port = free.port
@@ -182,7 +187,7 @@ async def test_a_page_whose_name_is_bound_anew_reaches_no_agent(tmp_path: Path, 
         tell = f"http://evil.example:{listener.port}/told"
         page = (PAGES / "rebound.html").read_text().replace("TELL", tell)
         async with Website(page).open(port) as site, contextlib.AsyncExitStack() as stack:
-            await stack.enter_async_context(browsing(f"http://rebound.example:{port}/", tmp_path))
+            await stack.enter_async_context(browsing(f"http://rebound.example:{port}/"))
             await site.loaded.wait()
             browser = stack.pop_all()
         async with browser:

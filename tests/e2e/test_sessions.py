@@ -418,6 +418,7 @@ def test_a_lost_workspace_is_offered_and_opened_again(launch: Launch, agents: Re
     terminal.wait(lambda: "1 one" in terminal.rows[1] and "2 two" in terminal.rows[1], "names and layout")
     terminal.keys("F7")
     terminal.keys("PageUp")
+    terminal.wait(lambda: "scroll" in terminal.rows[1], "the older rows")
     terminal.wait_for("before the restart")
     terminal.wait_for("remember the 日本語 words")
     terminal.keys("Escape")
