@@ -49,9 +49,14 @@ def pid_namespace() -> str:
         return ""
 
 
-def process_name(pid: int) -> str:
-    """A process by its id and when it started, since ids come again; `is_alive` knows it by that."""
-    return f"{pid}:{process_start(pid) or 0.0:.2f}"
+def process_name(pid: int, started: float | None = None) -> str:
+    """A process by its id and when it started, since ids come again; `is_alive` knows it by that.
+
+    Args:
+        pid: Its id.
+        started: When it started, where that is known, as `process_start` tells it; None to look.
+    """
+    return f"{pid}:{(process_start(pid) or 0.0) if started is None else started:.2f}"
 
 
 def is_alive(name: str) -> bool:

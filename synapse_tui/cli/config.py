@@ -11,7 +11,7 @@ import click
 
 from synapse_tui.errors import ConfigError
 
-from .output import ExitCode, note, show, show_json, show_table, want_json
+from .output import ExitCode, note, note_left_out, show, show_json, show_table, want_json
 from .settings_layers import LAYERS, Layers, shown
 
 _KEY = click.argument("key")
@@ -49,7 +49,7 @@ def show_command(
         want_json(context)
     layers = Layers.here()
     settings = layers.load()
-    layers.tell(settings)
+    note_left_out(settings.problems, settings.untrusted)
     wanted = layers.matching(settings, keys)
     if only_set:
         wanted = [key for key in wanted if settings.origins[key] != "default"]

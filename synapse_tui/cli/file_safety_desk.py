@@ -13,7 +13,7 @@ from synapse_tui.addresses import parse_agent_id
 from synapse_tui.errors import AddressError, HistoryError, InvalidValue
 from synapse_tui.file_safety import FileKeys, Holder, Lock, Modification
 from synapse_tui.model import USER
-from synapse_tui.process_times import is_alive
+from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.project_folder import make_project_folder
 
 from .caller import Caller
@@ -117,7 +117,7 @@ class Desk:
         own = self.caller.agent_id
         who = self._own_name(agent) if own and agent else self.agent_id(agent) if agent else own
         record = self.caller.registry.get(who) if who else None
-        process = f"{record.pid}:{record.pid_started:.2f}" if record is not None else ""
+        process = process_name(record.pid, record.pid_started) if record is not None else ""
         return Holder(who or USER.sender_id, task, process)
 
     def _own_name(self, agent: str) -> str:

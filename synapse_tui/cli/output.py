@@ -7,13 +7,16 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from synapse_tui import errors
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _JSON = "synapse.json"
 _ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -178,6 +181,14 @@ def want_json(context: click.Context) -> None:
 def note(text: str) -> None:
     """Say something to the person, on stderr; what stands in it does not act on the terminal."""
     click.echo(plain(_sound(text)), err=True)
+
+
+def note_left_out(problems: Iterable[errors.ConfigError], untrusted: Iterable[Path]) -> None:
+    """Say on stderr what of the settings could not be used."""
+    for problem in problems:
+        note(f"synapse: {problem}")
+    for path in untrusted:
+        note(f"synapse: {path} is left out: it has not been trusted; synapse-tui asks about it")
 
 
 def show(text: str) -> None:

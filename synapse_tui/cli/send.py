@@ -13,7 +13,7 @@ from synapse_tui.model import DEFAULT_PRIORITY, MAX_MESSAGE_BYTES, check_priorit
 from .caller import Caller
 from .flow import waits
 from .order import Order
-from .output import exit_code_for, note, plain, want_json
+from .output import exit_code_for, note_left_out, plain, want_json
 from .reporting import report, report_json
 from .texts import TextCommand
 
@@ -143,8 +143,5 @@ def flow_of(caller: Caller) -> str:
         environ=os.environ,
         trusted=lambda path, data: trust.check(path, data) is None,
     )
-    for problem in settings.problems:
-        note(f"synapse: {problem}")
-    for path in settings.untrusted:
-        note(f"synapse: {path} is left out: it has not been trusted; synapse-tui asks about it")
+    note_left_out(settings.problems, settings.untrusted)
     return settings.text("a2a.flow")

@@ -72,13 +72,6 @@ class Layers:
             types=profile_names(),
         )
 
-    def tell(self, settings: Settings) -> None:
-        """Say what could not be used, on stderr."""
-        for problem in settings.problems:
-            note(f"synapse: {problem}")
-        for path in settings.untrusted:
-            note(f"synapse: {path} is left out: it has not been trusted; synapse-tui asks about it")
-
     def setting(self, key: str) -> Setting:
         """The setting of a key.
 

@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.driver import LinkOptions, TerminalLink, detached_driver_class
+from synapse_tui.driver import TerminalLink, detached_driver_class
 from synapse_tui.driver.synapse_driver import DETACHED_SIZE, Tap
-from synapse_tui.errors import SessionError
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
 from synapse_tui.screens.session import RestoreOffer, SessionControls
 from synapse_tui.screens.view_state import restore_view, view_state
-from synapse_tui.sessions.wire import close_all
 from synapse_tui.widgets.appearance import adopt_environment
 from synapse_tui.widgets.text import plural
 from synapse_tui.widgets.tiles import as_layout
@@ -28,6 +26,7 @@ from .connection import Connection
 from .mirrors import MirrorViewer
 from .project import ProjectFiles
 from .records import ScreenTap
+from .terminals import handed_terminal
 
 log = logging.getLogger(__name__)
 
@@ -229,7 +228,7 @@ class Display:
             TerminalUnfit: It cannot be drawn on.
             SynapseError: The recording cannot be made.
         """
-        link = _link(connection, environ)
+        link = handed_terminal(connection, environ)
         size = (link.size.columns, link.size.lines)
         try:
             tap = await self._record(record, size, environ, overwrite=overwrite) if record else None
@@ -271,7 +270,9 @@ class Display:
             SessionError: The client handed over no terminal.
             TerminalUnfit: It cannot be drawn on.
         """
-        viewer = MirrorViewer(connection, _link(connection, environ), self._present_size(), self._end_mirror)
+        viewer = MirrorViewer(
+            connection, handed_terminal(connection, environ), self._present_size(), self._end_mirror
+        )
         self._mirrors.append(viewer)
         self._taps.append(viewer)
         self._repaint()
@@ -390,15 +391,3 @@ class Display:
         """Return when every terminal that was left is given back, and every recording is whole."""
         while self._leaving:
             await asyncio.gather(*self._leaving, return_exceptions=True)
-
-
-def _link(connection: Connection, environ: Mapping[str, str]) -> TerminalLink:
-    """The terminal that a client handed over."""
-    descriptors = connection.take_descriptors()
-    try:
-        if len(descriptors) != 2:
-            raise SessionError("no terminal was handed over", "attach from a terminal")
-        options = LinkOptions(descriptors[0], descriptors[1], environ)
-        return TerminalLink(options, asyncio.get_running_loop())
-    finally:
-        close_all(descriptors)

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from uuid import uuid4
 
 from synapse_tui import __version__
-from synapse_tui.a2a.services import Services
 from synapse_tui.a2a.sockets import LoopbackSockets, adopted_sockets
 from synapse_tui.addresses import Address, agent_id_for
 from synapse_tui.agents.adoption import read_handover, spec_of
@@ -34,27 +33,12 @@ from synapse_tui.events import (
 from synapse_tui.model import AgentSpec, Task
 from synapse_tui.paths import UserPaths
 from synapse_tui.pty import Guardian, GuardianHandle, ReadScheduler
-from synapse_tui.registry import Registry
 from synapse_tui.settings import Settings
 from synapse_tui.store.batch import Change
 from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
 
-from .externals import Externals
-from .factory import SessionFactory
-from .history import HistoryKeeper
-from .identity import Tokens
-from .instructions import Instructions
-from .opening import Door
-from .peers import PeerWatch
-from .pushing import Pushing
-from .reach import Reach
-from .records import RecordKeeper
-from .replies import Replies
-from .routing import Receipt, Router, desks_of, name_at
-from .safety.office import FileSafetyOffice
-from .serving import Servers
-from .spool import SpoolKeeper
-from .watchdog import Watchdog
+from .parts import Parts, Surroundings
+from .routing import Receipt
 
 log = logging.getLogger(__name__)
 
@@ -92,83 +76,37 @@ class Host:
         self.scheduler = ReadScheduler()
         self._environ = dict(environ)
         self._agents: dict[str, AgentSession] = {}
-        self._tokens = Tokens()
-        self._guardian = Guardian()
-        self._registry = Registry(paths.registry)
-        self._records = RecordKeeper(self._registry, self.events)
-        self._peers = PeerWatch(self._registry, self.events)
-        self._watchdog = Watchdog(self._agents, self.events)
-        self.externals = Externals(
-            project,
-            paths=paths,
-            events=self.events,
-            agents=self._agents,
-            environ=lambda: self._environ,
-            types=lambda: tuple(self.profiles.profiles),
-            make_id=make_id,
+        parts = Parts(
+            Surroundings(
+                project,
+                paths,
+                settings,
+                environ,
+                self.events,
+                self.scheduler,
+                self._agents,
+                inherited=lambda: self._environ,
+                profiles=lambda: self.profiles,
+                make_id=make_id,
+            )
         )
-        self._reach = Reach(settings, paths=paths, environ=environ, events=self.events)
-        days = settings.number("a2a.retention_days")
-        self.history = HistoryKeeper(paths.history, project, self.events, self._agents, days=days)
-        self._pushing = Pushing(
-            settings, self.events, self._agents, self.history, self._peers, self._reach.network
-        )
-        self._servers = Servers(
-            self._tokens,
-            self.events,
-            Services(
-                desks_of(self._agents),
-                access=self._reach.access,
-                external=self.externals,
-                push=self._pushing.desk,
-                network=self._reach.network,
-                card="v1" if settings.text("a2a.card") == "v1" else "dual",
-            ),
-            lambda endpoint: name_at(endpoint, self.addresses()),
-            key=environ.get("SYNAPSE_API_KEY", ""),
-        )
-        self._spools = SpoolKeeper(
-            project,
-            home=paths.home,
-            registry=self._registry,
-            tokens=self._tokens,
-            client=self._servers.client,
-            endpoints=lambda: [agent.endpoint for agent in self._agents.values()],
-        )
-        self.safety = FileSafetyOffice(
-            project,
-            paths=paths,
-            settings=settings,
-            events=self.events,
-            agents=self._agents,
-            environ=environ,
-        )
-        self._factory = SessionFactory(
-            paths,
-            settings,
-            self.events,
-            self.scheduler,
-            self._guardian,
-            self._tokens,
-            self.history,
-            self._spools,
-            self._reach.network,
-            self.safety,
-            make_id,
-        )
-        self._replies = Replies(self.events, self._agents, self._servers.client, self.history)
-        self._router = Router(self._agents, self._peers, self._servers, self.externals, project)
-        self._door = Door(lambda: self.profiles, self._agents)
-        self.instructions = Instructions(
-            project,
-            paths=paths,
-            settings=settings,
-            events=self.events,
-            agents=self._agents,
-            addresses=self.addresses,
-            restored=self.history.restored,
-            instructed=self.history.instructed,
-        )
+        self._tokens = parts.tokens
+        self._guardian = parts.guardian
+        self._records = parts.records
+        self._peers = parts.peers
+        self._watchdog = parts.watchdog
+        self._reach = parts.reach
+        self._pushing = parts.pushing
+        self._servers = parts.servers
+        self._spools = parts.spools
+        self._factory = parts.factory
+        self._replies = parts.replies
+        self._router = parts.router
+        self._door = parts.door
+        self.externals = parts.externals
+        self.history = parts.history
+        self.instructions = parts.instructions
+        self.safety = parts.safety
         self._unsubscribe = self.events.subscribe(self._on_event)
 
     @property

@@ -10,8 +10,6 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.message import Message
-from textual.reactive import var
-from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
 
@@ -35,6 +33,7 @@ from synapse_tui.widgets.which_key import WhichKey
 
 from .hidden_sizes import resize_hidden
 from .news_pace import NewsPace
+from .pane_focus import PaneFocus
 from .talk_panes import TalkPanes
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ TITLE_SECONDS = 0.25
 ViewFactory = Callable[["AgentSession"], Widget]
 
 
-class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
+class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
     """Keeps the widgets in step with the host's agents and tasks.
 
     Args:
@@ -76,9 +75,6 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
 
     class Resumed(Message):
         """Keys can be taken again: no dialog is open any more, or the agent in focus has its pane."""
-
-    active: var[str] = var("", init=False)
-    """Agent that the keys go to; stays while the sidebar or a dialog has the focus."""
 
     def __init__(
         self, host: Host, *, make_view: ViewFactory, layout: str, leader: str, sidebar: bool
@@ -237,6 +233,10 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
         """Pane of the agent in focus, or None."""
         return self.deck.pane(self.active)
 
+    def may_become_active(self, agent_id: str) -> bool:
+        """Whether an agent is still there, here or elsewhere."""
+        return agent_id in self._host.agents or self._host.externals.has(agent_id)
+
     @property
     def expects_pane(self) -> bool:
         """Whether the agent in focus is there and its pane not yet."""
@@ -249,54 +249,10 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
         if pane is not None:
             pane.take_focus()
 
-    def settle(self) -> None:
-        """Give the focus to the agent in focus, unless the sidebar has it; anything may call it at any time.
-
-        A widget that is hidden or removed, or a late event, must never leave the keys with another agent.
-        """
-        if not self.app.app_focus or self.has_class("-too-small"):
-            return
-        if self.focused is None or self._pane_of(self.focused) is not None:
-            pane = self.active_pane
-            if pane is None:
-                super().set_focus(None)
-            elif self.focused is not pane.target:
-                pane.take_focus()
-
     def _clear_tooltip(self) -> None:
         """With every key: Textual looks for a tooltip, and reports that none is there, at some cost."""
         if self._tooltip_widget is not None:
             super()._clear_tooltip()
-
-    def set_focus(
-        self, widget: Widget | None, scroll_visible: bool = True, from_app_focus: bool = False
-    ) -> None:
-        """Give a widget the focus; the agent in focus is at once the one whose pane it stands in."""
-        pane = self._pane_of(widget)
-        if pane is not None:
-            if from_app_focus:  # Textual's memory is older than ours
-                pane = self.active_pane or pane
-            elif pane.agent_id in self._host.agents or self._host.externals.has(pane.agent_id):
-                self.active = pane.agent_id
-            widget = pane.target
-        super().set_focus(widget, scroll_visible, from_app_focus)
-
-    def _reset_focus(self, widget: Widget, avoiding: list[Widget] | None = None) -> None:
-        """Textual would choose any widget when one is hidden or removed, and it may tell so late."""
-        if self.focused is not widget:
-            return
-        pane = self.active_pane
-        too_small = self.has_class("-too-small")
-        if pane is None or too_small or pane.target in (avoiding or ()) or not pane.is_attached:
-            super().set_focus(None)
-        else:
-            pane.take_focus()
-
-    @staticmethod
-    def _pane_of(widget: Widget | None) -> Pane | None:
-        if widget is None:
-            return None
-        return next((node for node in widget.ancestors_with_self if isinstance(node, Pane)), None)
 
     def step(self, by: int) -> None:
         """Go so many agents on; past the end begins anew."""
@@ -335,12 +291,6 @@ class MainScreen(Sturdy, Screen[None], inherit_bindings=False):
         """Show the sidebar and go to the locks in it."""
         self.add_class("-sidebar")
         self.sidebar.locks.enter()
-
-    def back_to_pane(self) -> None:
-        """Give the keys back to the agent in focus."""
-        pane = self.active_pane
-        if pane is not None:
-            pane.take_focus()
 
     def on_sidebar_left(self) -> None:
         """Back to the pane; a sidebar that lies over the panes goes away."""

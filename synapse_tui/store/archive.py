@@ -116,18 +116,9 @@ class Archive:
         if indexed:
             self.index()
         with self._reading() as session:
-            if terms:
-                ids = self._search(session.connection(), wanted, terms, indexed=indexed)
-                rows = session.exec(select(TaskRow).where(col(TaskRow.id).in_(ids))).all()
-                return [_record(row) for row in sorted(rows, key=lambda row: ids.index(row.id))]
-            rows = session.exec(
-                select(TaskRow)
-                .where(*_filters(wanted))
-                .order_by(col(TaskRow.created_at).desc(), col(TaskRow.id))
-                .offset(wanted.offset)
-                .limit(wanted.limit)
-            ).all()
-            return [_record(row) for row in rows]
+            ids = _ids(session.connection(), wanted, terms, indexed=indexed)
+            rows = session.exec(select(TaskRow).where(col(TaskRow.id).in_(ids))).all()
+            return [_record(row) for row in sorted(rows, key=lambda row: ids.index(row.id))]
 
     def walk(self, wanted: Wanted) -> Iterator[Record]:
         """All tasks that are wanted, some at a time, whatever their limit is."""
@@ -166,18 +157,19 @@ class Archive:
         Raises:
             HistoryError: The history cannot be read.
         """
-        chosen = _filters(wanted)
+        condition, values = _chosen(wanted)
+        chosen = text(condition).bindparams(**values)
         with self._reading() as session:
             groups = session.exec(
                 select(TaskRow.agent_name, TaskRow.status, func.count())
-                .where(*chosen)
+                .where(chosen)
                 .group_by(TaskRow.agent_name, TaskRow.status)
                 .order_by(TaskRow.agent_name, TaskRow.status)
             ).all()
             seconds = func.julianday(TaskRow.finished_at) - func.julianday(TaskRow.submitted_at)
             took = session.exec(
                 select(func.avg(seconds), func.min(TaskRow.created_at), func.max(TaskRow.created_at)).where(
-                    *chosen
+                    chosen
                 )
             ).one()
         agents: dict[str, dict[str, int]] = {}
@@ -255,25 +247,6 @@ class Archive:
                 session.commit()
         return self._searches
 
-    def _search(
-        self, connection: Connection, wanted: Wanted, terms: Sequence[str], *, indexed: bool
-    ) -> list[str]:
-        """Ids of the tasks in which all terms stand, the last changed first."""
-        chosen, values = _chosen(wanted)
-        if indexed:
-            found, more = source(terms)
-            query = f"SELECT d.task_id FROM {found}{chosen} ORDER BY f.rowid DESC"  # noqa: S608 - ours
-        else:
-            likes = " AND ".join(
-                f"(t.input LIKE :term{at} ESCAPE '\\' OR t.output LIKE :term{at} ESCAPE '\\')"
-                for at in range(len(terms))
-            )
-            more = {f"term{at}": f"%{_like(term)}%" for at, term in enumerate(terms)}
-            query = f"SELECT t.id FROM tasks t WHERE {likes}{chosen} ORDER BY t.created_at DESC"  # noqa: S608 - ours
-        values |= more | {"most": wanted.limit, "skipped": wanted.offset}
-        rows = connection.execute(text(f"{query} LIMIT :most OFFSET :skipped"), values)
-        return [str(row[0]) for row in rows]
-
     def _reading(self) -> AbstractContextManager[Session]:
         return self._session(self._engine.execution_options(**{READS: True}))
 
@@ -300,40 +273,51 @@ def _page(wanted: Wanted, offset: int, limit: int) -> Wanted:
     return replace(wanted, offset=offset, limit=limit)
 
 
-def _filters(wanted: Wanted) -> Sequence[Any]:
-    """What a task must fulfil besides its words; what stands for the sender's own answers is none."""
-    found: list[Any] = [col(TaskRow.sender_id) != col(TaskRow.agent_name)]
-    if wanted.agent:
-        found.append((col(TaskRow.agent_name) == wanted.agent) | (col(TaskRow.agent_type) == wanted.agent))
-    if wanted.sender:
-        found.append(col(TaskRow.sender_id) == wanted.sender)
-    if wanted.status:
-        found.append(col(TaskRow.status) == wanted.status)
-    if wanted.project:
-        found.append(col(TaskRow.project) == wanted.project)
-    if wanted.since is not None:
-        found.append(col(TaskRow.created_at) >= wanted.since)
-    if wanted.until is not None:
-        found.append(col(TaskRow.created_at) < wanted.until)
-    return found
+def _ids(connection: Connection, wanted: Wanted, terms: Sequence[str], *, indexed: bool) -> list[str]:
+    """Ids of the tasks that are wanted: the newest first, or where words are looked up the last changed.
+
+    Args:
+        connection: For reading.
+        wanted: Which are.
+        terms: The words that must stand in them.
+        indexed: Whether the words can be looked up; else every text is read.
+    """
+    chosen, values = _chosen(wanted)
+    order = "tasks.created_at DESC, tasks.id"
+    found, more = "tasks", dict[str, str]()
+    if indexed:
+        found, more = source(terms)
+        order = "f.rowid DESC"
+    elif terms:
+        more = {f"term{at}": f"%{_like(term)}%" for at, term in enumerate(terms)}
+        chosen += "".join(
+            f" AND (tasks.input LIKE :{name} ESCAPE '\\' OR tasks.output LIKE :{name} ESCAPE '\\')"
+            for name in more
+        )
+    query = f"SELECT tasks.id FROM {found} WHERE {chosen} ORDER BY {order} LIMIT :most OFFSET :skipped"  # noqa: S608
+    values |= more | {"most": wanted.limit, "skipped": wanted.offset}
+    return [str(row[0]) for row in connection.execute(text(query), values)]
 
 
 def _chosen(wanted: Wanted) -> tuple[str, dict[str, Any]]:
-    """The same as SQL behind a condition, with its parameters."""
-    parts = ["t.sender_id != t.agent_name"]
+    """What a task must fulfil besides its words, as SQL with its parameters.
+
+    What stands for the sender's own answers is none.
+    """
+    parts = ["tasks.sender_id != tasks.agent_name"]
     values: dict[str, Any] = {}
     for name, part, value in (
-        ("agent", "(t.agent_name = :agent OR t.agent_type = :agent)", wanted.agent),
-        ("sender", "t.sender_id = :sender", wanted.sender),
-        ("status", "t.status = :status", wanted.status),
-        ("project", "t.project = :project", wanted.project),
-        ("since", "t.created_at >= :since", _stored(wanted.since)),
-        ("until", "t.created_at < :until", _stored(wanted.until)),
+        ("agent", "(tasks.agent_name = :agent OR tasks.agent_type = :agent)", wanted.agent),
+        ("sender", "tasks.sender_id = :sender", wanted.sender),
+        ("status", "tasks.status = :status", wanted.status),
+        ("project", "tasks.project = :project", wanted.project),
+        ("since", "tasks.created_at >= :since", _stored(wanted.since)),
+        ("until", "tasks.created_at < :until", _stored(wanted.until)),
     ):
         if value:
             parts.append(part)
             values[name] = value
-    return "".join(f" AND {part}" for part in parts), values
+    return " AND ".join(parts), values
 
 
 def _stored(time: datetime | None) -> str:

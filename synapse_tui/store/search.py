@@ -102,7 +102,7 @@ def terms_of(query: str) -> list[str]:
 
 
 def source(terms: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """The documents in which all terms stand, as SQL's `FROM` and `WHERE`, with its parameters.
+    """The documents in which all terms stand, as what follows SQL's `FROM`, with its parameters.
 
     The index is read from its end and only as far as it is needed (`ORDER BY f.rowid DESC LIMIT`): a word
     that stands in every text is found as fast as a rare one.
@@ -116,8 +116,8 @@ def source(terms: Sequence[str]) -> tuple[str, dict[str, str]]:
     first, *rest = values
     found = [f"f.search_{first} MATCH :{first}"]
     found += [f"f.rowid IN (SELECT rowid FROM search_{name}(:{name}))" for name in rest]  # noqa: S608 - ours
-    joined = "CROSS JOIN search_docs d ON d.id = f.rowid CROSS JOIN tasks t ON t.id = d.task_id"
-    return f"search_{first} f {joined} WHERE {' AND '.join(found)}", values
+    joined = "CROSS JOIN search_docs d ON d.id = f.rowid CROSS JOIN tasks ON tasks.id = d.task_id"
+    return f"search_{first} f {joined} AND {' AND '.join(found)}", values
 
 
 def _quoted(term: str) -> str:

@@ -8,25 +8,21 @@ once with CODEX_MODE=workspace-write, from whose sandbox Codex reaches others th
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
 import uuid
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
 from synapse_tui.agents.feed import Chunk, TaskEvent
-from synapse_tui.agents.profiles import load_profiles
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.events import AgentStateChanged, Event
 from synapse_tui.host import Host
 from synapse_tui.model import USER, AgentSpec, AgentState, MessageRequest, Task, TaskState
-from synapse_tui.paths import UserPaths, shipped_profiles
-from synapse_tui.settings import load_settings
+from synapse_tui.paths import UserPaths
 from synapse_tui.terminal.keys import KeyEvent, encode_key
-from tests.lab.lab_kit import LOG, ModelLog
+from tests.lab.host_kit import SideBySide, need_agents, open_host
+from tests.lab.lab_kit import LOG
 
 SLOW = 120.0
 MARK = "p=$(printf '\\45\\45')"
@@ -39,14 +35,13 @@ pytestmark = [
 ]
 
 
-class Couple:
+class Couple(SideBySide):
     """Claude and Codex in one host, and a person who lets Claude run what it asks to run."""
 
     def __init__(self, host: Host, claude: AgentSession, codex: AgentSession) -> None:
-        self.host = host
+        super().__init__(host, claude, codex, patience=SLOW)
         self.claude = claude
         self.codex = codex
-        self.model = ModelLog()
         self.sandboxed = False
         self.allowed = 0
         """How many of Claude's dialogs the person has answered."""
@@ -68,27 +63,6 @@ class Couple:
         """Press a key over Claude."""
         self.claude.user_input(encode_key(KeyEvent(key), self.claude.terminal.modes))
 
-    async def until(self, condition: Callable[[], object], what: str) -> None:
-        try:
-            async with asyncio.timeout(SLOW):
-                while not condition():  # noqa: ASYNC110 - a log has no event
-                    await asyncio.sleep(0.1)
-        except TimeoutError:
-            screens = "\n".join(
-                "\n".join([str(each.report), *each.terminal.display]) for each in (self.claude, self.codex)
-            )
-            raise AssertionError(f"waited {SLOW:g} s for {what}\n{screens}") from None
-
-    async def rest(self) -> None:
-        """Wait until both have answered all that they were given."""
-        await self.until(
-            lambda: all(
-                each.report.state is AgentState.READY and all(task.state.final for task in each.list_tasks())
-                for each in (self.claude, self.codex)
-            ),
-            "both at rest",
-        )
-
     async def prompt_claude(self, text: str) -> None:
         """The person types a prompt to Claude."""
         for character in text:
@@ -99,14 +73,6 @@ class Couple:
         await asyncio.sleep(0.5)
         self.press("enter")
 
-    def tool_results(self, mark: str) -> list[str]:
-        """What commands printed, as the model was told in the request after them."""
-        return [
-            str(entry["tool_result"])
-            for entry in self.model.entries()
-            if mark in str(entry.get("tool_result") or "")
-        ]
-
     def tasks(self, agent: AgentSession, mark: str) -> list[Task]:
         """What an agent was given by the other one with a word in it."""
         others = {self.claude.agent_id, self.codex.agent_id} - {agent.agent_id}
@@ -115,30 +81,16 @@ class Couple:
 
 @pytest_asyncio.fixture
 async def couple() -> AsyncIterator[Couple]:
-    for agent in ("claude", "codex"):
-        if shutil.which(agent) is None:
-            pytest.skip(f"{agent} is not installed in the lab")
-    paths = UserPaths.of_environment()
-    config = (paths.home / ".codex/config.toml").read_text()
+    need_agents("claude", "codex")
+    config = (UserPaths.of_environment().home / ".codex/config.toml").read_text()
     if 'sandbox_mode = "read-only"' in config:
         pytest.skip("this Codex may write nothing, not even a message: CODEX_MODE=workspace-write")
-    host = Host(
-        Path.cwd(),
-        profiles=load_profiles(shipped_profiles()),
-        settings=load_settings(Path.cwd(), paths=paths, environ={}, trusted=lambda *_: False),
-        paths=paths,
-        environ=os.environ,
-    )
-    await host.start()
-    host.load_servers()
-    try:
+    async with open_host() as host:
         agents = [await host.open(AgentSpec(kind), columns=120, lines=40) for kind in ("claude", "codex")]
         couple = Couple(host, *agents)
         couple.sandboxed = 'sandbox_mode = "workspace-write"' in config and "network_access" not in config
         await couple.rest()
         yield couple
-    finally:
-        await host.stop()
 
 
 async def test_claude_asks_codex_by_its_shell_tool_and_codex_replies(couple: Couple) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import time
 import uuid
@@ -18,7 +17,6 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.profiles import load_profiles
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.file_safety import Lock, ModificationQuery
 from synapse_tui.hooks import Dialect
@@ -26,9 +24,9 @@ from synapse_tui.hooks.install import HookInstaller, place_of
 from synapse_tui.host import Host
 from synapse_tui.host.safety.office import Enforcement
 from synapse_tui.model import AgentSpec, AgentState
-from synapse_tui.paths import UserPaths, shipped_profiles
-from synapse_tui.settings import load_settings
+from synapse_tui.paths import UserPaths
 from synapse_tui.terminal.keys import KeyEvent, encode_key
+from tests.lab.host_kit import need_agents, open_host
 from tests.lab.lab_kit import AGENTS, LOG, ModelLog
 
 SLOW = 150.0
@@ -114,26 +112,12 @@ class Shop:
 
 @asynccontextmanager
 async def shop(*kinds: str) -> AsyncIterator[Shop]:
-    for kind in kinds:
-        if shutil.which(kind) is None:
-            pytest.skip(f"{kind} is not installed in the lab")
+    need_agents(*kinds)
     paths = UserPaths.of_environment()
     if "gemini" in kinds:
         HookInstaller(paths.synapse / "hooks").install(place_of(Dialect.GEMINI, paths.home, {}))
-    environ = {"SYNAPSE_FILE_SAFETY_ENABLED": "true"}
-    host = Host(
-        Path.cwd(),
-        profiles=load_profiles(shipped_profiles()),
-        settings=load_settings(Path.cwd(), paths=paths, environ=environ, trusted=lambda *_: False),
-        paths=paths,
-        environ=os.environ,
-    )
-    await host.start()
-    host.load_servers()
-    try:
+    async with open_host({"SYNAPSE_FILE_SAFETY_ENABLED": "true"}) as host:
         yield Shop(host)
-    finally:
-        await host.stop()
 
 
 def write(session: AgentSession, name: str, text: str) -> str:

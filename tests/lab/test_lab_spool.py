@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import subprocess
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from synapse_tui.agents.environment import installed_command
-from synapse_tui.agents.profiles import load_profiles
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.host import Host
-from synapse_tui.model import AgentSpec, AgentState, Task, TaskState
-from synapse_tui.paths import UserPaths, shipped_profiles
-from synapse_tui.settings import load_settings
-from tests.lab.lab_kit import LOG, ModelLog
+from synapse_tui.model import AgentSpec, Task, TaskState
+from synapse_tui.paths import UserPaths
+from tests.lab.host_kit import SideBySide, need_agents, open_host
+from tests.lab.lab_kit import LOG
 
 SLOW = 90.0
 
@@ -35,35 +33,13 @@ pytestmark = [
 ]
 
 
-class Pair:
+class Pair(SideBySide):
     """Codex in its sandbox, and Claude, in one host."""
 
     def __init__(self, host: Host, codex: AgentSession, claude: AgentSession) -> None:
-        self.host = host
+        super().__init__(host, codex, claude, patience=SLOW)
         self.codex = codex
         self.claude = claude
-        self.model = ModelLog()
-
-    async def until(self, condition: Callable[[], object], what: str) -> None:
-        try:
-            async with asyncio.timeout(SLOW):
-                while not condition():  # noqa: ASYNC110 - a log has no event
-                    await asyncio.sleep(0.1)
-        except TimeoutError:
-            screens = "\n".join(
-                "\n".join([str(each.report), *each.terminal.display]) for each in (self.codex, self.claude)
-            )
-            raise AssertionError(f"waited {SLOW:g} s for {what}\n{screens}") from None
-
-    async def rest(self) -> None:
-        """Wait until both have done what they were told at the beginning."""
-        await self.until(
-            lambda: all(
-                each.report.state is AgentState.READY and all(task.state.final for task in each.list_tasks())
-                for each in (self.codex, self.claude)
-            ),
-            "both at rest",
-        )
 
     async def tell_codex(self, command: str) -> None:
         """Let Codex run a command by its shell tool, and wait for the end of its turn."""
@@ -79,38 +55,18 @@ class Pair:
         """What Claude was given with a word in it, as its model tells."""
         return [text for text in self.model.requests(mark) if f":{self.codex.agent_id}]" in text]
 
-    def tool_results(self, mark: str) -> list[str]:
-        return [
-            str(entry["tool_result"])
-            for entry in self.model.entries()
-            if mark in str(entry.get("tool_result") or "")
-        ]
-
 
 @pytest_asyncio.fixture
 async def pair() -> AsyncIterator[Pair]:
-    for agent in ("codex", "claude"):
-        if shutil.which(agent) is None:
-            pytest.skip(f"{agent} is not installed in the lab")
-    paths = UserPaths.of_environment()
-    if 'sandbox_mode = "workspace-write"' not in (paths.home / ".codex/config.toml").read_text():
+    need_agents("codex", "claude")
+    config = UserPaths.of_environment().home / ".codex/config.toml"
+    if 'sandbox_mode = "workspace-write"' not in config.read_text():
         pytest.skip("Codex has another sandbox here: CODEX_MODE=workspace-write")
-    host = Host(
-        Path.cwd(),
-        profiles=load_profiles(shipped_profiles()),
-        settings=load_settings(Path.cwd(), paths=paths, environ={}, trusted=lambda *_: False),
-        paths=paths,
-        environ=os.environ,
-    )
-    await host.start()
-    host.load_servers()
-    try:
+    async with open_host() as host:
         agents = [await host.open(AgentSpec(kind), columns=120, lines=40) for kind in ("codex", "claude")]
         pair = Pair(host, *agents)
         await pair.rest()
         yield pair
-    finally:
-        await host.stop()
 
 
 async def test_a_message_leaves_the_sandbox_exactly_once(pair: Pair) -> None:

@@ -1,7 +1,5 @@
 """How the tabs of external agents look, compared as a whole."""
 
-import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,18 +12,7 @@ from tests.ui.scenes import populate
 SMALL, USUAL = (80, 24), (120, 40)
 
 
-@pytest.fixture(autouse=True)
-def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Colours and times of day do not depend on where the tests run."""
-    monkeypatch.setenv("TZ", "UTC")
-    monkeypatch.setenv("HOME", "/home/me")
-    monkeypatch.setenv("COLORTERM", "truecolor")
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("same_everywhere")
 
 
 def compare(snap_compare: Any, name: str, size: tuple[int, int], **options: Any) -> None:

@@ -53,10 +53,10 @@ def told(word: str, dialect: str, **fields: Any) -> HookEvent:
 def test_claude_names_the_file_and_afterwards_its_lines() -> None:
     base: dict[str, Any] = {
         "session_id": "s",
-        "cwd": "/work",
+        "cwd": "/repo",
         "hook_event_name": "PreToolUse",
         "tool_name": "Edit",
-        "tool_input": {"file_path": "/work/a.py", "old_string": "x", "new_string": "y"},
+        "tool_input": {"file_path": "/repo/a.py", "old_string": "x", "new_string": "y"},
         "tool_use_id": "toolu_1",
     }
     event = told("pre", "claude", **base)
@@ -64,9 +64,9 @@ def test_claude_names_the_file_and_afterwards_its_lines() -> None:
         HookKind.PRE,
         "Edit",
         "toolu_1",
-        Path("/work"),
+        Path("/repo"),
     )
-    assert event.writes == (FileWrite("/work/a.py"),)
+    assert event.writes == (FileWrite("/repo/a.py"),)
     hunks = [{"oldStart": 3, "oldLines": 2, "newStart": 3, "newLines": 2, "lines": [" a", "-x", "+y"]}]
     after = told(
         "post",
@@ -74,7 +74,7 @@ def test_claude_names_the_file_and_afterwards_its_lines() -> None:
         **base | {"hook_event_name": "PostToolUse", "tool_response": {"structuredPatch": hunks}},
     )
     assert after.kind is HookKind.POST
-    assert after.writes == (FileWrite("/work/a.py", lines="4"),)
+    assert after.writes == (FileWrite("/repo/a.py", lines="4"),)
     failed = told(
         "post", "claude", **base | {"hook_event_name": "PostToolUseFailure", "error": "Exit code 3"}
     )

@@ -142,7 +142,7 @@ class HookDesk:
         paths = self._paths(event, event.writes)
         if not paths:
             return b""
-        holder = Holder(worker.agent_id, worker.task_id, worker.process, event.call or "?")
+        holder = Holder(worker.agent_id, worker.task_id, worker.process, event.call)
         verdict = await self._keeper.ask(
             lambda store: store.acquire_locks(list(paths), holder, intent=worker.intent[:INTENT])
         )
@@ -163,7 +163,7 @@ class HookDesk:
         await self._note(worker, files, {"tool": event.tool}, told)
         if not (paths or files):
             return
-        agent_id, call = worker.agent_id, event.call or "?"
+        agent_id, call = worker.agent_id, event.call
         keys = [*paths, *(key for key in files if key not in paths)]
         await self._keeper.ask(lambda store: [store.release_lock(key, agent_id, call=call) for key in keys])
         self._events.publish(LocksChanged(agent_id))

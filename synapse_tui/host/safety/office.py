@@ -34,7 +34,7 @@ from synapse_tui.hooks.consent import Consent, HookConsent
 from synapse_tui.hooks.launch import NO_HOOKS, LaunchHooks, prepare
 from synapse_tui.model import AgentState
 from synapse_tui.paths import UserPaths
-from synapse_tui.process_times import process_name
+from synapse_tui.process_times import process_name, process_start
 from synapse_tui.pty.command import find_command
 from synapse_tui.sessions.places import sockets_folder
 from synapse_tui.settings import Settings
@@ -312,23 +312,12 @@ class FileSafetyOffice:
 def _worker(session: AgentSession) -> Worker:
     """An agent as its hooks need it."""
     running = session.run.turns.running
-    task = next((task for task in session.list_tasks() if task.id == running), None) if running else None
-    intent = " ".join(task.text.split()) if task is not None else ""
+    intent = " ".join(session.tasks.get(running).text.split()) if running in session.tasks else ""
     return Worker(session.agent_id, process_name(session.pid), running, intent)
 
 
 def _remove_left_over(folder: Path) -> None:
     """Remove the sockets of hosts that are gone."""
     for path in folder.glob("*.hooks"):
-        if path.stem.isdigit() and not _runs(int(path.stem)):
+        if path.stem.isdigit() and process_start(int(path.stem)) is None:
             path.unlink(missing_ok=True)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

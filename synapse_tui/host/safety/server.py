@@ -6,13 +6,12 @@ import asyncio
 import logging
 import os
 import socket
-import struct
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from synapse_tui.errors import SynapseError
 from synapse_tui.hooks import Dialect, HookEvent, read_event
+from synapse_tui.sessions.wire import peer_uid
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +66,7 @@ class HookServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            if _peer_uid(writer) in (self._uid, None):
+            if peer_uid(writer.get_extra_info("socket")) == self._uid:
                 async with asyncio.timeout(PATIENCE):
                     writer.write(await self._answer(reader))
                     await writer.drain()
@@ -90,13 +89,3 @@ class HookServer:
         except Exception:
             log.exception("a hook failed", extra={"agent_id": agent_id})
         return b""
-
-
-def _peer_uid(writer: asyncio.StreamWriter) -> int | None:
-    """The user of the process at the other end; None where the system does not tell."""
-    if sys.platform != "linux":
-        return None
-    connection = writer.get_extra_info("socket")
-    told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    _pid, uid, _gid = struct.unpack("3i", told)
-    return int(uid)

@@ -1,0 +1,143 @@
+"""What a host is made of, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from synapse_tui.a2a.services import Services
+from synapse_tui.agents.profiles import ProfileSet
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.events import EventBus
+from synapse_tui.paths import UserPaths
+from synapse_tui.pty import Guardian, ReadScheduler
+from synapse_tui.registry import Registry
+from synapse_tui.settings import Settings
+
+from .externals import Externals
+from .factory import SessionFactory
+from .history import HistoryKeeper
+from .identity import Tokens
+from .instructions import Instructions
+from .opening import Door
+from .peers import PeerWatch
+from .pushing import Pushing
+from .reach import Reach
+from .records import RecordKeeper
+from .replies import Replies
+from .routing import Router, desks_of, name_at
+from .safety.office import FileSafetyOffice
+from .serving import Servers
+from .spool import SpoolKeeper
+from .watchdog import Watchdog
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a host stands on.
+
+    Attributes:
+        project: Folder of the project.
+        paths: Folders of the user.
+        settings: The settings that hold.
+        environ: The environment at its start.
+        events: Tells and hears of everything.
+        scheduler: Shares the parse budget.
+        agents: The agents, which come and go.
+        inherited: The environment that agents inherit now.
+        profiles: Every profile that can be opened now.
+        make_id: Makes UUIDs.
+    """
+
+    project: Path
+    paths: UserPaths
+    settings: Settings
+    environ: Mapping[str, str]
+    events: EventBus
+    scheduler: ReadScheduler
+    agents: Mapping[str, AgentSession]
+    inherited: Callable[[], Mapping[str, str]]
+    profiles: Callable[[], ProfileSet]
+    make_id: Callable[[], str]
+
+
+class Parts:
+    """The parts of a host, each with what it needs of the others; none is started.
+
+    Args:
+        of: What the host stands on.
+    """
+
+    def __init__(self, of: Surroundings) -> None:
+        paths, settings, events, agents = of.paths, of.settings, of.events, of.agents
+        registry = Registry(paths.registry)
+        self.tokens = Tokens()
+        self.guardian = Guardian()
+        self.records = RecordKeeper(registry, events)
+        self.peers = PeerWatch(registry, events)
+        self.watchdog = Watchdog(agents, events)
+        self.externals = Externals(
+            of.project,
+            paths=paths,
+            events=events,
+            agents=agents,
+            environ=of.inherited,
+            types=lambda: tuple(of.profiles().profiles),
+            make_id=of.make_id,
+        )
+        self.reach = Reach(settings, paths=paths, environ=of.environ, events=events)
+        days = settings.number("a2a.retention_days")
+        self.history = HistoryKeeper(paths.history, of.project, events, agents, days=days)
+        self.pushing = Pushing(settings, events, agents, self.history, self.peers, self.reach.network)
+        self.servers = Servers(
+            self.tokens,
+            events,
+            Services(
+                desks_of(agents),
+                access=self.reach.access,
+                external=self.externals,
+                push=self.pushing.desk,
+                network=self.reach.network,
+                card="v1" if settings.text("a2a.card") == "v1" else "dual",
+            ),
+            lambda endpoint: name_at(endpoint, self.router.addresses()),
+            key=of.environ.get("SYNAPSE_API_KEY", ""),
+        )
+        self.router = Router(agents, self.peers, self.servers, self.externals, of.project)
+        self.spools = SpoolKeeper(
+            of.project,
+            home=paths.home,
+            registry=registry,
+            tokens=self.tokens,
+            client=self.servers.client,
+            endpoints=lambda: [agent.endpoint for agent in agents.values()],
+        )
+        self.safety = FileSafetyOffice(
+            of.project, paths=paths, settings=settings, events=events, agents=agents, environ=of.environ
+        )
+        self.factory = SessionFactory(
+            paths,
+            settings,
+            events,
+            of.scheduler,
+            self.guardian,
+            self.tokens,
+            self.history,
+            self.spools,
+            self.reach.network,
+            self.safety,
+            of.make_id,
+        )
+        self.replies = Replies(events, agents, self.servers.client, self.history)
+        self.door = Door(of.profiles, agents)
+        self.instructions = Instructions(
+            of.project,
+            paths=paths,
+            settings=settings,
+            events=events,
+            agents=agents,
+            addresses=self.router.addresses,
+            restored=self.history.restored,
+            instructed=self.history.instructed,
+        )

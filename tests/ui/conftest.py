@@ -1,0 +1,20 @@
+"""Fixtures of the tests of the application."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture
+def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Colours and times of day do not depend on where the tests run."""
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
