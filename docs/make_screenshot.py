@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from synapse_tui.agents.profiles import load_profiles
+from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.app import SynapseApp
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec, AgentState

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from synapse_tui.agents.briefing import Briefing
-from synapse_tui.agents.explanation import Explanation
-from synapse_tui.agents.feed import TaskFeed
-from synapse_tui.agents.outbox_control import OutboxControl
-from synapse_tui.agents.task_desk import TaskDesk
-from synapse_tui.agents.watcher import Watcher
+from synapse_tui.agents.delivery.briefing import Briefing
+from synapse_tui.agents.delivery.outbox_control import OutboxControl
+from synapse_tui.agents.state.explanation import Explanation
+from synapse_tui.agents.tasks.desk import TaskDesk
+from synapse_tui.agents.tasks.feed import TaskFeed
+from synapse_tui.agents.watch.watcher import Watcher
 from synapse_tui.model import MessageRequest, StateReport, Task, TaskPage, TaskQuery
 
 

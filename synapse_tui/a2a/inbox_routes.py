@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from synapse_tui.agents.outbox_control import WaitingMessage
+from synapse_tui.agents.delivery.outbox_control import WaitingMessage
 from synapse_tui.model import USER, Task
 
 from .problems import HttpProblem

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
 
-from synapse_tui.agents.outbox_control import OutboxControl, WaitingMessage
+from synapse_tui.agents.delivery.outbox_control import OutboxControl, WaitingMessage
 from synapse_tui.errors import InvalidValue
 from synapse_tui.model import USER, Task
 

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import ValidationError
 
-from synapse_tui.agents.incoming import receive
-from synapse_tui.agents.task_desk import late_message
+from synapse_tui.agents.delivery.incoming import receive
+from synapse_tui.agents.tasks.desk import late_message
 from synapse_tui.content import text_of_parts
 from synapse_tui.errors import MessageError
 from synapse_tui.model import MessageRequest, Reply, Sender, Task, TaskState

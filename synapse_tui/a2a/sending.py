@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import uuid4
 
-from synapse_tui.agents.incoming import receive, text_with_files
+from synapse_tui.agents.delivery.incoming import receive, text_with_files
 from synapse_tui.content import TaskMessage
 from synapse_tui.errors import MessageError, MessageTooLarge
 from synapse_tui.model import MAX_MESSAGE_BYTES, MessageRequest

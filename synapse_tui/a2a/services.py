@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from synapse_tui.agents.task_desk import TaskDesk
+from synapse_tui.agents.tasks.desk import TaskDesk
 
 from .access import Access
 from .external.desk import ExternalDesk

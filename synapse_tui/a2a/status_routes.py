@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from synapse_tui.agents.explanation import Explanation
-from synapse_tui.agents.timeline import Passage
+from synapse_tui.agents.state.explanation import Explanation
+from synapse_tui.agents.state.timeline import Passage
 from synapse_tui.model import Task
 
 from .outbox_routes import BEGINNING, message_json

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from synapse_tui.agents.incoming import Upload
+from synapse_tui.agents.delivery.incoming import Upload
 from synapse_tui.content import Part
 from synapse_tui.errors import MessageError
 

@@ -26,12 +26,12 @@ from synapse_tui.terminal import ProgramStatus, ProgressChanged, TerminalEvent
 from synapse_tui.terminal.dump import dump
 from synapse_tui.workspace import AgentHandover
 
-from .timeline import Passage
+from .state.timeline import Passage
 
 if TYPE_CHECKING:
-    from .console import AgentConsole
+    from .process.console import AgentConsole
     from .session import AgentSession
-    from .turns import TurnTracker
+    from .tasks.turns import TurnTracker
 
 Json = dict[str, Any]
 T = TypeVar("T")

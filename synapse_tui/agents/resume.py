@@ -7,7 +7,7 @@ from pathlib import Path
 from synapse_tui.model import AgentSpec
 from synapse_tui.workspace import SavedAgent
 
-from .profile import Profile
+from .profiles.profile import Profile
 
 
 def resumed_spec(saved: SavedAgent, profile: Profile) -> AgentSpec:

@@ -25,22 +25,22 @@ from synapse_tui.terminal import Terminal, TerminalEvent
 from synapse_tui.workspace import AgentHandover
 
 from .adoption import AdoptedSession, describe
-from .answer_reader import AnswerReader
-from .composer import ComposerReading
-from .console import AgentConsole, Launch
-from .delivery import Delivery
-from .explanation import Explanation, explain
-from .gate import EXITED
-from .interrupt import InterruptOutcome
-from .profile import Profile
-from .raw_log import RawLog
-from .run import AgentRun, RunListener, Work
-from .sanitize import check_size, typed_text
-from .seeding import Past
-from .task_access import TaskAccess
-from .tasking import Acts, Tasking
-from .tasks import Journal, TaskBook
-from .timeline import Timeline
+from .answers.reader import AnswerReader
+from .composer.reading import ComposerReading
+from .delivery.deliverer import Delivery
+from .delivery.gate import EXITED
+from .delivery.interrupt import InterruptOutcome
+from .delivery.sanitize import check_size, typed_text
+from .process.console import AgentConsole, Launch
+from .process.raw_log import RawLog
+from .process.run import AgentRun, RunListener, Work
+from .process.seeding import Past
+from .profiles.profile import Profile
+from .state.explanation import Explanation, explain
+from .state.timeline import Timeline
+from .tasks.access import TaskAccess
+from .tasks.book import Journal, TaskBook
+from .tasks.tasking import Acts, Tasking
 from .told import bus_event
 
 RECENT_CHARACTERS = 4000

@@ -88,7 +88,7 @@ def pick_for(caller: Caller, text: str) -> tuple[Pick, TextFile]:
         NoRuleFits: None fits.
         RulesUndecided: Several fit alike.
     """
-    from synapse_tui.agents.trust import TrustStore
+    from synapse_tui.agents.profiles.trust import TrustStore
 
     project = Path(caller.project_of(caller.registry.list()))
     trust = TrustStore(caller.paths.trusted)

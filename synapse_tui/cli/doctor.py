@@ -18,7 +18,7 @@ from synapse_tui.paths import UserPaths, find_project
 from .output import ExitCode, note, show_json, want_json
 
 if TYPE_CHECKING:
-    from synapse_tui.agents.profile import Profile
+    from synapse_tui.agents.profiles.profile import Profile
     from synapse_tui.doctor.report import Report
     from synapse_tui.doctor.runner import Order
 

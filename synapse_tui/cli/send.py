@@ -132,7 +132,7 @@ def _standard_input() -> bytes:
 
 def flow_of(caller: Caller) -> str:
     """The setting `a2a.flow`; what is wrong with the settings is told on stderr."""
-    from synapse_tui.agents.trust import TrustStore
+    from synapse_tui.agents.profiles.trust import TrustStore
     from synapse_tui.paths import find_project
     from synapse_tui.settings import load_settings
 

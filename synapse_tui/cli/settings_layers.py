@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from synapse_tui.agents.trust import TrustStore
+from synapse_tui.agents.profiles.trust import TrustStore
 from synapse_tui.errors import ConfigError, InvalidValue
 from synapse_tui.files import private_folder
 from synapse_tui.paths import UserPaths, find_project

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from synapse_tui import __version__
-from synapse_tui.agents.specs import parse_spec
+from synapse_tui.agents.profiles.specs import parse_spec
 from synapse_tui.errors import ConfigError, TerminalUnfit
 from synapse_tui.model import LAYOUTS, AgentSpec
 

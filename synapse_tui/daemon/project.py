@@ -8,9 +8,9 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from synapse_tui.agents.profiles import load_profiles
-from synapse_tui.agents.specs import parse_spec
-from synapse_tui.agents.trust import TrustStore
+from synapse_tui.agents.profiles.finding import load_profiles
+from synapse_tui.agents.profiles.specs import parse_spec
+from synapse_tui.agents.profiles.trust import TrustStore
 from synapse_tui.errors import SynapseError
 from synapse_tui.events import Notice
 from synapse_tui.host import Host

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from synapse_tui.agents.profile import Profile
+from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.model import AgentState, ExitStatus
 
 from .advice import prompt_of

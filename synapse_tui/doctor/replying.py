@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from synapse_tui.agents.profile import Profile
+from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.model import AgentState, Task
 
 from .examination import Examination

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from synapse_tui.agents.profile import Profile
-from synapse_tui.agents.profiles import ProfileSet
+from synapse_tui.agents.profiles.finding import ProfileSet
+from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.errors import AgentExited, InvalidValue
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from synapse_tui.agents.profile import Profile
+from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.model import AgentState
 
 from .examination import Examination

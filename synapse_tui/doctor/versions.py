@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from synapse_tui.agents.profile import Profile
+from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.pty.command import find_command
 
 PATIENCE = 20.0

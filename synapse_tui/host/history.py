@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from synapse_tui.agents.incoming import remove_old
+from synapse_tui.agents.delivery.incoming import remove_old
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import HistoryError
 from synapse_tui.events import EventBus, Notice

@@ -15,9 +15,9 @@ from synapse_tui import __version__
 from synapse_tui.a2a.sockets import LoopbackSockets, adopted_sockets
 from synapse_tui.addresses import Address, agent_id_for
 from synapse_tui.agents.adoption import read_handover, spec_of
-from synapse_tui.agents.profile import Profile
-from synapse_tui.agents.profiles import ProfileSet
-from synapse_tui.agents.seeding import Past
+from synapse_tui.agents.process.seeding import Past
+from synapse_tui.agents.profiles.finding import ProfileSet
+from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import AgentNotFound, SynapseError
 from synapse_tui.events import (

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from synapse_tui.addresses import Address
-from synapse_tui.agents.briefing import REPLACED
-from synapse_tui.agents.environment import installed_command
+from synapse_tui.agents.delivery.briefing import REPLACED
+from synapse_tui.agents.process.environment import installed_command
+from synapse_tui.agents.profiles.trust import TrustStore
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.trust import TrustStore
 from synapse_tui.errors import AgentNotFound, SynapseError
 from synapse_tui.events import (
     AgentInstructed,
@@ -39,7 +39,7 @@ from synapse_tui.settings import Settings
 log = logging.getLogger(__name__)
 
 _AT_PROMPT = (AgentState.READY, AgentState.ERROR)
-"""States in which an agent may take a message (`agents/gate.py`)."""
+"""States in which an agent may take a message (`agents/delivery/gate.py`)."""
 _TAKEN = (DeliveryState.SUBMITTED, DeliveryState.DONE)
 
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from synapse_tui.agents.profile import Profile
-from synapse_tui.agents.profiles import ProfileSet
+from synapse_tui.agents.profiles.finding import ProfileSet
+from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import CommandNotFound
 from synapse_tui.model import AgentSpec

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synapse_tui.a2a.services import Services
-from synapse_tui.agents.profiles import ProfileSet
+from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.events import EventBus
 from synapse_tui.paths import UserPaths

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from synapse_tui.a2a.dialect import is_loopback
 from synapse_tui.addresses import parse_agent_id
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.task_desk import about_reply, late_message, reply_of
-from synapse_tui.agents.tasks import peer_task
+from synapse_tui.agents.tasks.book import peer_task
+from synapse_tui.agents.tasks.desk import about_reply, late_message, reply_of
 from synapse_tui.errors import AgentExited, HistoryError, PeerRefused, PeerUnreachable, SynapseError
 from synapse_tui.events import AgentAdded, AgentRemoved, Event, EventBus, Notice, TaskChanged
 from synapse_tui.model import Reply, ReplyState, Sender, Task, TaskState

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from synapse_tui.addresses import Address, resolve
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.task_desk import TaskDesk
+from synapse_tui.agents.tasks.desk import TaskDesk
 from synapse_tui.errors import AgentNotFound, SynapseError
 from synapse_tui.model import USER, AgentState, Sender
 from synapse_tui.registry import Record

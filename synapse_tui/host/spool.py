@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synapse_tui.a2a.signing import TokenVerifier
-from synapse_tui.agents.profile import Profile
+from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.model import USER
 from synapse_tui.project_folder import FOLDER, remove_project_folder
 from synapse_tui.registry import Registry

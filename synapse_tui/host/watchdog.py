@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
-from synapse_tui.agents.gate import EXITED
+from synapse_tui.agents.delivery.gate import EXITED
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.events import (
     AgentAdded,

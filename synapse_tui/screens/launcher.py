@@ -20,7 +20,7 @@ from synapse_tui.widgets.text import one_line, pad, plural
 from .dialog import Dialog, label
 
 if TYPE_CHECKING:
-    from synapse_tui.agents.profile import Profile
+    from synapse_tui.agents.profiles.profile import Profile
 
 Find = Callable[[str], str | None]
 BUILT_IN = ("dummy", "shell")

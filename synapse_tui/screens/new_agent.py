@@ -27,7 +27,7 @@ from .dialog import Dialog, label
 from .launcher import Find, split_installed
 
 if TYPE_CHECKING:
-    from synapse_tui.agents.profile import Profile
+    from synapse_tui.agents.profiles.profile import Profile
 
 Open = Callable[[AgentSpec], Awaitable[str]]
 

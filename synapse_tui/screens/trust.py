@@ -17,7 +17,7 @@ from synapse_tui.widgets.text import plural, printable
 from .dialog import Dialog, label
 
 if TYPE_CHECKING:
-    from synapse_tui.agents.trust import UntrustedFile
+    from synapse_tui.agents.profiles.trust import UntrustedFile
 
 
 class TrustQuestion(Dialog[bool]):

@@ -14,7 +14,7 @@ from typing import Literal
 from rich.cells import cell_len, chop_cells
 
 from synapse_tui.a2a.external.conversation import Entry
-from synapse_tui.agents.sanitize import simple_emoji
+from synapse_tui.agents.delivery.sanitize import simple_emoji
 from synapse_tui.model import USER, AgentState, DeliveryState, Task, TaskState
 
 from .marks import Mark, delivery_mark, state_mark

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synapse_tui.agents.watch import WatchState
+from synapse_tui.agents.watch.watch import WatchState
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus
 
 from .marks import Mark, state_mark

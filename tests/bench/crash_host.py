@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from synapse_tui.agents.profiles import load_profiles
+from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths, shipped_profiles

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from synapse_tui.agents.profiles import ProfileSet, load_profiles
+from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec, AgentState

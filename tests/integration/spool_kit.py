@@ -16,7 +16,7 @@ from synapse_tui.a2a.client import A2AClient
 from synapse_tui.a2a.dialect import send_call
 from synapse_tui.a2a.light import LightClient
 from synapse_tui.a2a.plain_http import PlainConnection
-from synapse_tui.agents.profiles import load_profiles
+from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.host.identity import Tokens
 from synapse_tui.host.spool import SpoolKeeper
 from synapse_tui.model import Sender

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.trust import TrustStore
+from synapse_tui.agents.profiles.trust import TrustStore
 from synapse_tui.settings import SCHEMA
 from tests.integration.shell_kit import InnerShell, Shell
 

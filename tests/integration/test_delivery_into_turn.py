@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from synapse_tui.agents.profile import Profile
+from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.model import AgentState, DeliveryState, TaskState
 from tests.integration.session_rig import Rig, open_rig, until, with_profile
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.feed import Chunk, Snapshot, Subscription, TaskEvent
+from synapse_tui.agents.tasks.feed import Chunk, Snapshot, Subscription, TaskEvent
 from synapse_tui.content import Part, TaskMessage, artifact_id
 from synapse_tui.errors import MessageError, TaskEnded, TaskNotFound
 from synapse_tui.model import DeliveryState, MessageRequest, Reply, Sender, Task, TaskState

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.a2a.light import LightClient
-from synapse_tui.agents.incoming import Upload, receive
+from synapse_tui.agents.delivery.incoming import Upload, receive
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.daemon.restore import LostWorkspace
 from synapse_tui.errors import PeerRefused

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.agents.hook_hints import HOOKED
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.agents.state.hook_hints import HOOKED
 from synapse_tui.events import Event, FileChanged, HooksChanged
 from synapse_tui.hooks import Dialect
 from synapse_tui.hooks.client import ask

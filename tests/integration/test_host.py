@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.profiles import ProfileSet, load_profiles
+from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import (
     AgentExited,

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from synapse_tui.agents.at_rest import AtRest
-from synapse_tui.agents.quiescence import readers_of
+from synapse_tui.agents.state.at_rest import AtRest
+from synapse_tui.agents.state.quiescence import readers_of
 from tests.integration.pty_harness import Harness, Program, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the terminals of Linux")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.log_times import Begun, times_path
+from synapse_tui.agents.process.log_times import Begun, times_path
 from synapse_tui.errors import SynapseError
 from synapse_tui.recording.asciicast import Recording
 from synapse_tui.recording.log_cast import LogCast

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import pytest
 
-from synapse_tui.agents.profiles import load_profiles
+from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.host import Host
 from synapse_tui.model import AgentState

@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from synapse_tui.agents.feed import Chunk, TaskEvent
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.agents.tasks.feed import Chunk, TaskEvent
 from synapse_tui.events import AgentStateChanged, Event
 from synapse_tui.host import Host
 from synapse_tui.model import USER, AgentSpec, AgentState, MessageRequest, Task, TaskState

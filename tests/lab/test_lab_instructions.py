@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.profiles import load_profiles
+from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.resume import resumed_spec
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.host import Host

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from synapse_tui.agents.profiles import load_profiles
+from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.paths import shipped_profiles
 from tests.lab.lab_kit import AGENTS, DUMP, LOG, Lab, open_lab

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.tasks import Journal
+from synapse_tui.agents.tasks.book import Journal
 from synapse_tui.model import AgentState
 from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.store import AgentJournal, AgentKey, History

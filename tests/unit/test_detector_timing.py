@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from synapse_tui.agents.profile import Startup
-from synapse_tui.agents.profiles import load_profiles
+from synapse_tui.agents.profiles.finding import load_profiles
+from synapse_tui.agents.profiles.profile import Startup
 from synapse_tui.model import AgentState
 from tests.unit.agent_screens import Screen, claude, dummy, osc, profile
 

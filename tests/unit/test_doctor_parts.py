@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.profile import DOCTOR_PROMPTS, DoctorPrompt, DoctorRules
+from synapse_tui.agents.profiles.profile import DOCTOR_PROMPTS, DoctorPrompt, DoctorRules
 from synapse_tui.cli.doctor import _pairs
 from synapse_tui.cli.doctor_output import show_report
 from synapse_tui.cli.output import cells

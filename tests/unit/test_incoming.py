@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapse_tui.agents import incoming
-from synapse_tui.agents.incoming import Upload, receive, remove_old, safe_name, text_with_files
+from synapse_tui.agents.delivery import incoming
+from synapse_tui.agents.delivery.incoming import Upload, receive, remove_old, safe_name, text_with_files
 from synapse_tui.content import Part
 from synapse_tui.errors import MessageError, MessageTooLarge
 

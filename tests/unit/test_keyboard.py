@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from synapse_tui.agents.keyboard import (
+from synapse_tui.agents.process.keyboard import (
     ANSWER_TIME,
     END_GAP,
     KEY_GAP,

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapse_tui.agents.profile import Hazards
-from synapse_tui.agents.sanitize import (
+from synapse_tui.agents.delivery.sanitize import (
     check_size,
     clean,
     escape_forged,
@@ -14,6 +13,7 @@ from synapse_tui.agents.sanitize import (
     safe_id,
     simple_emoji,
 )
+from synapse_tui.agents.profiles.profile import Hazards
 from synapse_tui.errors import MessageError, MessageTooLarge
 from synapse_tui.model import MAX_MESSAGE_BYTES
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synapse_tui.agents.composer import ComposerReader, read_composer
-from synapse_tui.agents.profiles import load_profiles
-from synapse_tui.agents.screen_text import ScreenText
+from synapse_tui.agents.composer.reading import ComposerReader, read_composer
+from synapse_tui.agents.profiles.finding import load_profiles
+from synapse_tui.agents.state.screen_text import ScreenText
 from synapse_tui.paths import shipped_profiles
 from synapse_tui.terminal import Terminal
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.outbox_control import OutboxControl
+from synapse_tui.agents.delivery.outbox_control import OutboxControl
 from synapse_tui.content import Artifact, Part, TaskMessage
 from synapse_tui.model import USER, DeliveryState, MessageRequest, Task, TaskState
 from synapse_tui.store import AgentJournal, schema

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from synapse_tui.agents import task_desk
-from synapse_tui.agents.task_desk import TaskDesk, late_message, reply_of
+from synapse_tui.agents.tasks import desk as task_desk
+from synapse_tui.agents.tasks.desk import TaskDesk, late_message, reply_of
 from synapse_tui.content import Part
 from synapse_tui.errors import MessageError, NotAwaited, TaskNotFound
 from synapse_tui.model import (

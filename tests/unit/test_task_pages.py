@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from synapse_tui.agents.task_finder import TaskFinder, make_cursor, page_of, read_cursor
-from synapse_tui.agents.tasks import TaskBook
+from synapse_tui.agents.tasks.book import TaskBook
+from synapse_tui.agents.tasks.finder import TaskFinder, make_cursor, page_of, read_cursor
 from synapse_tui.errors import InvalidValue, TaskNotFound
 from synapse_tui.events import EventBus
 from synapse_tui.model import USER, MessageRequest, Sender, Task, TaskPage, TaskQuery, TaskState

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from synapse_tui.agents.tasks import NoJournal, TaskBook
+from synapse_tui.agents.tasks.book import NoJournal, TaskBook
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.events import Event, EventBus, TaskChanged
 from synapse_tui.model import USER, DeliveryState, MessageRequest, Task, TaskState

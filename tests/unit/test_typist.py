@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from synapse_tui.agents.composing import PATIENCE
-from synapse_tui.agents.profile import Submit
-from synapse_tui.agents.typist import SETTLES, Typed, Typist
+from synapse_tui.agents.composer.composing import PATIENCE
+from synapse_tui.agents.delivery.typist import SETTLES, Typed, Typist
+from synapse_tui.agents.profiles.profile import Submit
 from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentState
 from tests.unit.delivery_fakes import FakeAgent, make_profile

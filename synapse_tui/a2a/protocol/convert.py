@@ -11,8 +11,8 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from synapse_tui.a2a.wire import sound
-from synapse_tui.agents.feed import Chunk
-from synapse_tui.agents.tasks import is_asked
+from synapse_tui.agents.tasks.book import is_asked
+from synapse_tui.agents.tasks.feed import Chunk
 from synapse_tui.content import Artifact, Part, TaskMessage, artifact_id
 from synapse_tui.model import Task, TaskState
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from a2a.types import a2a_pb2 as pb
 
-from synapse_tui.agents.feed import Chunk, Subscription, TaskEvent
-from synapse_tui.agents.tasks import is_asked
+from synapse_tui.agents.tasks.book import is_asked
+from synapse_tui.agents.tasks.feed import Chunk, Subscription, TaskEvent
 from synapse_tui.content import Part
 from synapse_tui.model import Task, TaskState
 

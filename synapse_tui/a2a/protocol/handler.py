@@ -25,7 +25,7 @@ from google.protobuf.message import Message
 
 from synapse_tui.a2a.push import PushDesk
 from synapse_tui.a2a.rings import check_ring
-from synapse_tui.agents.feed import Subscription
+from synapse_tui.agents.tasks.feed import Subscription
 from synapse_tui.errors import PushNotFound, TaskEnded
 from synapse_tui.model import MessageRequest, Task, TaskPage
 

@@ -10,7 +10,7 @@ from a2a.utils.errors import InvalidParamsError
 
 from synapse_tui.a2a.media_types import check_media_type
 from synapse_tui.a2a.wire import MAX_PARTS, check_metadata, own_metadata
-from synapse_tui.agents.incoming import Upload, receive, text_with_files
+from synapse_tui.agents.delivery.incoming import Upload, receive, text_with_files
 from synapse_tui.content import Part, TaskMessage
 from synapse_tui.errors import MessageError
 from synapse_tui.model import MessageRequest

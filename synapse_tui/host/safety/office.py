@@ -12,9 +12,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from synapse_tui.agents.hook_hints import HOOKED
-from synapse_tui.agents.profile import Profile
+from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.agents.state.hook_hints import HOOKED
 from synapse_tui.errors import HistoryError, SessionError
 from synapse_tui.events import (
     AgentAdded,

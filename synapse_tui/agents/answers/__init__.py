@@ -1,0 +1,1 @@
+"""What an agent wrote in a turn, without the frame around it."""

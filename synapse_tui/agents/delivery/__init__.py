@@ -1,0 +1,1 @@
+"""From a message that was sent to a message that was typed and submitted."""

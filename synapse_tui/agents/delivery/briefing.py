@@ -1,0 +1,121 @@
+"""The instructions of one agent: the messages that carry them, and whether its conversation has got them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+
+from synapse_tui.agents.tasks.book import TaskBook
+from synapse_tui.errors import MessageError
+from synapse_tui.instructions import Composed
+from synapse_tui.model import INSTRUCTIONS, SYSTEM, MessageRequest, Task, TaskState
+
+from .outbox import BEING_TYPED, Outbox
+
+GO_FIRST = "its instructions go first"
+REPLACED = "newer instructions take its place"
+
+
+class Briefing:
+    """What an agent is told of the others.
+
+    Args:
+        book: The agent's tasks.
+        outbox: Its waiting messages.
+        accept: Takes a message to the agent.
+        wake: Lets the delivery look again.
+        wanted: Whether it is told by itself when a conversation begins.
+        told_as: Agent id under which its conversation got its instructions; empty for not yet.
+        began: When that conversation began, in seconds since the epoch; 0 for now.
+        clock: The time now, in seconds since the epoch.
+
+    Attributes:
+        told_as: The same now.
+        began: The same now.
+        source: Puts the instructions together as they would be now; set by the host.
+    """
+
+    def __init__(
+        self,
+        book: TaskBook,
+        outbox: Outbox,
+        *,
+        accept: Callable[[MessageRequest], Task],
+        wake: Callable[[], None],
+        wanted: bool,
+        told_as: str = "",
+        began: float = 0.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._book = book
+        self._outbox = outbox
+        self._accept = accept
+        self._wake = wake
+        self.wanted = wanted
+        self.told_as = told_as
+        self._clock = clock
+        self.began = began or clock()
+        self.source: Callable[[], Awaitable[Composed]] = _nothing
+
+    @property
+    def waiting(self) -> list[Task]:
+        """Instructions that wait to be typed."""
+        return [task for task in self._outbox if task.instructs]
+
+    @property
+    def last(self) -> Task | None:
+        """The last instructions that were sent, or wait, and were not taken back; None for none known."""
+        kept = [task for task in self._book if task.instructs and task.state is not TaskState.CANCELED]
+        return kept[-1] if kept else None
+
+    def carries(self, task_id: str) -> bool:
+        """Whether a task brings instructions; an unknown one does not."""
+        return task_id in self._book and self._book.get(task_id).instructs
+
+    def begin(self) -> None:
+        """A new conversation begins, of which nothing from before is true."""
+        self.told_as, self.began = "", self._clock()
+
+    def expect(self) -> None:
+        """Let nothing be typed before the instructions, until `put` or `dismiss`."""
+        self._outbox.barrier = GO_FIRST
+
+    def dismiss(self) -> None:
+        """Let other messages go on."""
+        self._outbox.barrier = ""
+        self._wake()
+
+    def put(self, composed: Composed) -> Task:
+        """Send instructions before all other messages, in place of those that still wait.
+
+        Raises:
+            MessageError: There is nothing to tell, or the agent takes no messages.
+            AgentExited: The agent has ended.
+        """
+        if not composed.text:
+            raise MessageError("there are no instructions to send", "see `synapse instructions show`")
+        waiting = self.waiting
+        about = {"kind": INSTRUCTIONS, "files": "\n".join(str(file.path) for file in composed.files)}
+        task = self._accept(MessageRequest(composed.text, SYSTEM, metadata=about))
+        for old in waiting:
+            if self._book.get(old.id).delivery not in BEING_TYPED:
+                self._outbox.cancel(old.id, REPLACED)
+        self.dismiss()
+        return task
+
+    async def send(self) -> tuple[Task, Composed]:
+        """Send the instructions as they are now.
+
+        Returns:
+            The task, and what was put together.
+
+        Raises:
+            MessageError: There is nothing to tell, or the agent takes no messages.
+            AgentExited: The agent has ended.
+        """
+        composed = await self.source()
+        return self.put(composed), composed
+
+
+async def _nothing() -> Composed:
+    return Composed("")

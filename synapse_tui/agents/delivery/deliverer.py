@@ -1,0 +1,376 @@
+"""Brings waiting messages to the agent, one at a time, whenever that is safe (design, decision 4)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from synapse_tui.agents.answers.answer import AnswerCollector
+from synapse_tui.agents.composer.leftovers import Leftovers
+from synapse_tui.agents.process.keyboard import Keyboard
+from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.agents.tasks.book import TaskBook
+from synapse_tui.agents.tasks.turns import TurnTracker
+from synapse_tui.model import INTERRUPT_PRIORITY, AgentState, DeliveryState, Task, TaskState
+from synapse_tui.store.aftermath import UNCERTAIN
+
+from .admission import LEFT_OVER, RETRY, Admission
+from .after_dialog import AfterDialog, Standing
+from .gate import DRAFT, EXITED, STEADY, Hold, dialog_open, dialog_words
+from .interrupt import Interrupter, InterruptOutcome
+from .outbox import Outbox
+from .sanitize import simple_emoji
+from .settlement import Settlement
+from .typist import Typist
+from .view import AgentView
+
+log = logging.getLogger(__name__)
+
+SETTLE = 0.1
+"""Seconds that the agent has at the most to finish what it is doing before a message is typed."""
+NOT_STARTED = "the agent has not started yet"
+
+
+class Delivery:
+    """The loop that types the messages of one outbox.
+
+    Args:
+        view: The agent's terminal.
+        keyboard: The user's keys.
+        profile: What is known of the agent.
+        book: Where tasks change.
+        outbox: What waits.
+        turns: Told when a message was submitted.
+        compose: Gives the text that is typed for a task.
+        collector: Makes what collects the answer to a text; called while the composer is still empty.
+    """
+
+    def __init__(
+        self,
+        view: AgentView,
+        keyboard: Keyboard,
+        profile: Profile,
+        *,
+        book: TaskBook,
+        outbox: Outbox,
+        turns: TurnTracker,
+        compose: Callable[[Task], str],
+        collector: Callable[[str], AnswerCollector],
+    ) -> None:
+        self._view = view
+        self._keyboard = keyboard
+        self._profile = profile
+        self._book = book
+        self._outbox = outbox
+        self._turns = turns
+        self._compose = compose
+        self._collector = collector
+        self._typist = Typist(view, keyboard, profile)
+        self._dialogs = AfterDialog(view, self._typist)
+        self._interrupter = Interrupter(view, keyboard, profile)
+        self._busy = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+        self._left = Leftovers(outbox, self._typist)
+        self._admission = Admission(
+            view, keyboard, profile, book=book, outbox=outbox, turns=turns, left=self._left
+        )
+        self._settlement = Settlement(
+            view,
+            keyboard,
+            book=book,
+            outbox=outbox,
+            turns=turns,
+            left=self._left,
+            admission=self._admission,
+            typist=self._typist,
+        )
+        self._started = False
+        self._stopped_at = float("-inf")
+        self._typing = ""
+        """The task whose message is being typed."""
+        self._interrupted: set[str] = set()
+
+    def start(self) -> None:
+        """Begin to deliver."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="delivery")
+
+    async def rest(self) -> None:
+        """Deliver no more, once the message that is being typed has been submitted; keys wait from now on."""
+        async with self._busy:
+            await self._halt()
+            self._keyboard.hold()
+
+    def state(self) -> dict[str, Any]:
+        """What another host must know to go on where this one rests, as JSON."""
+        return self._left.state() | {"keys": [b64encode(keys).decode() for keys in self._keyboard.held]}
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on where another host rested; the messages that it names wait in the outbox already."""
+        self._left.resume(state)
+        if left := self._left.covered or self._left.standing:
+            self._turns.prepare(self._collector(left.text))
+        self._keyboard.resume(b64decode(keys) for keys in state.get("keys", ()))
+
+    async def _halt(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def stop(self) -> None:
+        """Deliver no more; what is being typed is left as it is."""
+        typing = self._typing
+        await self._halt()
+        self._keyboard.reset()
+        if typing in self._outbox:
+            entering = self._book.get(typing).delivery is DeliveryState.SUBMITTING
+            self._left.covered = Standing(typing, "", entering)
+
+    def abandon(self) -> None:
+        """The process has ended: what stood in its composer stands there no more."""
+        self._left.abandon()
+        self._turns.end_all(TaskState.FAILED, EXITED)
+
+    def explain(self) -> None:
+        """Give the waiting messages the reason why they wait, and make way for one that interrupts."""
+        urgent = self._urgent()
+        if self._typing and urgent is not None and urgent.id != self._typing:
+            self._typist.give_up("something urgent goes first")
+        if self._typing:
+            self._outbox.hold("another message goes first", but=self._typing)
+        elif (hold := self._admission.why_not(self._outbox.head)) is not None:
+            self._outbox.hold(hold.reason)
+
+    def note_submitted(self, text: str) -> None:
+        """The user has submitted a text: an interrupt may put it back."""
+        self._settlement.note_submitted(text)
+
+    def already_interrupted(self, task_id: str) -> None:
+        """The turn was interrupted for that message already."""
+        self._interrupted.add(task_id)
+
+    # -- the loop ---
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                wait = await self._step()
+            except Exception:
+                log.exception("delivery failed")
+                wait = RETRY
+            if wait is None or wait > 0:
+                await self._view.changed(wait)
+
+    async def _step(self) -> float | None:
+        """Do what can be done now.
+
+        Returns:
+            Seconds until something may be done without a change on the screen; None for never.
+        """
+        recheck = self._turns.check(self._view.report)
+        self._started = self._started or self._view.report.state is AgentState.READY
+        urgent = self._urgent()
+        if urgent is not None and urgent.id not in self._interrupted:
+            return await self._interrupt_for(urgent)
+        if self._left.covered is not None:
+            return await self._look_again(self._left.covered)
+        if self._keyboard.holding and not dialog_open(self._view) and not self._busy.locked():
+            if settles := self._typist.settles_in():
+                return settles
+            self._keyboard.release()
+        if self._left.standing is not None and self._watch(self._left.standing):
+            recheck = STEADY
+        task = self._outbox.head
+        return recheck if task is None else await self._send(task, recheck)
+
+    async def _make_room(self, task: Task, hold: Hold) -> bool:
+        """Deal with a text in the composer that is no draft of the user's.
+
+        Returns:
+            Whether something was done about it.
+        """
+        if hold.reason == LEFT_OVER and (standing := self._left.released(task)) is not None:
+            await self._submit_again(standing)
+            return True
+        # Some agents put the stopped message back only a moment after they have stopped.
+        if hold.reason != DRAFT or self._keyboard.last_key > self._stopped_at:
+            return False
+        if not self._interrupter.restored(self._settlement.submitted):
+            return False
+        async with self._busy:
+            self._given_back(await self._interrupter.clear_restored(self._settlement.submitted))
+        return True
+
+    def _urgent(self) -> Task | None:
+        """The next message, when it interrupts."""
+        task = self._outbox.head
+        return task if task is not None and task.priority >= INTERRUPT_PRIORITY else None
+
+    async def _send(self, task: Task, recheck: float | None) -> float | None:
+        """Type the next message, if that is safe now."""
+        hold = self._admission.why_not(task)
+        if hold is not None and await self._make_room(task, hold):
+            return 0.0
+        if hold is not None:
+            self._outbox.hold(hold.reason)
+            return min((s for s in (hold.seconds, recheck) if s is not None), default=None)
+        async with self._busy:
+            await self._view.settled(0, SETTLE)
+            if self._admission.into_turn(task) and not await self._typist.rests_in_turn():
+                self._admission.try_later_in_turn(RETRY)  # it would only be shown, and taken out again
+            # That and waiting for the lock may have taken a while.
+            head = self._outbox.head
+            if head is not None and head.id == task.id and self._admission.why_not(task) is None:
+                await self._type(task)
+        return 0.0
+
+    async def _type(self, task: Task) -> None:
+        text = self._compose(task)
+        if self._settlement.failed_before(task.id):
+            # The agent may draw it in another width than the terminal, and unreadably so.
+            text = simple_emoji(text)
+        self._turns.prepare(self._collector(text))
+        self._typing = task.id
+        self._outbox.note_entered(task.id, entered=False)
+        try:
+            self._book.change(task.id, delivery=DeliveryState.TYPING, reason="")
+            works = self._admission.into_turn(task)
+            result = await self._typist.type(text, lambda: self._commit(task.id), works=works)
+            self._settlement.settle(Standing(task.id, text, result.entered), result)
+        finally:
+            self._typing = ""
+
+    async def _submit_again(self, message: Standing) -> None:
+        self._left.standing = None
+        async with self._busy:
+            result = await self._typist.submit(message.text, lambda: self._commit(message.task_id))
+        self._settlement.settle(Standing(message.task_id, message.text, result.entered), result)
+
+    async def _commit(self, task_id: str) -> None:
+        """Write down that Enter is about to be pressed: found after a crash, it is never pressed again.
+
+        Raises:
+            HistoryError: It cannot be written down.
+        """
+        self._outbox.note_entered(task_id, entered=True)
+        self._book.change(task_id, delivery=DeliveryState.SUBMITTING)
+        self._turns.entering()
+        self._settlement.entered_at = self._view.now()
+        await self._book.flush()
+
+    # -- what became of it ---
+
+    async def _look_again(self, message: Standing) -> float | None:
+        """A dialog opened over a message: when it is gone, see what became of it."""
+        if self._view.alive and dialog_open(self._view):
+            self._outbox.hold(dialog_words(self._view))
+            return None
+        async with self._busy:
+            urgent = self._urgent()
+            if message.task_id not in self._outbox or (urgent is not None and urgent.id != message.task_id):
+                result = await self._dialogs.take_back(message)
+            else:
+                result = await self._dialogs.look(message, lambda: self._commit(message.task_id))
+        self._left.covered = None
+        if message.task_id in self._outbox:
+            self._settlement.settle(Standing(message.task_id, message.text, result.entered), result)
+        return 0.0
+
+    def _watch(self, message: Standing) -> bool:
+        """A message was left in the composer: see whether a person has sent it or taken it out.
+
+        Returns:
+            Whether that will be clear in a moment.
+        """
+        if message.task_id not in self._outbox:
+            self._left.standing = None
+            return False
+        if self._typist.stands(message.text):
+            return False
+        report = self._view.report
+        if report.state is AgentState.PROCESSING and report.since > self._settlement.entered_at:
+            self._left.standing = None
+            self._settlement.went(message)
+        elif self._view.empty_for() >= STEADY:
+            self._left.standing = None
+            if self._outbox.is_parked(message.task_id):
+                self._outbox.park(message.task_id, f"{UNCERTAIN}: it is no longer in the composer")
+        return self._view.reading().empty
+
+    # -- interrupts and cancellation ---
+
+    async def interrupt(self, reason: str, follows: str = "") -> InterruptOutcome:
+        """Stop the turn that runs; its task is canceled for that reason.
+
+        Args:
+            reason: Why.
+            follows: The task that goes on with what it is stopped for, and is not canceled.
+        """
+        if not self._started and self._view.report.state is not AgentState.READY:
+            # What asks now asks about the start itself: Escape would end many agents.
+            return InterruptOutcome(stopped=False, alive=self._view.alive, seconds=0.0, reason=NOT_STARTED)
+        self._typist.give_up("an interrupt goes first")
+        async with self._busy:
+            self._turns.stopping(reason, follows)
+            outcome = await self._interrupter.run(self._settlement.submitted, lambda: self._turns.has_stopped)
+            self._stopped_at = self._view.now()
+            self._given_back(outcome.restored)
+            if outcome.stopped:
+                self._turns.stopped(reason)
+            else:
+                self._turns.stopping("")
+            return outcome
+
+    def _given_back(self, text: str) -> None:
+        """The agent put a text back into its composer: one that waited in its queue waits in ours again."""
+        if text and (task_id := self._turns.withdraw(text)):
+            task = self._book.change(
+                task_id, delivery=DeliveryState.QUEUED, reason="the agent gave it back unread"
+            )
+            self._outbox.put(task)
+
+    async def _interrupt_for(self, task: Task) -> float:
+        self._interrupted = {task_id for task_id in self._interrupted if task_id in self._outbox} | {task.id}
+        if self._started:
+            outcome = await self.interrupt(f"interrupted by {task.sender.sender_id}", task.follows)
+            if not outcome.stopped and task.id in self._outbox:
+                self._book.change(task.id, delivery=DeliveryState.HELD, reason=outcome.reason)
+        return 0.0
+
+    async def cancel(self, task_id: str) -> Task:
+        """Take a message back in whatever state it is."""
+        task = self._book.get(task_id)
+        if task.state.final:
+            return task
+        if task.id == self._typing:
+            self._typist.give_up("canceled")
+        async with self._busy:
+            if task.id in self._outbox:
+                await self._withdraw(task.id)
+                return self._outbox.cancel(task.id)
+        if self._turns.queues(task.id):
+            return self._book.change(task.id, reason="not canceled: it waits in the agent's own queue")
+        turn = self._turns.current
+        if turn is not None and turn.task_id == task.id:
+            outcome = await self.interrupt("canceled")
+            if not outcome.stopped:
+                return self._book.change(task.id, reason=f"not canceled: {outcome.reason}")
+        if not (self._turns.works_on(task.id) or self._book.get(task.id).state.final):
+            # It was typed, and stays open for what goes on with it, as for the answer to a question.
+            self._book.change(
+                task.id, state=TaskState.CANCELED, delivery=DeliveryState.CANCELED, reason="canceled"
+            )
+        return self._book.get(task.id)
+
+    async def _withdraw(self, task_id: str) -> None:
+        """Take a message's text out of the composer, where it stands there."""
+        # One that a dialog covers is taken out when the dialog is gone: see _look_again.
+        if self._left.standing is not None and self._left.standing.task_id == task_id:
+            self._keyboard.hold()
+            await self._typist.clear(self._left.standing.text)
+            self._left.standing = None
+            if not dialog_open(self._view):
+                self._keyboard.release()

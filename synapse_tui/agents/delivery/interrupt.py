@@ -1,0 +1,222 @@
+"""Stops an agent's turn by the agent's own means, and sees to it that the agent lives."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from synapse_tui.agents.composer.proof import Proof
+from synapse_tui.agents.process.keyboard import APART, Keyboard
+from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.model import AgentState
+
+from .gate import EXITED, dialog_open
+from .view import AgentView
+
+DENY_TIME = 0.7
+"""Seconds in which a dialog must be gone after the deny keys."""
+DENIALS = 3
+"""How many dialogs in a row are dismissed."""
+CLEAR_TIME = 1.0
+LINES_CLEARED = 40
+CTRL_C = b"\x03"
+
+_IDLE = frozenset({AgentState.READY, AgentState.ERROR})
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptOutcome:
+    """What came of an interrupt.
+
+    Attributes:
+        stopped: Whether no turn runs any longer.
+        alive: Whether the agent's process still runs.
+        seconds: How long it took.
+        reason: What a person should know when it did not stop; empty when it did.
+        restored: A text that the agent put back into its composer, and that was cleared.
+    """
+
+    stopped: bool
+    alive: bool
+    seconds: float
+    reason: str = ""
+    restored: str = ""
+
+
+class Interrupter:
+    """Interrupts one agent. The user's keys are held back meanwhile: an Escape before one makes it Alt+key.
+
+    Args:
+        view: The agent's terminal.
+        keyboard: The user's keys.
+        profile: Its interrupt, its deny and its clear keys.
+    """
+
+    def __init__(self, view: AgentView, keyboard: Keyboard, profile: Profile) -> None:
+        self._view = view
+        self._keyboard = keyboard
+        self._profile = profile
+        self._pressed = float("-inf")
+        self._over: Callable[[], bool] = lambda: False
+
+    async def run(
+        self, submitted: Iterable[Proof] = (), over: Callable[[], bool] = lambda: False
+    ) -> InterruptOutcome:
+        """Dismiss open dialogs, stop the turn, and clear what the agent put back into its composer.
+
+        Args:
+            submitted: Texts that were submitted of late: only these count as put back, a user's draft stays.
+            over: Whether the turn has ended, though the agent works on the next one already.
+        """
+        self._over = over
+        begun, restored = self._view.now(), ""
+        async with self._alone():
+            reason = await self._stop()
+            if not reason and self._view.alive:
+                restored = await self._clear_restored(submitted)
+        seconds = self._view.now() - begun
+        if not self._view.alive:
+            return InterruptOutcome(stopped=True, alive=False, seconds=seconds, reason=EXITED)
+        return InterruptOutcome(
+            stopped=not reason, alive=True, seconds=seconds, reason=reason, restored=restored
+        )
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Keep the user's keys and ours apart; those of a user who answers a dialog go through."""
+        held = self._keyboard.holding
+        self._keyboard.hold()
+        try:
+            yield
+            while self._keyboard.waiting_since is not None and await self._change(self._pressed + APART):
+                pass
+        finally:
+            if not held and not self._asked():
+                self._keyboard.release()
+
+    def _press(self, key: bytes) -> None:
+        self._pressed = self._view.now()
+        self._view.write(key)
+
+    async def _stop(self) -> str:
+        if not await self._deny():
+            return "a dialog stays open: answer it"
+        if self._view.report.state in _IDLE or not self._view.alive:
+            return ""
+        if not self._may_press():
+            return f"the agent is {self._view.report.state.lower()}, and its interrupt would end it"
+        for _ in range(2 if self._profile.interrupt.again else 1):
+            if await self._press_until_stopped():
+                return ""
+            # The agent may have asked for something in between.
+            if not await self._deny():
+                return "a dialog stays open: answer it"
+        return "the turn did not stop"
+
+    def _may_press(self) -> bool:
+        """Whether the interrupt may be used: Ctrl+C and signals end many agents that are idle."""
+        interrupt = self._profile.interrupt
+        deadly = bool(interrupt.signal) or CTRL_C in interrupt.keys
+        return self._view.report.state is AgentState.PROCESSING or not deadly
+
+    async def _deny(self) -> bool:
+        """Dismiss the dialogs that are open; never approves one.
+
+        Returns:
+            Whether none is open any longer.
+        """
+        for _ in range(DENIALS):
+            if not self._asked():
+                return True
+            for key in self._profile.deny:
+                self._press(key)
+            deadline = self._view.now() + DENY_TIME
+            while self._asked():
+                if not await self._change(deadline):
+                    break
+        return not self._asked()
+
+    def _asked(self) -> bool:
+        return self._view.alive and dialog_open(self._view)
+
+    async def _press_until_stopped(self) -> bool:
+        interrupt = self._profile.interrupt
+        if await self._apart_from_user():
+            return True
+        if interrupt.signal:
+            self._view.signal(interrupt.signal)
+        for place, key in enumerate(interrupt.keys):
+            if place and await self._pause(interrupt.gap):
+                return True
+            self._press(key)
+        deadline = self._view.now() + interrupt.timeout
+        while not self._stopped():
+            if not await self._change(deadline):
+                return False
+        return True
+
+    async def _apart_from_user(self) -> bool:
+        """Wait until the user's last key was read; True when the turn has ended meanwhile."""
+        while (left := self._keyboard.apart_in(self._view.now())) > 0:
+            if self._view.report.state in _IDLE or not self._view.alive:
+                return True
+            await self._view.changed(left)
+        return False
+
+    async def _pause(self, seconds: float) -> bool:
+        """Wait between two keys; True when the turn has stopped: another key would do something else."""
+        deadline = self._view.now() + seconds
+        while await self._change(deadline):
+            if self._stopped():
+                return True
+        return self._stopped()
+
+    def _stopped(self) -> bool:
+        if not self._view.alive or self._over():
+            return True
+        report, interrupt = self._view.report, self._profile.interrupt
+        if report.state in interrupt.stopped or report.state in _IDLE:
+            return True
+        return interrupt.screen is not None and interrupt.screen.search(self._view.tail()) is not None
+
+    def restored(self, submitted: Iterable[Proof]) -> str:
+        """The text submitted before the interrupt that is all that the composer holds; empty for none."""
+        reading = self._view.reading()
+        if not reading.visible:
+            return ""
+        return next((proof.text for proof in submitted if proof.restored(reading.draft)), "")
+
+    async def clear_restored(self, submitted: Iterable[Proof]) -> str:
+        """Empty the composer when it holds what was submitted before the interrupt.
+
+        Returns:
+            What it held; empty when it was something else.
+        """
+        async with self._alone():
+            return await self._clear_restored(submitted)
+
+    async def _clear_restored(self, submitted: Iterable[Proof]) -> str:
+        text = self.restored(submitted)
+        if text:
+            await self._clear()
+        return text
+
+    async def _clear(self) -> None:
+        for _ in range(LINES_CLEARED):
+            reading = self._view.reading()
+            if not reading.visible or not reading.draft:
+                return
+            for key in self._profile.clear:
+                self._press(key)
+            deadline = self._view.now() + CLEAR_TIME
+            while self._view.reading().draft == reading.draft:
+                if not await self._change(deadline):
+                    return
+
+    async def _change(self, deadline: float) -> bool:
+        left = deadline - self._view.now()
+        if left <= 0:
+            return False
+        await self._view.changed(left)
+        return True

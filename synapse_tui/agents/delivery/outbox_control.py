@@ -1,0 +1,223 @@
+"""What a person, or the one who sent a message, may do with the messages that wait for an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from synapse_tui.agents.tasks.book import TaskBook
+from synapse_tui.errors import HistoryError, MessageError
+from synapse_tui.model import IN_INBOX, DeliveryState, OutboxEntry, Task
+from synapse_tui.store.aftermath import UNCERTAIN
+from synapse_tui.store.batch import Restored
+
+from .outbox import BEING_TYPED, Outbox
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingMessage:
+    """A message in the outbox.
+
+    Attributes:
+        task: Its task.
+        entry: Its place.
+        position: Where it stands among those that will be typed, from 1; 0 for one in the inbox.
+    """
+
+    task: Task
+    entry: OutboxEntry
+    position: int
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether it may have been sent already: only a person can tell."""
+        return self.entry.parked and self.task.reason.startswith(UNCERTAIN)
+
+    @property
+    def unread(self) -> bool:
+        """Whether it lies in the inbox: it is typed only when a person says so."""
+        return self.entry.parked and self.task.reason == IN_INBOX
+
+
+class OutboxControl:
+    """The outbox of one agent for those who look at it from outside; ids may be unique prefixes.
+
+    Args:
+        book: The agent's tasks.
+        outbox: What waits.
+        cancel: Takes a message back, also one that is being typed.
+        wake: Lets the delivery look again.
+    """
+
+    def __init__(
+        self,
+        book: TaskBook,
+        outbox: Outbox,
+        *,
+        cancel: Callable[[str], Awaitable[Task]],
+        wake: Callable[[], None],
+    ) -> None:
+        self._book = book
+        self._outbox = outbox
+        self._cancel = cancel
+        self._wake = wake
+
+    def waiting(self) -> Sequence[WaitingMessage]:
+        """All that wait to be typed, in the order in which they will be."""
+        typed = [task for task in self._outbox if not self._outbox.is_unread(task.id)]
+        return [
+            WaitingMessage(task, self._outbox.entry(task.id), position)
+            for position, task in enumerate(typed, 1)
+        ]
+
+    def unread(self) -> Sequence[WaitingMessage]:
+        """What lies in the inbox, oldest first."""
+        unread = [
+            WaitingMessage(task, self._outbox.entry(task.id), 0)
+            for task in self._outbox
+            if self._outbox.is_unread(task.id)
+        ]
+        return sorted(unread, key=lambda message: message.task.created_at)
+
+    def every(self) -> Sequence[WaitingMessage]:
+        """What waits to be typed, then what lies in the inbox."""
+        return [*self.waiting(), *self.unread()]
+
+    def find(self, task_id: str) -> WaitingMessage:
+        """The waiting message of that id, typed or read.
+
+        Raises:
+            TaskNotFound: None of that id waits.
+        """
+        whole = self._outbox.entry(self._book.get(task_id).id).task_id
+        return next(each for each in self.every() if each.task.id == whole)
+
+    def read(self, task_id: str) -> Task:
+        """End a message in the inbox: it was read.
+
+        Raises:
+            TaskNotFound: There is none of that id.
+        """
+        return self._outbox.read(self._book.get(task_id).id)
+
+    def hold(self, task_id: str) -> Task:
+        """Keep a message back until it is released; one that is held already keeps its reason.
+
+        Raises:
+            TaskNotFound: It does not wait.
+            MessageError: It is being typed.
+        """
+        found = self.find(task_id)
+        if found.task.delivery in BEING_TYPED:
+            raise MessageError(
+                f"message {found.task.short_id} is being typed at this moment", "cancel it, or let it go"
+            )
+        return found.task if found.entry.parked else self._outbox.park(found.task.id)
+
+    def release(self, task_id: str) -> Task:
+        """Let a message that was kept back go on.
+
+        Raises:
+            TaskNotFound: It does not wait.
+            MessageError: It may have been sent already.
+        """
+        found = self.find(task_id)
+        if found.uncertain:
+            raise MessageError(
+                f"it is uncertain whether message {found.task.short_id} was sent",
+                "look at the agent, then cancel it, or send it (again) with retry",
+            )
+        return self._go_on(found)
+
+    def release_all(self) -> list[Task]:
+        """Let every message go on that was kept back, but those that may have been sent already.
+
+        What lies in the inbox stays there.
+        """
+        found = [each for each in self.waiting() if each.entry.parked and not each.uncertain]
+        return [self._go_on(each) for each in found]
+
+    def retry(self, task_id: str) -> Task:
+        """Let a message go on whatever held it, also one that may have been sent already.
+
+        Raises:
+            TaskNotFound: It does not wait.
+        """
+        return self._go_on(self.find(task_id))
+
+    def send_now(self, task_id: str) -> Task:
+        """Let a message go on before all others.
+
+        Raises:
+            TaskNotFound: It does not wait.
+        """
+        task = self._outbox.send_now(self.find(task_id).task.id)
+        self._wake()
+        return task
+
+    def move(self, task_id: str, position: int) -> Task:
+        """Put a message at another position, from 1; past the end means the end.
+
+        Raises:
+            TaskNotFound: It does not wait.
+            MessageError: It is in the inbox.
+        """
+        found = self.find(task_id)
+        if found.unread:
+            raise MessageError(
+                f"message {found.task.short_id} is in the inbox", "have it typed first: synapse outbox now"
+            )
+        others = [each.task.id for each in self.waiting() if each.task.id != found.task.id]
+        order = [task.id for task in self._outbox if task.id != found.task.id]
+        place = order.index(others[position - 1]) if position <= len(others) else len(order)
+        self._outbox.move(found.task.id, place)
+        self._wake()
+        return found.task
+
+    def adopt(self, found: Sequence[Restored], *, release: bool) -> None:
+        """Go on with the messages of earlier sessions; those a person must look at stay held in any case.
+
+        Args:
+            found: The messages, in order.
+            release: Whether the others are typed as soon as that is safe; they wait for a person if not.
+        """
+        for each in found:
+            self._book.adopt(each.task)
+        entries = [each.entry for each in found if each.entry is not None]
+        self._outbox.adopt(entries)
+        for entry in entries:
+            if not entry.parked and release:
+                self._outbox.release(entry.task_id)
+            elif not entry.parked:
+                self._outbox.park(entry.task_id, self._book.get(entry.task_id).reason)
+        self._wake()
+
+    async def saved(self, task: Task) -> Task:
+        """Wait until a message would survive the end of this process.
+
+        Returns:
+            Its task: as it was given, or as it is now when it cannot be made durable; then it says so.
+        """
+        try:
+            await self._book.flush()
+        except HistoryError as error:
+            now = self._book.get(task.id)
+            if now.delivery in (DeliveryState.QUEUED, DeliveryState.HELD) and task.id in self._outbox:
+                self._book.change(task.id, delivery=DeliveryState.HELD, reason=error.message)
+            return self._book.get(task.id)
+        return task
+
+    async def cancel(self, task_id: str) -> Task:
+        """Take a message back.
+
+        Raises:
+            TaskNotFound: It does not wait.
+        """
+        return await self._cancel(self.find(task_id).task.id)
+
+    def _go_on(self, found: WaitingMessage) -> Task:
+        if not found.entry.parked:
+            return found.task
+        task = self._outbox.release(found.task.id)
+        self._wake()
+        return task

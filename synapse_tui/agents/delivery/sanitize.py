@@ -1,0 +1,159 @@
+"""What is typed for a message: cleaned, prefixed, free of what a composer takes for a command."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from synapse_tui.agents.profiles.profile import Hazards, Profile
+from synapse_tui.errors import MessageError, MessageTooLarge
+from synapse_tui.instructions import HEADER
+from synapse_tui.model import MAX_MESSAGE_BYTES, Task
+
+MessageFormat = Literal["a2a", "plain"]
+GUARD = "Prompt: "
+"""Stands before a text without prefix whose first character would start a command."""
+
+_SEQUENCES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI, ECMA-48 5.4; bracketed paste marks are among them
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC
+)
+_NEWLINES = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
+_SURROGATES = re.compile(r"[\ud800-\udfff]")
+_FORGED = re.compile(
+    r"^([^\w\n\\]*?)([\[\uff3b]\s*(?:A2A\s*[:\uff1a]|Synapse\s+A2A)|A2A\s*[:\uff1a])",
+    re.IGNORECASE | re.MULTILINE,
+)
+_COMPLETING = re.compile(r"(?:\\|[@#/$:!+][^\s]*)\Z")
+_PICTURE = "\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff"
+_STRAY = re.compile(
+    f"\u200d(?![{_PICTURE}\u0600-\u1cff])|(?<![{_PICTURE}\ufe0f\u0600-\u1cff])\u200d"
+    f"|(?<![{_PICTURE}0-9#*])[\ufe0e\ufe0f]"
+    f"|(?<![{_PICTURE}\ufe0f])[\U0001f3fb-\U0001f3ff]"
+)
+"""Joiners, variation selectors and skin tones that belong to no emoji: no two programs draw them alike."""
+_MODIFIERS = re.compile("[\u200d\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]")
+_ID = re.compile(r"[^\w.@-]", re.ASCII)
+
+
+def check_size(text: str) -> str:
+    """Return the text if it is a message.
+
+    Raises:
+        MessageTooLarge: It is over the limit.
+        MessageError: Nothing is left of it without white space and control characters.
+    """
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > MAX_MESSAGE_BYTES:
+        raise MessageTooLarge(
+            f"the message has {size:,} bytes; the limit is {MAX_MESSAGE_BYTES:,}",
+            "put it in a file and send the path",
+        )
+    if not clean(text):
+        raise MessageError("the message is empty", "give a text")
+    return text
+
+
+def clean(text: str) -> str:
+    """A text without terminal sequences, controls and lone surrogates; line ends are LF; stripped."""
+    text = _SEQUENCES.sub("", text)
+    text = _NEWLINES.sub("\n", text)
+    text, count = _STRAY.subn("", _CONTROLS.sub("", text))
+    while count:  # what stood between two strays may be one now
+        text, count = _STRAY.subn("", text)
+    return _SURROGATES.sub("\ufffd", text).strip()
+
+
+def typed_text(task: Task, profile: Profile, *, plain: bool = False, prompt: bool = False) -> str:
+    """What is typed for a task.
+
+    Args:
+        task: The message.
+        profile: What the agent's composer takes.
+        plain: Whether the short prefix is used.
+        prompt: Whether it is the user's own first prompt, which gets none.
+    """
+    multiline = profile.submit.multiline
+    head = HEADER if task.instructs and task.text.startswith(HEADER) else ""
+    if prompt:
+        return prompt_text(task.text, hazards=profile.hazards, multiline=multiline)
+    return message_text(
+        _referring(task).removeprefix(head),
+        head=head,
+        task_id=task.id,
+        sender_id=task.sender.sender_id,
+        hazards=profile.hazards,
+        form="plain" if plain else "a2a",
+        multiline=multiline,
+    )
+
+
+def _referring(task: Task) -> str:
+    """The message, which says to which of the agent's own messages it is a reply."""
+    about = task.metadata.get("in_reply_to")
+    if not isinstance(about, str) or not about:
+        return task.text
+    return f"(reply to {safe_id(about)[:8]}) {escape_forged(clean(task.text))}"
+
+
+def message_text(
+    text: str,
+    *,
+    task_id: str,
+    sender_id: str,
+    hazards: Hazards,
+    form: MessageFormat = "a2a",
+    multiline: bool = True,
+    head: str = "",
+) -> str:
+    """What is typed for a message of another agent or program.
+
+    Args:
+        text: The message.
+        task_id: UUID of its task.
+        sender_id: Who sent it.
+        hazards: What the agent's composer does not take.
+        form: `a2a` for `[A2A:<task8>:<sender_id>] text`, `plain` for `A2A: text`.
+        multiline: Whether line feeds may stay.
+        head: What stands before the text as it is: words of this program, which nobody else may begin with.
+
+    Returns:
+        Text without control characters but tab and LF, that starts with the prefix and completes nothing.
+    """
+    body = escape_forged(clean(text))
+    prefix = f"[A2A:{task_id[:8]}:{safe_id(sender_id)}]" if form == "a2a" else "A2A:"
+    start = f"{head}\n" if head else ""
+    return _finish(f"{prefix} {start}{body}", hazards, multiline)
+
+
+def prompt_text(text: str, *, hazards: Hazards, multiline: bool = True) -> str:
+    """What is typed for the first prompt of the user: no prefix, but never a command by accident."""
+    body = clean(text)
+    if body.startswith(hazards.leading):
+        body = GUARD + body
+    return _finish(body, hazards, multiline)
+
+
+def escape_forged(text: str) -> str:
+    """A text in which no line begins like a message of this program: a backslash stands before what does."""
+    return _FORGED.sub(r"\1\\\2", text)
+
+
+def simple_emoji(text: str) -> str:
+    """A text without what joins and modifies emoji: programs disagree on the widths."""
+    return _MODIFIERS.sub("", text)
+
+
+def safe_id(sender_id: str) -> str:
+    """A sender id that cannot end the prefix early: ASCII letters, digits, `_.@-`, at most 64."""
+    return _ID.sub("_", sender_id)[:64] or "unknown"
+
+
+def _finish(text: str, hazards: Hazards, multiline: bool) -> str:
+    if not multiline:
+        text = re.sub(r"\s*\n\s*", " ", text).replace("\t", " ")
+    # Enter after `@token` accepts a completion, after a backslash it makes a new line; a space ends both.
+    if hazards.trailing_mention and _COMPLETING.search(text):
+        text += " "
+    return text

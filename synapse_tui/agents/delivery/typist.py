@@ -1,0 +1,344 @@
+"""Puts a message into an agent's composer and submits it, each step proved on the rendered screen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from synapse_tui.agents.composer.composing import IDLE, Composing
+from synapse_tui.agents.composer.enter import Enter
+from synapse_tui.agents.composer.proof import Proof
+from synapse_tui.agents.process.keyboard import Keyboard
+from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.errors import HistoryError
+from synapse_tui.model import AgentState
+from synapse_tui.terminal.paste import encode_paste
+
+from .gate import EXITED, dialog_open, dialog_words
+from .view import AgentView
+
+APPEAR = 3.0
+"""Seconds in which a short text must appear in the composer; a long one gets more."""
+BYTES_A_SECOND = 20_000
+"""How fast an agent takes in a long paste at the least."""
+SLOW = 4
+"""So many times as long as Enter should take an agent may take that does something meanwhile."""
+SETTLES = 8.0
+"""Seconds after Enter after which the user's keys follow in any case."""
+
+Commit = Callable[[], Awaitable[None]]
+
+
+class Typed(StrEnum):
+    """What became of a message that was to be typed."""
+
+    SUBMITTED = "submitted"
+    REMOVED = "removed"
+    """It is not in the composer and was not submitted."""
+    BLOCKED = "blocked"
+    """A dialog opened: the text may or may not be in the composer under it."""
+    LEFT = "left"
+    """It stands in the composer, unsent, and nothing more can be done about it here."""
+    UNCERTAIN = "uncertain"
+    """Enter was pressed, and the screen does not tell whether it was submitted."""
+    EXITED = "exited"
+
+
+@dataclass(frozen=True, slots=True)
+class TypingResult:
+    """What became of it, and why, for a person.
+
+    Attributes:
+        outcome: What became of it.
+        reason: Why it was not submitted; empty when it was.
+        entered: Whether Enter was pressed at least once.
+    """
+
+    outcome: Typed
+    reason: str = ""
+    entered: bool = False
+
+
+class _Mark(NamedTuple):
+    """What was seen when Enter was pressed."""
+
+    since: float
+    tail: str
+
+
+class _Stop(Exception):
+    def __init__(self, outcome: Typed, reason: str) -> None:
+        super().__init__(reason)
+        self.outcome = outcome
+        self.reason = reason
+
+
+class _Gone(_Stop):
+    """The text does not stand in the composer when Enter is about to be pressed."""
+
+    def __init__(self) -> None:
+        super().__init__(Typed.LEFT, "the composer does not show the message")
+
+
+class Typist:
+    """Types into one agent; the caller sees to it that the gate is open and one message is typed at a time.
+
+    The user's keys are held back meanwhile; they are let through when the message is out of the way. They
+    stay held back after `BLOCKED`, and while a dialog is open: the caller releases them when it is gone.
+
+    Args:
+        view: The agent's terminal.
+        keyboard: The user's keys.
+        profile: How the agent takes text.
+    """
+
+    def __init__(self, view: AgentView, keyboard: Keyboard, profile: Profile) -> None:
+        self._view = view
+        self._keyboard = keyboard
+        self._profile = profile
+        self._enter = Enter(view, profile)
+        self._in_turn = False
+        self._given_up = ""
+        self._composing = Composing(view, keyboard, profile)
+        self._went_at = float("-inf")
+
+    async def type(self, text: str, commit: Commit, *, works: bool = False) -> TypingResult:
+        """Put a text into the empty composer and submit it.
+
+        Args:
+            text: The text, free of control characters.
+            commit: Makes durable that Enter is about to be pressed; a HistoryError keeps it from being.
+            works: Whether the agent is in the midst of a turn and takes the text there.
+        """
+        self._in_turn, self._given_up = works, ""
+        self._keyboard.hold()
+        try:
+            await self._put(text)
+        except _Stop as stop:
+            return await self._give_way(text, stop, entered=False)
+        return await self._submit(text, commit)
+
+    async def rests_in_turn(self) -> bool:
+        """Whether an agent in the midst of a turn comes to rest, as it must for Enter."""
+        return await self._enter.rest_in_turn()
+
+    async def submit(self, text: str, commit: Commit) -> TypingResult:
+        """Submit a text that stands in the composer already."""
+        self._in_turn, self._given_up = False, ""
+        self._keyboard.hold()
+        return await self._submit(text, commit)
+
+    async def clear(self, text: str) -> bool:
+        """Take a text out of the composer again.
+
+        Returns:
+            Whether it is gone: the composer is empty, or holds something else.
+        """
+        return await self._composing.clear(text)
+
+    def stands(self, text: str) -> bool:
+        """Whether a text stands in the composer, by the output parsed up to now."""
+        return self._composing.stands(text)
+
+    def proof(self, text: str) -> Proof:
+        """What tells whether a text stands in this agent's composer."""
+        return self._composing.proof(text)
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether the last text was taken out again because it was asked for."""
+        return bool(self._given_up)
+
+    def give_up(self, reason: str) -> None:
+        """Take the text that is being typed out again, for that reason, unless Enter was pressed on it."""
+        self._given_up = reason
+        self._view.wake()
+
+    def settles_in(self) -> float:
+        """Seconds until the user's keys may follow the message that went last; 0 when they may now."""
+        settle = self._profile.submit.settle
+        left = self._went_at + SETTLES - self._view.now()
+        if not settle or left <= 0:
+            return 0.0
+        return min(left, max(0.0, settle - self._view.empty_for()))
+
+    # -- before Enter ---
+
+    async def _put(self, text: str) -> None:
+        """Write the text and wait until it stands in the composer and the agent's pause is over."""
+        patience = APPEAR + len(text.encode()) / BYTES_A_SECOND
+        await self._write(text, patience)
+        begun = self._view.now()
+        await self._until_it_stands(text, begun + patience)
+        pause = begun + self._profile.submit.pause
+        await self._enter.rest(pause - self._view.now())
+        while (left := pause - self._view.now()) > 0:
+            self._check_dialog()
+            await self._view.changed(left)
+
+    async def _write(self, text: str, patience: float) -> None:
+        submit = self._profile.submit
+        if submit.method == "paste" and self._view.modes.bracketed_paste:
+            self._view.write(encode_paste(text, self._view.modes))
+        else:
+            await self._write_typed(text, submit.chunk or len(text), submit.chunk_pause)
+        if not await self._view.drained(patience):
+            self._check_dialog()
+            raise _Stop(Typed.UNCERTAIN, "agent does not read its input")
+
+    async def _write_typed(self, text: str, chunk: int, pause: float) -> None:
+        # Without bracketed paste a line feed may submit, and a tab may complete.
+        flat = " ".join(text.split("\n")).replace("\t", " ") if not self._view.modes.bracketed_paste else text
+        for start in range(0, len(flat), chunk):
+            self._check_dialog()
+            self._view.write(flat[start : start + chunk].encode())
+            if start + chunk < len(flat):
+                await asyncio.sleep(pause)
+
+    async def _until_it_stands(self, text: str, deadline: float) -> None:
+        while not self.stands(text):
+            self._check_dialog()
+            if self._composing.user_waits_too_long:
+                raise _Stop(Typed.REMOVED, "typing")
+            if not await self._composing.change(deadline):
+                raise _Stop(Typed.LEFT, "the composer does not show the message")
+
+    def _check_dialog(self) -> None:
+        if not self._view.alive:
+            raise _Stop(Typed.EXITED, EXITED)
+        if dialog_open(self._view):
+            raise _Stop(Typed.BLOCKED, dialog_words(self._view))
+        if self._given_up:
+            raise _Stop(Typed.REMOVED, self._given_up)
+
+    # -- Enter and after ---
+
+    async def _submit(self, text: str, commit: Commit) -> TypingResult:
+        before: _Mark | None = None
+        try:
+            for _ in range(1 + self._profile.submit.retries):
+                await self._apart_from_user()
+                await _committed(commit, entered=before is not None)
+                before = await self._press(text, before)
+                self._given_up = ""  # too late
+                if await self._went(text, before):
+                    self._went_at = self._view.now()
+                    if not self.settles_in():
+                        self._release()
+                    return TypingResult(Typed.SUBMITTED, entered=True)
+        except _Stop as stop:
+            return await self._give_way(text, stop, entered=before is not None)
+        return await self._give_way(text, _Stop(Typed.LEFT, "agent did not take Enter"), entered=True)
+
+    async def _apart_from_user(self) -> None:
+        while (left := self._keyboard.apart_in(self._view.now())) > 0:
+            self._check_dialog()
+            await self._view.changed(left)
+
+    async def _press(self, text: str, before: _Mark | None) -> _Mark:
+        """Press Enter if, by all output that has arrived, the text stands there and no dialog is open.
+
+        Args:
+            text: The text.
+            before: What was seen when it was pressed the last time; None for never.
+
+        Returns:
+            What was seen now; `before` when that Enter was taken after all and no other is needed.
+        """
+
+        def look() -> _Mark:
+            self._check_dialog()
+            if self._in_turn and self._composing.user_waits_too_long:
+                raise _Stop(Typed.REMOVED, "typing")
+            if not self.stands(text):
+                raise _Gone
+            tail = self._view.tail() if self._profile.composer is None else ""
+            return _Mark(self._view.report.since, tail)
+
+        try:
+            seen = await self._enter.press(look, works=self._in_turn)
+        except _Gone:
+            if before is None:
+                raise
+            return before
+        if seen is None:
+            raise _Stop(Typed.LEFT, "the agent is busy")
+        return seen
+
+    async def _went(self, text: str, before: _Mark) -> bool:
+        """Wait until the screen shows that Enter was taken; False when the text still stands there.
+
+        An agent that does something may be about to take it, whatever else it draws or does not draw: another
+        Enter, the clear key or a key of the user's would go into a text that it has not fetched yet.
+        """
+        verify = self._profile.submit.verify
+        limit = self._view.now() + SLOW * verify
+        while True:
+            deadline = self._view.now() + verify
+            if await self._composing.lasts(
+                lambda: self._taken(text, before), deadline, lambda: self._works(before)
+            ):
+                return True
+            if not self._view.alive:
+                raise _Stop(Typed.EXITED, EXITED)
+            if dialog_open(self._view):
+                raise _Stop(Typed.BLOCKED, dialog_words(self._view))
+            if self._view.now() >= limit or await self._view.settled(IDLE, 2 * IDLE):
+                break
+        if not self.stands(text):
+            raise _Stop(Typed.UNCERTAIN, "Enter was pressed, and the screen does not tell whether it went")
+        return False
+
+    def _taken(self, text: str, before: _Mark) -> bool:
+        if self._profile.composer is None:
+            return self._works(before) or self._view.tail() != before.tail
+        reading = self._view.reading()
+        if reading.visible and not reading.dialog:
+            return not self.stands(text)
+        return self._works(before) and not reading.dialog
+
+    def _works(self, before: _Mark) -> bool:
+        report = self._view.report
+        return report.since > before.since and report.state is AgentState.PROCESSING
+
+    # -- when it does not go ---
+
+    async def _give_way(self, text: str, stop: _Stop, *, entered: bool) -> TypingResult:
+        """End without having submitted; a user who waits gets the composer back without the text."""
+        outcome, reason = stop.outcome, stop.reason
+        if outcome is Typed.BLOCKED:
+            return TypingResult(outcome, reason, entered)
+        if outcome is Typed.LEFT and self._composing.empty and not entered:
+            outcome, reason = Typed.REMOVED, "agent did not take the text"
+        elif outcome in (Typed.LEFT, Typed.REMOVED):
+            outcome = await (self._take_out(text, outcome) if entered else self._wipe(text, outcome))
+        self._release()
+        return TypingResult(outcome, reason, entered)
+
+    async def _take_out(self, text: str, outcome: Typed) -> Typed:
+        """Enter had no effect: give the composer to a user who waits, else leave the text for a person."""
+        if self._keyboard.waiting_since is None or not self.stands(text) or not await self.clear(text):
+            return outcome
+        # An Enter that was slow to be taken empties the composer just as the clear key does.
+        return Typed.UNCERTAIN
+
+    async def _wipe(self, text: str, outcome: Typed) -> Typed:
+        empty = await self._composing.wipe(text)
+        if empty is None:
+            return outcome
+        return Typed.REMOVED if empty else Typed.LEFT
+
+    def _release(self) -> None:
+        """Let the user's keys through, unless they would answer a dialog that has opened since."""
+        if not dialog_open(self._view):
+            self._keyboard.release()
+
+
+async def _committed(commit: Commit, *, entered: bool) -> None:
+    try:
+        await commit()
+    except HistoryError as error:
+        raise _Stop(Typed.LEFT if entered else Typed.REMOVED, error.message) from error

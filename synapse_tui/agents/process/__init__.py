@@ -1,0 +1,1 @@
+"""An agent's process and its terminal: bytes out, keys in, logs."""

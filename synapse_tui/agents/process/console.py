@@ -1,0 +1,390 @@
+"""An agent's process with its terminal: bytes in, screen and state out, keys in."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from synapse_tui.agents.adoption import Adopted
+from synapse_tui.agents.answers.answer import AnswerCollector
+from synapse_tui.agents.composer.box import end_of_conversation, find_box
+from synapse_tui.agents.composer.reading import ComposerReading, screen_rows
+from synapse_tui.agents.delivery.view import Seen
+from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.agents.state.at_rest import AtRest
+from synapse_tui.agents.state.detector import StateDetector
+from synapse_tui.agents.state.timeline import Timeline
+from synapse_tui.errors import MessageError
+from synapse_tui.hooks import HookKind
+from synapse_tui.model import AgentState, ExitStatus, StateReport
+from synapse_tui.pty import Guardian, Handle, PtyProcess, ReadScheduler
+from synapse_tui.pty.scheduler import read_available
+from synapse_tui.terminal import (
+    LineScrolled,
+    Modes,
+    ProgramStatus,
+    ProgressChanged,
+    Terminal,
+    TerminalEvent,
+    encode_focus,
+)
+from synapse_tui.terminal.events import ignore
+
+from .pulse import Pulse
+from .seeding import Past
+
+log = logging.getLogger(__name__)
+
+LOOK_BYTES = 64 * 1024
+"""How much output is taken in at most by one look before Enter."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleListener:
+    """Who hears of what; all are called in the loop.
+
+    Attributes:
+        output: Bytes arrived and stand on the screen now.
+        event: The terminal tells something.
+        state: The detector decided anew: the new report, the one before.
+        scrolled: A row left the screen at its top.
+        exited: The process has ended.
+    """
+
+    output: Callable[[bytes], None]
+    event: Callable[[TerminalEvent], None]
+    state: Callable[[StateReport, StateReport], None]
+    scrolled: Callable[[str], None]
+    exited: Callable[[ExitStatus], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a process is started, and in what terminal.
+
+    Attributes:
+        argv: Command and arguments.
+        cwd: Working folder.
+        environ: Environment, complete.
+        columns: Width in cells.
+        lines: Height in cells.
+        scrollback: Lines that the terminal keeps.
+        before: What another terminal of the agent showed; None for nothing.
+        adopted: A process that runs already, in place of one that is started; None for a new one.
+        guardian: Ends the process when this one is killed; None for no guard.
+    """
+
+    argv: tuple[str, ...]
+    cwd: Path
+    environ: Mapping[str, str]
+    columns: int
+    lines: int
+    scrollback: int = 5000
+    before: Past | None = None
+    adopted: Adopted | None = None
+    guardian: Guardian | None = None
+
+
+class AgentConsole:
+    """One process of an agent in one terminal; made in the running loop, which it is read in from then on.
+
+    Args:
+        profile: What is known of the agent.
+        launch: What is started.
+        listener: Who hears of what happens.
+        scheduler: Shares the parse budget.
+        timeline: Where the states are noted; those of an adopted process stand there. None for nowhere.
+
+    Raises:
+        SpawnError: It cannot be started.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        launch: Launch,
+        *,
+        listener: ConsoleListener,
+        scheduler: ReadScheduler,
+        timeline: Timeline | None = None,
+    ) -> None:
+        self._clock = asyncio.get_running_loop().time
+        self._profile = profile
+        self._listener = listener
+        self._scheduler = scheduler
+        self._pulse = Pulse()
+        self._timer: asyncio.TimerHandle | None = None
+        self._empty_since: float | None = None
+        self._gone = False
+        self._resized_early = False
+        self._signals: dict[str, TerminalEvent] = {}
+        self.process = _process(launch)
+        self._at_rest = AtRest(
+            self.process, self._clock, look=self.look, drawing=lambda: self.modes.synchronized
+        )
+        self.terminal = Terminal(launch.columns, launch.lines, launch.scrollback, listener=self._event)
+        if launch.before is not None:
+            launch.before.show(self.terminal)
+        self._timeline = timeline if timeline is not None else Timeline()
+        if launch.adopted is not None:
+            self._go_on(launch.adopted)
+        else:
+            self.detector = StateDetector(profile, now=self._clock(), timeline=self._timeline)
+        self.process.start(scheduler, on_data=self._data, on_exit=self._exited)
+        self._plan()
+
+    def _go_on(self, adopted: Adopted) -> None:
+        """Show and know what the terminal of another host showed and told."""
+        emit, self.terminal.screen.emit = self.terminal.screen.emit, ignore
+        self.terminal.feed(adopted.terminal)
+        self.terminal.take_replies()
+        self.terminal.screen.emit = emit
+        # It was started long ago: its first READY is believed at once.
+        startup = self._profile.startup
+        self.detector = StateDetector(
+            self._profile,
+            now=self._clock() - max(startup.delay, startup.timeout),
+            timeline=self._timeline,
+            report=self._timeline.last,
+        )
+        for told in adopted.signals:
+            self._signal(told)
+        self._update()
+
+    @property
+    def signals(self) -> Mapping[str, TerminalEvent]:
+        """What the terminal told of the agent's state, each the last of its kind."""
+        return self._signals
+
+    # -- what delivery sees (view.AgentView) ---
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return not self._gone and self.process.exit is None
+
+    @property
+    def report(self) -> StateReport:
+        """Its state and why it was decided."""
+        return self.detector.report
+
+    @property
+    def modes(self) -> Modes:
+        """Modes that the agent has set."""
+        return self.terminal.modes
+
+    def now(self) -> float:
+        """Seconds on the session's monotonic clock."""
+        return self._clock()
+
+    def reading(self) -> ComposerReading:
+        """The composer on the screen, as of the last whole frame."""
+        return self.detector.reading
+
+    def empty_for(self) -> float:
+        """Seconds that the composer has been visible and empty without a break; 0 while it is not."""
+        return self._clock() - self._empty_since if self._empty_since is not None else 0.0
+
+    def tail(self) -> str:
+        """The rows of the screen, joined by line feeds."""
+        return "\n".join(row.rstrip() for row in self.terminal.display)
+
+    def body(self) -> list[str]:
+        """The rows of the screen over the composer: what the agent and its user have said."""
+        rules = self._profile.composer
+        box = find_box(self.terminal, screen_rows(self.terminal), rules) if rules is not None else None
+        rows = list(self.terminal.display)
+        return rows if box is None or rules is None else rows[: end_of_conversation(rows, box, rules)]
+
+    def write(self, data: bytes) -> None:
+        """Send bytes to the agent, in order; dropped when it does not read and too much waits already."""
+        try:
+            self.process.write(data)
+        except MessageError as error:
+            log.warning("agent does not read", extra={"pid": self.process.pid, "error": error.message})
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the agent's foreground process group."""
+        self.process.signal(number)
+
+    def look(self) -> None:
+        """Take in output that the kernel holds already."""
+        if self.alive and self.process.fd >= 0:
+            data, _ = read_available(self.process.fd, LOOK_BYTES)
+            if data:
+                self._data(data)
+
+    async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
+        """Wait until the agent's programs have done nothing for a while and their output is taken in."""
+        return await self._at_rest.settled(rest, limit, allowed)
+
+    async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
+        """Send a key that the agent reads before it does anything else, or does not get."""
+        return await self._at_rest.press(key, look, limit)
+
+    @property
+    def unread(self) -> bool:
+        """Whether the agent has not read yet all that it was sent, as far as the system tells."""
+        return self.process.unread
+
+    async def drained(self, seconds: float) -> bool:
+        """Wait until the kernel has taken all bytes; False when the time is over first."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.process.drain()
+        except TimeoutError:
+            return False
+        return True
+
+    async def changed(self, seconds: float | None) -> bool:
+        """Wait for the next output, state or key of the user; False when the time is over first."""
+        return await self._pulse.wait(seconds)
+
+    def wake(self) -> None:
+        """Let everyone who waits for a change look again."""
+        self._pulse.fire()
+
+    # -- what the session does ---
+
+    def collector(self, text: str) -> AnswerCollector:
+        """Make what collects the answer to a text, which is not in the composer yet."""
+        self.report_scrolled(True)
+        pastes = self._profile.composer.pastes if self._profile.composer is not None else ()
+        rules = (rule for rule in self._profile.states if rule.state is AgentState.PROCESSING)
+        working = [(pattern, rule.tail) for rule in rules for pattern in rule.screen]
+        return AnswerCollector(text, self.body, pastes, below=self._below, working=working)
+
+    def _below(self, rows: int) -> int:
+        """How many rows there are below so many of the screen, to the last one with text."""
+        below = [bool(row.strip()) for row in self.terminal.display[rows:]]
+        return len(below) - below[::-1].index(True) if any(below) else 0
+
+    def resize(self, columns: int, lines: int) -> None:
+        """Give the terminal another size, in cells."""
+        self._resized_early |= self.detector.report.state is AgentState.STARTING
+        self.terminal.resize(columns, lines)
+        self.process.resize(columns, lines)
+        self._answer()
+        self._update()
+
+    def hooked(self, kind: HookKind, call: str) -> None:
+        """Take what a hook of the agent's tells: all look again at once, before the hook is answered."""
+        self.detector.hooked(kind, call, self._clock())
+        self._update()
+        self._pulse.fire()
+
+    def focus(self, focused: bool) -> None:
+        """Tell the agent whether its pane has the focus, if it asked; who has it is read first."""
+        if focused and self.alive:
+            self._scheduler.focused = self.process.fd
+        elif not focused and self._scheduler.focused == self.process.fd:
+            self._scheduler.focused = None
+        told = focused or not self._profile.quirks.hides_cursor
+        if told and (data := encode_focus(focused, self.terminal.modes)):
+            self.write(data)
+
+    def report_scrolled(self, wanted: bool) -> None:
+        """Whether rows that leave the screen are told."""
+        self.terminal.screen.report_scrolled_lines = wanted
+
+    def hand_over(self) -> Handle | None:
+        """Leave the process to a newer version of the host; None when it has ended."""
+        handle = self.process.hand_over()
+        self._cancel_timer()
+        return handle
+
+    async def stop(self) -> ExitStatus:
+        """End the process."""
+        status = await self.process.terminate()
+        self._cancel_timer()
+        self._pulse.fire()
+        return status
+
+    # -- what comes from the process ---
+
+    def _data(self, data: bytes) -> None:
+        self.terminal.feed(data)
+        self._answer()
+        self._update()
+        self._listener.output(data)
+        self._pulse.fire()
+
+    def _answer(self) -> None:
+        """Answer the child's questions at once, also when nobody looks at it."""
+        if replies := self.terminal.take_replies():
+            self.write(replies)
+
+    def _event(self, event: TerminalEvent) -> None:
+        if isinstance(event, LineScrolled):
+            self._listener.scrolled(event.line.text)
+            return
+        self._signal(event)
+        self._listener.event(event)
+
+    def _signal(self, event: TerminalEvent) -> None:
+        if isinstance(event, ProgramStatus):
+            self._signals["status"] = event
+        elif isinstance(event, ProgressChanged):
+            self._signals["progress"] = event
+        self.detector.event(event, self._clock())
+
+    def _update(self) -> None:
+        before = self.detector.report
+        report = self.detector.update(self.terminal, self._clock())
+        if not self.detector.reading.empty:
+            self._empty_since = None
+        elif self._empty_since is None:
+            self._empty_since = self._clock()
+        self._plan()
+        if report is not None:
+            if self._resized_early and before.state is AgentState.STARTING is not report.state:
+                # A program that had read the old size and did not hear of changes yet has missed the new one.
+                self._resized_early = False
+                self.signal(signal.SIGWINCH)
+            self._listener.state(report, before)
+
+    def _plan(self) -> None:
+        """Look again when the detector wants it, also without output."""
+        self._cancel_timer()
+        deadline = self.detector.deadline
+        if deadline is not None and not self._gone:
+            self._timer = asyncio.get_running_loop().call_at(deadline, self._due)
+
+    def _due(self) -> None:
+        self._timer = None
+        self._update()
+        self._pulse.fire()
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _exited(self, status: ExitStatus) -> None:
+        self._gone = True
+        self._cancel_timer()
+        before = self.detector.report
+        report = self.detector.exited(self._clock(), status.words)
+        self._listener.state(report, before)
+        self._listener.exited(status)
+        self._pulse.fire()
+
+
+def _process(launch: Launch) -> PtyProcess:
+    """The process that was handed over, or a new one."""
+    if launch.adopted is not None:
+        if launch.adopted.exit is not None:
+            return PtyProcess.ended(launch.adopted.handle.pid, launch.adopted.exit)
+        return PtyProcess.adopt(launch.adopted.handle, guardian=launch.guardian)
+    return PtyProcess.spawn(
+        launch.argv,
+        cwd=launch.cwd,
+        env=launch.environ,
+        columns=launch.columns,
+        lines=launch.lines,
+        guardian=launch.guardian,
+    )

@@ -1,0 +1,138 @@
+"""The environment of an agent's process: what it is told of us, and what it must not hear of elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.files import private_folder
+from synapse_tui.paths import UserPaths
+
+_OUTER_TERMINAL = frozenset({
+    "LINES", "COLUMNS", "TERMCAP",
+    "TMUX", "TMUX_PANE", "STY", "WINDOW",
+    "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TERM_SESSION_ID", "TERM_FEATURES", "COLORFGBG",
+    "LC_TERMINAL", "LC_TERMINAL_VERSION", "WINDOWID", "VTE_VERSION", "TERMINAL_EMULATOR", "ZED_TERM",
+    "WT_SESSION", "WT_PROFILE_ID",
+})  # fmt: skip
+_OUTER_AGENT = frozenset({
+    "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID",
+    "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID",
+    "GEMINI_CLI", "OPENCODE", "COPILOT_CLI",
+})  # fmt: skip
+"""Set by an agent for its tools: this program may have been started from one, but its own agents were not."""
+_OUTER_COLORS = frozenset({"NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"})
+"""Wishes about the outer screen; the agents' colours are fitted to it when they are painted."""
+_REMOVED = _OUTER_TERMINAL | _OUTER_AGENT | _OUTER_COLORS
+_REMOVED_PREFIXES = (
+    "KITTY_", "WEZTERM_", "ITERM_", "ALACRITTY_", "GHOSTTY_", "KONSOLE_", "ZELLIJ", "VSCODE_",
+    "GNOME_TERMINAL_", "WARP_",
+)  # fmt: skip
+_OURS = re.compile(
+    r"SYNAPSE_(?:AGENT_ID|ENDPOINT|TOKEN|BIN|SPOOL|HOOKS)$|SYNAPSE_.*(?:KEY|SECRET|PASSWORD|DATABASE)"
+)
+"""Who we are ourselves, and secrets that are never an agent's business."""
+
+
+def installed_command() -> Path:
+    """The `synapse` command of this very installation, whether or not it is on PATH.
+
+    Returns:
+        An absolute path; nothing may be there when the package was never installed.
+    """
+    beside = Path(sys.executable).parent / "synapse"
+    if beside.exists():
+        return beside
+    found = shutil.which("synapse")
+    return Path(found).absolute() if found else beside
+
+
+def command_folder(command: Path, paths: UserPaths) -> Path:
+    """A folder that holds `synapse` and nothing else, to be put on PATH.
+
+    The command's own folder would bring along the interpreter and tools of our virtual environment.
+
+    Args:
+        command: What `synapse` there must lead to.
+        paths: The user's folders; one folder per installation is kept below `~/.synapse/bin`.
+
+    Returns:
+        The folder; that of the command itself when none can be made.
+    """
+    digest = hashlib.sha256(str(command).encode()).hexdigest()[:12]
+    folder = paths.synapse / "bin" / digest
+    link = folder / "synapse"
+    try:
+        private_folder(folder)
+        if not link.is_symlink() or link.readlink() != command:
+            link.unlink(missing_ok=True)
+            link.symlink_to(command)
+    except FileExistsError:
+        return folder  # another process made it at the same moment
+    except OSError:
+        return command.parent
+    return folder
+
+
+def child_environment(
+    base: Mapping[str, str],
+    *,
+    profile: Profile,
+    agent_id: str,
+    endpoint: str,
+    token: str,
+    spool: Path | None = None,
+    hooks: Path | None = None,
+    paths: UserPaths | None = None,
+) -> dict[str, str]:
+    """The environment for an agent.
+
+    Args:
+        base: Environment of whoever opens the agent.
+        profile: Its variables win over the inherited ones, never over those that tell who the agent is.
+        agent_id: `synapse-claude-8100`.
+        endpoint: URL of the agent's own server.
+        token: Its secret, by which a message is known to come from it.
+        spool: Where its processes leave requests when they may not connect; None for nowhere.
+        hooks: The socket that its hooks call; None for none.
+        paths: The user's folders; None for those of this process.
+
+    Returns:
+        A new mapping, on whose PATH `synapse` is this installation's.
+    """
+    command = installed_command()
+    folder = command_folder(command, paths or UserPaths.of_environment())
+    env = {name: value for name, value in base.items() if not _removed(name)}
+    env["TERM"] = "xterm-256color"
+    env["COLORTERM"] = "truecolor"
+    program, version = profile.quirks.term_program
+    if program:
+        env["TERM_PROGRAM"] = program
+        env["TERM_PROGRAM_VERSION"] = version
+    env.update(profile.env)
+    env["PATH"] = _path_with(folder, env.get("PATH", os.defpath))
+    env["SYNAPSE_AGENT_ID"] = agent_id
+    env["SYNAPSE_ENDPOINT"] = endpoint
+    env["SYNAPSE_TOKEN"] = token
+    env["SYNAPSE_BIN"] = str(command)
+    if spool is not None:
+        env["SYNAPSE_SPOOL"] = str(spool)
+    if hooks is not None:
+        env["SYNAPSE_HOOKS"] = str(hooks)
+    return env
+
+
+def _removed(name: str) -> bool:
+    return name in _REMOVED or name.startswith(_REMOVED_PREFIXES) or _OURS.match(name) is not None
+
+
+def _path_with(folder: Path, path: str) -> str:
+    """A PATH on which the folder comes first, once; empty entries (the current folder) are dropped."""
+    rest = [entry for entry in path.split(os.pathsep) if entry and entry != str(folder)]
+    return os.pathsep.join([str(folder), *rest])

@@ -1,0 +1,54 @@
+"""How fast an agent takes the keys of its user that were held back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from synapse_tui.agents.composer.enter import FRAME
+from synapse_tui.agents.delivery.gate import dialog_open
+from synapse_tui.agents.delivery.view import AgentView
+
+from .keyboard import presses_enter
+
+FETCHES = 2.0
+"""Seconds in which an agent empties its composer after Enter: some do something else before."""
+TAKES = 3.0
+"""Seconds in which an agent has read and shown what it was sent, also when it has much else to draw."""
+
+
+class Pace:
+    """Tells when an agent has taken what it was sent: it is at rest, and an Enter has emptied its composer.
+
+    Agents that read several keys at once may act on Enter before, or after, they have taken in the text.
+
+    Args:
+        view: The agent's terminal.
+    """
+
+    def __init__(self, view: AgentView) -> None:
+        self._view = view
+        self._entered = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def sent(self, data: bytes) -> None:
+        """Bytes of the user's are sent to the agent now."""
+        self._entered = presses_enter(data) and not dialog_open(self._view)
+
+    def taken(self, follow: Callable[[], None]) -> None:
+        """Call back once the agent has taken what it was sent, or the time for that is over."""
+        task = asyncio.get_running_loop().create_task(self._wait(follow), name="pace")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _wait(self, follow: Callable[[], None]) -> None:
+        deadline = self._view.now() + FETCHES
+        # Text that the agent has not shown yet may come into the composer even now.
+        await self._view.settled(FRAME, TAKES)
+        while self._stands() and (left := deadline - self._view.now()) > 0:
+            await self._view.changed(left)
+        follow()
+
+    def _stands(self) -> bool:
+        reading = self._view.reading()
+        return self._entered and self._view.alive and reading.visible and bool(reading.draft)

@@ -1,0 +1,188 @@
+"""One process of an agent, from its start to its end, with what works for it: keys, turns and delivery."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from synapse_tui.agents.answers.progress import Progress
+from synapse_tui.agents.answers.reader import AnswerReader
+from synapse_tui.agents.delivery.deliverer import Delivery
+from synapse_tui.agents.delivery.gate import dialog_open, dialog_takes_keys
+from synapse_tui.agents.delivery.outbox import Outbox
+from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.agents.state.timeline import Timeline
+from synapse_tui.agents.tasks.book import TaskBook
+from synapse_tui.agents.tasks.conclusion import Keeper
+from synapse_tui.agents.tasks.feed import TaskFeed
+from synapse_tui.agents.tasks.turns import TurnTracker
+from synapse_tui.agents.watch.sight import Post
+from synapse_tui.agents.watch.watcher import Watcher
+from synapse_tui.model import ExitStatus, StateReport, Task
+from synapse_tui.pty import ReadScheduler
+from synapse_tui.terminal import TerminalEvent
+
+from .console import AgentConsole, ConsoleListener, Launch
+from .keyboard import Keyboard, presses_enter, presses_stop
+from .pace import Pace
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What an agent works on, through all its processes.
+
+    Attributes:
+        book: Its tasks.
+        outbox: What waits to be typed into it.
+        watcher: Watches over one of them.
+        keeper: Keeps tasks open when their turns are over.
+        feed: Told what the agent writes.
+        reader: Finds the texts of its answers.
+        timeline: Its states.
+        compose: Gives the text that is typed for a task.
+    """
+
+    book: TaskBook
+    outbox: Outbox
+    watcher: Watcher
+    keeper: Keeper
+    feed: TaskFeed
+    reader: AnswerReader
+    timeline: Timeline
+    compose: Callable[[Task], str]
+
+
+@dataclass(frozen=True, slots=True)
+class RunListener:
+    """Who hears of a process; all are called in the loop.
+
+    Attributes:
+        output: Bytes arrived and stand on the screen now.
+        event: The terminal tells something.
+        state: The detector decided anew: the new report, the one before.
+        exited: The process has ended.
+    """
+
+    output: Callable[[bytes], None]
+    event: Callable[[TerminalEvent], None]
+    state: Callable[[StateReport, StateReport], None]
+    exited: Callable[[ExitStatus], None]
+
+
+class AgentRun:
+    """Starts the process, or goes on with the one that was handed over, and begins to deliver.
+
+    Args:
+        profile: What is known of the agent.
+        launch: How it is started.
+        work: What it works on.
+        listener: Told what happens, after tasks and delivery have taken it in.
+        scheduler: Shares the parse budget among the agents.
+
+    Raises:
+        SpawnError: It cannot be started.
+        HandoverError: It is not there any more.
+    """
+
+    def __init__(
+        self, profile: Profile, launch: Launch, *, work: Work, listener: RunListener, scheduler: ReadScheduler
+    ) -> None:
+        self._work = work
+        self._listener = listener
+        self.turns = TurnTracker(
+            work.book,
+            asyncio.get_running_loop().time,
+            keeper=work.keeper,
+            reader=work.reader,
+            queues=profile.working_input == "queue",
+        )
+        self.console = console = AgentConsole(
+            profile,
+            launch,
+            listener=ConsoleListener(
+                self._on_output, self._on_event, self._on_state, self._on_scrolled, self._on_exited
+            ),
+            scheduler=scheduler,
+            timeline=work.timeline,
+        )
+        self._pace = Pace(console)
+        later = asyncio.get_running_loop().call_later
+        self._progress = Progress(work.feed, lambda: self.turns.running, self.turns.writing, later)
+        self.keyboard = Keyboard(
+            console.write,
+            console.now,
+            asked=lambda: dialog_takes_keys(console),
+            sending=self._sending,
+            taken=self._pace.taken,
+        )
+        work.watcher.attach(Post(console, self.keyboard, self.turns, console.collector))
+        self.delivery = Delivery(
+            console,
+            self.keyboard,
+            profile,
+            book=work.book,
+            outbox=work.outbox,
+            turns=self.turns,
+            compose=work.compose,
+            collector=console.collector,
+        )
+        self.delivery.start()
+
+    def press(self, data: bytes) -> None:
+        """Take the human's keys, pastes and mouse events, already encoded for the agent."""
+        if not self.console.alive:
+            return
+        self.keyboard.press(data)
+        self.console.wake()
+
+    def _sending(self, data: bytes) -> None:
+        """The human's bytes go to the agent now."""
+        self._pace.sent(data)
+        if presses_enter(data) and not dialog_open(self.console) and (draft := self.console.reading().draft):
+            # The user's own prompt may be put back by an interrupt, and ends a message's answer.
+            self.delivery.note_submitted(draft)
+            self.turns.on_prompt(draft)
+        if presses_stop(data):
+            self.turns.on_user_stop()
+
+    async def rest(self) -> None:
+        """Deliver no more, once what is being typed was submitted and every answer was told."""
+        await self.delivery.rest()
+        self._progress.stop()
+        await self._work.reader.settle()
+
+    async def end(self) -> None:
+        """End the process; what stood in its composer stands there no more."""
+        self._progress.stop()
+        await self.delivery.stop()
+        await self.console.stop()
+        await self._work.reader.settle()
+        self.delivery.abandon()
+
+    # -- what comes from the process ---
+
+    def _on_output(self, data: bytes) -> None:
+        self._listener.output(data)
+        self.keyboard.shown()
+        if not self.console.modes.synchronized:
+            self.turns.on_output()
+            self._progress.output()
+
+    def _on_scrolled(self, row: str) -> None:
+        if self.turns.collecting:
+            self.turns.on_scrolled(row)
+        else:
+            self.console.report_scrolled(False)
+
+    def _on_state(self, report: StateReport, previous: StateReport) -> None:
+        self.turns.on_report(report)
+        self._listener.state(report, previous)
+
+    def _on_event(self, event: TerminalEvent) -> None:
+        self.turns.on_signal(event)
+        self._listener.event(event)
+
+    def _on_exited(self, status: ExitStatus) -> None:
+        self.delivery.explain()
+        self._listener.exited(status)

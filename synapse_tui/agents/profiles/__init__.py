@@ -1,0 +1,1 @@
+"""What is known of each kind of agent: profile files, where they are found, and which are trusted."""

@@ -1,0 +1,133 @@
+"""Finds and loads profiles: the shipped ones, the user's, and the project's once they are trusted."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from synapse_tui.errors import ProfileError, UnknownProfile
+
+from .profile import Origin, Profile
+from .reader import read_profile
+from .trust import TrustStore, UntrustedFile
+from .yaml_nodes import MAX_FILE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileSet:
+    """All profiles that could be loaded.
+
+    Attributes:
+        profiles: By name, in the order of the shipped ones, then the others by name.
+        problems: What is wrong in the files that could not.
+        untrusted: Files of the project that are ignored until the user trusts them.
+    """
+
+    profiles: Mapping[str, Profile]
+    problems: list[ProfileError] = field(default_factory=list)
+    untrusted: list[UntrustedFile] = field(default_factory=list)
+
+    def find(self, name: str) -> Profile:
+        """The profile of a name or an alias, whatever its case.
+
+        Raises:
+            UnknownProfile: There is none; its message names the nearest.
+        """
+        word = name.lower()
+        if word in self.profiles:
+            return self.profiles[word]
+        for profile in self.profiles.values():
+            if word in profile.aliases:
+                return profile
+        near = difflib.get_close_matches(word, self.profiles, 1)
+        raise UnknownProfile(name, sorted(self.profiles), near[0] if near else None)
+
+
+def load_profiles(
+    shipped: Path,
+    user: Path | None = None,
+    project: Path | None = None,
+    *,
+    trust: TrustStore | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> ProfileSet:
+    """Load every profile; one that is broken is reported and the others load all the same.
+
+    Args:
+        shipped: Folder of this installation (`paths.shipped_profiles()`).
+        user: The user's folder, which overrides by name; may be missing.
+        project: The project's folder (`.synapse/profiles`), which overrides both; may be missing.
+        trust: What the user has trusted of the project; without it nothing of the project is used.
+        environ: The user's environment; None for that of this process.
+
+    Returns:
+        The profiles, the problems, and the project's files that wait to be trusted.
+    """
+    loader = _Loader(os.environ if environ is None else environ)
+    loader.folder(shipped, "shipped")
+    if user is not None:
+        loader.folder(user, "user")
+    if project is not None:
+        loader.folder(project, "project", trust or TrustStore(None))
+    return ProfileSet(MappingProxyType(loader.profiles), loader.problems, loader.untrusted)
+
+
+class _Loader:
+    """Collects what the folders hold; a later folder overrides an earlier one by name."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.profiles: dict[str, Profile] = {}
+        self.problems: list[ProfileError] = []
+        self.untrusted: list[UntrustedFile] = []
+        self._environ = environ
+
+    def folder(self, folder: Path, origin: Origin, trust: TrustStore | None = None) -> None:
+        """Load a folder; with a trust store, only what it trusts."""
+        for path in _files(folder, self.problems):
+            data = _read(path, self.problems)
+            if data is None:
+                continue
+            untrusted = trust.check(path, data) if trust is not None else None
+            if untrusted is not None:
+                self.untrusted.append(untrusted)
+                continue
+            profile, problems = read_profile(path, data, origin, self._environ)
+            self.problems.extend(problems)
+            if profile is not None:
+                self._add(profile)
+
+    def _add(self, profile: Profile) -> None:
+        """Take a profile; of two with one name in the same folder the first stays."""
+        other = self.profiles.get(profile.name)
+        if other is not None and other.origin == profile.origin:
+            reason = f"'{profile.name}' is already the profile of {other.source.name}"
+            self.problems.append(ProfileError(profile.source, 0, reason))
+            return
+        self.profiles[profile.name] = profile
+
+
+def _files(folder: Path, problems: list[ProfileError]) -> list[Path]:
+    try:
+        return sorted(
+            path
+            for path in folder.iterdir()
+            if path.suffix in (".yaml", ".yml") and not path.name.startswith(".")
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        problems.append(ProfileError(folder, 0, f"the folder cannot be read: {error.strerror}"))
+        return []
+
+
+def _read(path: Path, problems: list[ProfileError]) -> bytes | None:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        problems.append(ProfileError(path, 0, f"the file cannot be read: {error.strerror}"))
+        return None

@@ -1,0 +1,1 @@
+"""What state an agent is in, by which signals, and why."""

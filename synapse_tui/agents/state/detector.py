@@ -1,0 +1,239 @@
+"""Decides an agent's state from the signals of its terminal, by the ordered rules of its profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from synapse_tui.agents.composer.reading import ComposerReader, ComposerReading
+from synapse_tui.agents.profiles.profile import READY_DEBOUNCE, Profile
+from synapse_tui.hooks import HookKind
+from synapse_tui.model import AgentState, StateReport
+from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent
+
+from .hook_hints import HOOKED, HookHints
+from .rules import Signals, Verdict, decide, next_change
+from .screen_text import ScreenText
+from .timeline import Timeline
+
+if TYPE_CHECKING:
+    from synapse_tui.terminal import Terminal
+
+_UNKNOWN_DEBOUNCE = READY_DEBOUNCE
+"""Agents without synchronized output show half frames, on which no rule holds, for some milliseconds."""
+
+_FRAME_PATIENCE = 0.2
+"""Seconds that an agent may take for one synchronized frame (DEC mode 2026)."""
+
+
+class StateDetector:
+    """Follows one process of an agent.
+
+    READY comes from a rule that matched, never from the absence of others: what no rule knows is UNKNOWN.
+
+    Args:
+        profile: The rules.
+        now: Seconds on the session's monotonic clock, at the spawn.
+        timeline: Where the states are noted, behind those of earlier processes; None for a new one.
+        report: What an earlier host said last of this very process; None for a new process.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        now: float,
+        timeline: Timeline | None = None,
+        report: StateReport | None = None,
+    ) -> None:
+        self._profile = profile
+        self._spawned = now
+        self._status = ""
+        self._status_fields: Mapping[str, str] = MappingProxyType({})
+        self._progress: int | None = None
+        self._text = ScreenText()
+        self._title = ""
+        self._composer = ComposerReader(profile)
+        self._reading = ComposerReading(visible=False)
+        self._half = False
+        """Whether the reading is one of half a frame."""
+        self._changed = now
+        self._frame_began: float | None = None
+        self._deadline: float | None = now + profile.startup.timeout
+        self._timeline = timeline if timeline is not None else Timeline()
+        self.report = report or StateReport(AgentState.STARTING, "starting", "", now)
+        if report is None:
+            self._timeline.add(self.report, now)
+        self._was_ready = self.report.state is AgentState.READY
+        self._hints = HookHints()
+        self._candidate = self.report.state
+        self._candidate_since = self.report.since
+
+    @property
+    def timeline(self) -> Sequence[StateReport]:
+        """The last reports, oldest first."""
+        return tuple(passage.report for passage in self._timeline.passages)
+
+    @property
+    def deadline(self) -> float | None:
+        """When `update` must be called again even without output; None for not before output."""
+        return self._deadline
+
+    @property
+    def reading(self) -> ComposerReading:
+        """The composer as of the last update."""
+        return self._reading
+
+    def event(self, event: TerminalEvent, now: float) -> None:
+        """Take a signal that the terminal told while it was fed; `update` follows.
+
+        Args:
+            event: Any terminal event; those that tell no state are ignored.
+            now: Seconds on the session's clock.
+        """
+        if self.report.state is AgentState.EXITED:
+            return
+        match event:
+            case ProgramStatus(state="clear"):
+                self._status, self._status_fields = "", MappingProxyType({})
+            case ProgramStatus(state=state, fields=fields):
+                self._status, self._status_fields = state, fields
+            case ProgressChanged(state=progress):
+                self._progress = progress
+            case _:
+                return
+        self._changed = now
+
+    def hooked(self, kind: HookKind, call: str, now: float) -> None:
+        """Take what a hook of the agent's tells; `update` follows.
+
+        Args:
+            kind: What happened.
+            call: The tool call that it is about; empty for none.
+            now: Seconds on the session's clock.
+        """
+        self._hints.take(kind, call, now)
+
+    def update(self, terminal: Terminal, now: float) -> StateReport | None:
+        """Decide anew, after output or at the deadline.
+
+        Args:
+            terminal: The agent's terminal; all output so far has been fed to it.
+            now: Seconds on the session's clock.
+
+        Returns:
+            The new report when state, rule or detail changed; else None.
+        """
+        if self.report.state is AgentState.EXITED:
+            return None
+        self._look(terminal, now)
+        signals = Signals(
+            screen=self._text,
+            composer=self._reading,
+            title=self._title,
+            status=self._status,
+            status_fields=self._status_fields,
+            progress=self._progress,
+            quiet=now - self._changed,
+        )
+        verdict = decide(self._profile.states, signals)
+        hinted = self._hinted(verdict, now)
+        state, wait = (hinted, 0.0) if hinted is not None else self._wanted(verdict, now)
+        if state is not self._candidate:
+            self._candidate, self._candidate_since = state, now
+        held = self._candidate_since + wait
+        rule = verdict.rule if verdict is not None else None
+        self._set_deadline(next_change(self._profile.states, signals, rule), now, held)
+        return self._settle(state, verdict, now, hooked=hinted is not None) if now >= held else None
+
+    def exited(self, now: float, how: str = "") -> StateReport:
+        """Take that the process has ended; nothing changes after that.
+
+        Args:
+            now: Seconds on the session's clock.
+            how: In which way, for a person.
+        """
+        self._deadline = None
+        if self.report.state is not AgentState.EXITED:
+            self._report(StateReport(AgentState.EXITED, "process", "", now, how), now)
+        return self.report
+
+    def _look(self, terminal: Terminal, now: float) -> None:
+        """Read the screen, and note whether it changed; one that is still being drawn is not looked at."""
+        if not terminal.modes.synchronized:
+            self._frame_began = None
+        elif self._frame_began is None:
+            self._frame_began = now
+        if self._frame_began is not None and now < self._frame_began + _FRAME_PATIENCE:
+            return
+        change = self._text.take(terminal)
+        if change.text or terminal.title != self._title:
+            self._changed = now
+        self._title = terminal.title
+        if change.any or self._half or terminal.modes.synchronized:
+            self._reading = self._composer.read(terminal, self._text)
+            self._half = terminal.modes.synchronized
+
+    def _hinted(self, verdict: Verdict | None, now: float) -> AgentState | None:
+        """The state by what hooks tell, where the screen does not show it yet; None for none."""
+        hinted = self._hints.state(verdict.rule.state if verdict is not None else None, now)
+        # While an agent starts, its screen alone tells when that is over; a dialog may come all the same.
+        return hinted if self._was_ready or hinted is AgentState.WAITING else None
+
+    def _wanted(self, verdict: Verdict | None, now: float) -> tuple[AgentState, float]:
+        """The state to go to and how long it must hold before it is reported."""
+        if verdict is None:
+            if (
+                self.report.state is AgentState.STARTING
+                and now < self._spawned + self._profile.startup.timeout
+            ):
+                return AgentState.STARTING, 0.0
+            return AgentState.UNKNOWN, _UNKNOWN_DEBOUNCE
+        rule = verdict.rule
+        if rule.state is AgentState.READY and not self._was_ready and not self._started(now):
+            return AgentState.STARTING, 0.0
+        return rule.state, rule.debounce
+
+    def _started(self, now: float) -> bool:
+        startup = self._profile.startup
+        return now >= self._spawned + startup.delay and (self._reading.visible or not startup.composer)
+
+    def _set_deadline(self, wait: float | None, now: float, held: float) -> None:
+        times = [held] if now < held else []
+        if (until := self._hints.deadline(now)) is not None:
+            times.append(until)
+        if self._frame_began is not None:
+            times.append(self._frame_began + _FRAME_PATIENCE)
+        if wait is not None:
+            times.append(now + wait)
+        if not self._was_ready:
+            startup = self._profile.startup
+            times += [self._spawned + seconds for seconds in (startup.delay, startup.timeout)]
+        self._deadline = min((time for time in times if time > now), default=None)
+
+    def _settle(
+        self, state: AgentState, verdict: Verdict | None, now: float, *, hooked: bool
+    ) -> StateReport | None:
+        before = self.report
+        self._was_ready = self._was_ready or state is AgentState.READY
+        known = verdict is not None and verdict.rule.state is state
+        rule = verdict.rule.name if verdict is not None and known else _unruled(state, hooked=hooked)
+        detail = verdict.detail if verdict is not None and known else ""
+        if (before.state, before.rule, before.detail) == (state, rule, detail):
+            return None
+        since = before.since if before.state is state else now
+        matched = verdict.matched if verdict is not None and not hooked else ""
+        return self._report(StateReport(state, rule, matched, since, detail), now)
+
+    def _report(self, report: StateReport, now: float) -> StateReport:
+        self.report = report
+        self._timeline.add(report, now)
+        return report
+
+
+def _unruled(state: AgentState, *, hooked: bool) -> str:
+    """Why a state is reported that no rule decided."""
+    if hooked:
+        return HOOKED
+    return "starting" if state is AgentState.STARTING else "no rule matches"

@@ -1,0 +1,115 @@
+"""All that keeps the tasks and messages of one agent, through all its processes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from synapse_tui.agents.delivery.briefing import Briefing
+from synapse_tui.agents.delivery.intake import Intake
+from synapse_tui.agents.delivery.outbox import Outbox
+from synapse_tui.agents.delivery.outbox_control import OutboxControl
+from synapse_tui.agents.process.run import AgentRun
+from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.agents.watch.watcher import Watcher
+from synapse_tui.events import EventBus
+from synapse_tui.model import MessageRequest, Task
+
+from .book import TaskBook
+from .desk import TaskDesk
+from .feed import TaskFeed
+from .finder import TaskFinder
+from .follow_ups import FollowUps
+
+
+@dataclass(frozen=True, slots=True)
+class Acts:
+    """What an agent's session does with messages, and what it tells of itself.
+
+    Attributes:
+        take: Takes a message, and gives its own task.
+        cancel: Takes a message back.
+        wake: Lets everyone who waits for a change of the agent look again.
+        run: Gives its process; None while there is none.
+    """
+
+    take: Callable[[MessageRequest], Task]
+    cancel: Callable[[str], Awaitable[Task]]
+    wake: Callable[[], None]
+    run: Callable[[], AgentRun | None]
+
+
+class Tasking:
+    """The tasks of one agent, what waits for it, and those who work with them.
+
+    Args:
+        book: Its tasks.
+        agent_id: The agent.
+        profile: What is known of it.
+        events: Told of what happens.
+        acts: What its session does.
+        info_to_inbox: Whether messages of priority 1 are kept for the agent to read and not typed.
+        told_as: Agent id under which its conversation got its instructions; empty for not yet.
+        began: When that conversation began, in seconds since the epoch; 0 for now.
+    """
+
+    def __init__(
+        self,
+        book: TaskBook,
+        agent_id: str,
+        profile: Profile,
+        events: EventBus,
+        acts: Acts,
+        *,
+        info_to_inbox: bool,
+        told_as: str,
+        began: float,
+    ) -> None:
+        self._run = acts.run
+        self.outbox = Outbox(book)
+        self.control = OutboxControl(book, self.outbox, cancel=acts.cancel, wake=acts.wake)
+        self.feed = TaskFeed(book)
+        self.finder = TaskFinder(book)
+        self.intake = Intake(agent_id, profile, book, self.outbox, info_to_inbox=info_to_inbox)
+        self.briefing = Briefing(
+            book,
+            self.outbox,
+            accept=acts.take,
+            wake=acts.wake,
+            wanted=profile.instructions and profile.receives,
+            told_as=told_as,
+            began=began,
+        )
+        self.watcher = Watcher(
+            agent_id,
+            profile,
+            book=book,
+            outbox=self.outbox,
+            events=events,
+            accept=acts.take,
+            cancel=acts.cancel,
+            wake=acts.wake,
+        )
+        self.follow_ups = FollowUps(book, self.outbox, self.watcher, self._works_on)
+        self.desk = TaskDesk(
+            book,
+            self.outbox,
+            agent_id,
+            running=self.running,
+            goes_on=lambda task_id: bool(self.follow_ups.waiting(task_id)),
+            answered=self._answered,
+        )
+
+    def running(self) -> str:
+        """Id of the task on which the agent works, or that is watched; empty for none."""
+        run = self._run()
+        return (run.turns.running if run is not None else "") or self.watcher.task_id
+
+    def _works_on(self, task_id: str) -> bool:
+        run = self._run()
+        return run is not None and run.turns.works_on(task_id)
+
+    def _answered(self, task_id: str) -> None:
+        run = self._run()
+        if run is not None:
+            run.turns.answered(task_id)

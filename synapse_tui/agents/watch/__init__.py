@@ -1,0 +1,1 @@
+"""A watch over a task of an agent that is left alone."""

@@ -1,0 +1,354 @@
+"""The watch over one agent's task: keeps the task open after its turns, and nudges the agent that rests.
+
+An agent that is left alone with a long job often stops in the middle of it. While a watch is on, the end of
+a turn does not complete its task: it stays `working` until the agent says that it is done (`synapse reply`),
+its answer matches, a person cancels it, or the watch gives up. A nudge is an ordinary message in the outbox;
+the turn that it begins belongs to the watched task.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, Literal
+
+from synapse_tui.agents.delivery.outbox import BEING_TYPED, Outbox
+from synapse_tui.agents.process.pulse import Pulse
+from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.agents.state.matching import matches
+from synapse_tui.agents.tasks.book import TaskBook, is_asked
+from synapse_tui.errors import AgentExited, MessageError, NotWatched, SynapseError
+from synapse_tui.events import EventBus, Notice, WatchChanged
+from synapse_tui.model import DeliveryState, MessageRequest, Task, TaskState
+
+from .order import WatchOrder, check_order, nudges_text
+from .saved import watch_from_json, watch_to_json
+from .sight import Post, see
+from .watch import Do, Sight, Watch, WatchReport, WatchState
+from .watched_task import named_task, usual_task
+
+log = logging.getLogger(__name__)
+
+_ENDS = {
+    TaskState.COMPLETED: WatchState.DONE,
+    TaskState.CANCELED: WatchState.CANCELED,
+}
+
+
+class Watcher:
+    """Watches over one agent; at most one task at a time.
+
+    Args:
+        agent_id: The agent.
+        profile: What is known of it.
+        book: Its tasks.
+        outbox: Its waiting messages.
+        events: Told of every change.
+        accept: Takes a message for the agent.
+        cancel: Takes a message back.
+        wake: Lets everyone who waits for a change of the agent look again.
+        time: The time now, aware.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a session is made of
+        self,
+        agent_id: str,
+        profile: Profile,
+        *,
+        book: TaskBook,
+        outbox: Outbox,
+        events: EventBus,
+        accept: Callable[[MessageRequest], Task],
+        cancel: Callable[[str], Awaitable[Task]],
+        wake: Callable[[], None],
+        time: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._agent_id = agent_id
+        self._profile = profile
+        self._book = book
+        self._outbox = outbox
+        self._events = events
+        self._accept = accept
+        self._cancel = cancel
+        self._wake = wake
+        self._time = time
+        self._post: Post | None = None
+        self._watch: Watch | None = None
+        self._version = 0
+        self._told = -1
+        self._searched: tuple[str, ...] = ()
+        """Texts of the task in which the pattern was looked for last."""
+        self._news = Pulse()
+        self._woken = False
+
+    # -- for those who ask ---
+
+    @property
+    def on(self) -> bool:
+        """Whether a watch is on."""
+        return self._watch is not None and self._watch.on
+
+    @property
+    def task_id(self) -> str:
+        """The task that is watched; empty for none."""
+        return self._watch.task_id if self._watch is not None and self._watch.on else ""
+
+    @property
+    def report(self) -> WatchReport | None:
+        """How the watch stands, or the last one ended; None when there was none."""
+        return self._watch.report(self._agent_id, self._now()) if self._watch is not None else None
+
+    async def news(self, seen: int, seconds: float) -> WatchReport | None:
+        """Wait until a watch is another one than was seen.
+
+        Args:
+            seen: `version` of the report that was seen.
+            seconds: How long at most.
+        """
+        report = self.report
+        if report is not None and report.on and report.version == seen:
+            await self._news.wait(seconds)
+        return self.report
+
+    def begin(self, order: WatchOrder) -> WatchReport:
+        """Watch over a task.
+
+        Raises:
+            InvalidValue: A value of the order is out of its range.
+            MessageError: The agent is watched already, takes no messages, or has nothing to be watched.
+            TaskNotFound: There is no such task.
+            AgentExited: The agent has ended.
+        """
+        check_order(order)
+        post = self._alive()
+        if self._watch is not None and self._watch.on:
+            raise MessageError(
+                f"{self._agent_id} is watched already", "end that first: synapse watch AGENT --stop"
+            )
+        if not self._profile.receives:
+            raise MessageError(f"{self._agent_id} takes no messages", "watch an agent")
+        if order.task:
+            task = named_task(self._book, self._outbox, post, order.task)
+        else:
+            task = usual_task(self._book, self._outbox, post, order.by)
+        before = self._watch.version if self._watch is not None else 0
+        self._watch = Watch(order, task.id, self._time, version=before)
+        self._searched = ()
+        self._watch.note(f"watched: task {task.short_id}; {order.terms}")
+        return self._tell()
+
+    def stop(self, reason: str = "stopped") -> WatchReport:
+        """End the watch; the task goes on without it, or ends with what the agent wrote last.
+
+        Raises:
+            NotWatched: There is none.
+        """
+        watch = self._on()
+        watch.end(WatchState.STOPPED, reason, self._now())
+        self._close(watch, f"the watch was {reason}")
+        return self._tell()
+
+    def ended(self, reason: str) -> None:
+        """The agent has ended, and the watch with it."""
+        if self._watch is None or not self._watch.on:
+            return
+        watch = self._watch
+        watch.end(WatchState.FAILED, reason, self._now())
+        self._close(watch, reason, TaskState.FAILED)
+        self._tell()
+
+    # -- for the turns (follow_ups.Watch) ---
+
+    def attach(self, post: Post) -> None:
+        """Watch over that process from now on."""
+        self._post = post
+
+    def begun(self, task: Task) -> None:
+        """A message was taken by the agent, perhaps the nudge."""
+        watch = self._watch
+        if watch is not None and watch.on and task.id == watch.nudge_id:
+            watch.nudged()
+            self._tell()
+
+    def keeps(self, task_id: str) -> str:
+        """Whether a task goes on after its turn, in words; empty when it ends with it."""
+        watch = self._watch
+        return watch.words if watch is not None and watch.on and watch.task_id == task_id else ""
+
+    # -- for the watchdog ---
+
+    def wake(self) -> None:
+        """Something that the watch must know of has changed."""
+        self._woken = True
+        self._wake()
+
+    async def changed(self, seconds: float | None) -> None:
+        """Wait until something may be due."""
+        woken, self._woken = self._woken, False
+        if not woken and self._post is not None:
+            await self._post.view.changed(seconds)
+            self._woken = False
+
+    async def step(self) -> float | None:
+        """Do what is due.
+
+        Returns:
+            Seconds until something may be due without a change; None when only a change can bring that.
+        """
+        watch, post = self._watch, self._post
+        if watch is None or not watch.on or post is None:
+            return None
+        wait = await self._step(watch, post)
+        if watch.version != self._told:
+            self._tell()
+        return wait
+
+    async def _step(self, watch: Watch, post: Post) -> float | None:
+        task = self._task(watch)
+        if task is None or task.state.final:
+            self._over(watch, task)
+            return None
+        self._look_at_nudge(watch)
+        if await self._matched(watch, task):
+            return 0.0
+        verdict = watch.look(self._sight(watch, post))
+        match verdict.do:
+            case Do.NUDGE:
+                self._nudge(watch, task)
+            case Do.WITHDRAW:
+                await self._withdraw(watch)
+            case Do.GIVE_UP:
+                self._give_up(watch, verdict.reason)
+            case Do.WAIT:
+                return verdict.seconds
+        return 0.0
+
+    def _sight(self, watch: Watch, post: Post) -> Sight:
+        nudge = self._book.get(watch.nudge_id) if watch.nudge_id else None
+        sight = see(post, self._profile, self._outbox, nudge)
+        task = self._task(watch)
+        if sight.hold or task is None or not is_asked(task):
+            return sight
+        return replace(sight, hold="its question waits for an answer")
+
+    def _nudge(self, watch: Watch, task: Task) -> None:
+        about = {"nudge": watch.sent + 1, "reference_task": task.id}
+        request = MessageRequest(
+            watch.order.text, watch.order.by, metadata=MappingProxyType(about), follows=task.id
+        )
+        try:
+            nudge = self._accept(request)
+        except SynapseError as error:
+            self._give_up(watch, error.message)
+            return
+        watch.asked(nudge.id)
+
+    async def _withdraw(self, watch: Watch) -> None:
+        await self._cancel(watch.nudge_id)
+        if watch.nudge_id and watch.nudge_id not in self._outbox:  # else it was typed meanwhile
+            watch.withdrawn(by_person=False)
+
+    def _look_at_nudge(self, watch: Watch) -> None:
+        """See whether somebody took the nudge out of the outbox."""
+        if watch.nudge_id and watch.nudge_id not in self._outbox:
+            watch.withdrawn(by_person=True)
+
+    async def _matched(self, watch: Watch, task: Task) -> bool:
+        """Look for the pattern in what the agent has written, once for each text."""
+        texts = tuple(artifact.text for artifact in task.artifacts)
+        if not watch.order.until or not texts or texts == self._searched:
+            return False
+        self._searched = texts
+        found = await matches(watch.order.until, texts[-1])
+        if found is None:
+            watch.note("the pattern could not be looked for: it took too long")
+        if not found or self._task(watch) is None or not watch.on:
+            return False
+        watch.end(WatchState.DONE, f"done: the answer matched '{watch.order.until}'", self._now())
+        self._close(watch, "")
+        self._notice(f"done after {nudges_text(watch.sent)}", "information")
+        return True
+
+    # -- ends ---
+
+    def _give_up(self, watch: Watch, reason: str) -> None:
+        watch.end(WatchState.GAVE_UP, f"gave up: {reason}", self._now())
+        self._close(watch, f"the watch gave up: {reason}")
+        self._notice(f"gave up: {reason}", "warning")
+
+    def _over(self, watch: Watch, task: Task | None) -> None:
+        """The task has ended."""
+        state = _ENDS.get(task.state, WatchState.FAILED) if task is not None else WatchState.FAILED
+        why = "the agent said so" if task is not None and task.replied else task.reason if task else ""
+        reason = f": {why}" if why else ""
+        watch.end(state, f"{state.value}{reason}", self._now())
+        level: Literal["information", "warning"] = "information" if state is WatchState.DONE else "warning"
+        self._notice(f"{state.value} after {nudges_text(watch.sent)}{reason}", level)
+
+    def _close(self, watch: Watch, reason: str, state: TaskState = TaskState.COMPLETED) -> None:
+        """Let the task end that only the watch kept open; one whose turn runs, or that waits, goes on."""
+        task = self._task(watch)
+        if task is not None and not task.state.final and not self._goes_on(watch, task):
+            delivery = DeliveryState.DONE if state is TaskState.COMPLETED else DeliveryState.FAILED
+            self._book.change(task.id, state=state, delivery=delivery, reason=reason)
+        self._drop(watch.nudge_id)
+
+    def _goes_on(self, watch: Watch, task: Task) -> bool:
+        """Whether a task is open without the watch too."""
+        running = self._post is not None and self._post.turns.running == task.id
+        followed = any(each.follows == task.id and each.id != watch.nudge_id for each in self._outbox)
+        return running or followed or is_asked(task) or task.id in self._outbox
+
+    def _drop(self, nudge_id: str) -> None:
+        """Take a nudge back that is not needed any more; one that is held for the person stays theirs."""
+        if nudge_id not in self._outbox or self._outbox.is_parked(nudge_id):
+            return
+        if self._book.get(nudge_id).delivery not in BEING_TYPED:
+            self._outbox.cancel(nudge_id, "the watch is over")
+
+    # -- handed over ---
+
+    def state(self) -> dict[str, Any]:
+        """The watch as JSON; empty for none."""
+        return watch_to_json(self._watch) if self._watch is not None and self._watch.on else {}
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on with a watch of which `state` was given."""
+        if not state:
+            return
+        try:
+            self._watch = watch_from_json(state, self._time)
+        except (KeyError, TypeError, ValueError) as error:
+            log.warning("a watch cannot be understood: %r", error, extra={"agent_id": self._agent_id})
+
+    # -- small ---
+
+    def _alive(self) -> Post:
+        if self._post is None or not self._post.view.alive:
+            raise AgentExited(f"{self._agent_id} has ended", "restart it in its pane, then try again")
+        return self._post
+
+    def _on(self) -> Watch:
+        if self._watch is None or not self._watch.on:
+            raise NotWatched(f"{self._agent_id} is not watched", "begin with: synapse watch AGENT")
+        return self._watch
+
+    def _task(self, watch: Watch) -> Task | None:
+        return self._book.get(watch.task_id) if watch.task_id in self._book else None
+
+    def _now(self) -> float:
+        return self._post.view.now() if self._post is not None else 0.0
+
+    def _notice(self, text: str, level: Literal["information", "warning"]) -> None:
+        self._events.publish(Notice(f"watch over {self._agent_id}: {text}", level, self._agent_id))
+
+    def _tell(self) -> WatchReport:
+        assert self._watch is not None
+        self._told = self._watch.version
+        report = self._watch.report(self._agent_id, self._now())
+        self._events.publish(WatchChanged(self._agent_id, report.on))
+        self._news.fire()
+        return report
