@@ -124,6 +124,19 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingsChanged:
+    """The settings are others than before: `Host.settings` holds the new ones already.
+
+    Attributes:
+        keys: Those whose values have changed, in the order of the schema.
+        restart: Those of them that count from the next start of the host on.
+    """
+
+    keys: tuple[str, ...]
+    restart: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class WatchChanged:
     """A watch over an agent began, goes on differently, or ended; `on` tells whether it goes on."""
 
@@ -163,6 +176,7 @@ Event = (
     | FileChanged
     | HooksChanged
     | Notice
+    | SettingsChanged
     | WatchChanged
     | PeersChanged
     | ExternalsChanged

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
 
 from synapse_tui.model import LAYOUTS
 
-Kind = Literal["boolean", "text", "number", "choice", "list", "table", "file", "keys", "count", "words"]
+from .kinds import Kind, read
 
-_TRUE = frozenset({"true", "1", "yes", "on"})
-_FALSE = frozenset({"false", "0", "no", "off"})
-_FILE = re.compile(r"(\w[\w.-]*)?")
 _FAMILY = "instructions"
 _TYPE = re.compile(r"[a-z][a-z0-9_-]*")
 
@@ -48,89 +44,7 @@ class Setting:
         Raises:
             ValueError: It is of another kind; the message says what is allowed.
         """
-        if self.kind == "choice":
-            return self._choice(value)
-        return _CONVERTERS[self.kind](value)
-
-    def _choice(self, value: object) -> object:
-        if value not in self.choices:
-            raise ValueError(f"must be one of {', '.join(self.choices)}")
-        return value
-
-
-def _boolean(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    word = str(value).strip().lower()
-    if word in _TRUE or word in _FALSE:
-        return word in _TRUE
-    raise ValueError("must be true or false")
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError("must be a text")
-    return value
-
-
-def _number(value: object) -> int:
-    if isinstance(value, bool):
-        raise ValueError("must be a whole number")
-    try:
-        return int(str(value))
-    except ValueError:
-        raise ValueError("must be a whole number") from None
-
-
-def _count(value: object) -> int:
-    number = _number(value)
-    if number < 0:
-        raise ValueError("must not be less than 0")
-    return number
-
-
-def _list(value: object) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ValueError("must be a list of texts")
-    return list(value)
-
-
-def _table(value: object) -> dict[str, str]:
-    if not isinstance(value, Mapping) or not all(isinstance(item, str) for item in value.values()):
-        raise ValueError("must be a table of texts")
-    return {str(key): item for key, item in value.items()}
-
-
-def _file(value: object) -> str:
-    if not isinstance(value, str) or not _FILE.fullmatch(value):
-        raise ValueError("must be the name of a file in .synapse, without folders, or empty for none")
-    return value
-
-
-def _words(value: object) -> list[str]:
-    texts = [value] if isinstance(value, str) else _list(value)
-    return [word.strip() for text in texts for word in text.split(",") if word.strip()]
-
-
-def _keys(value: object) -> list[str]:
-    from .keys import read_keys  # noqa: PLC0415 - seldom needed
-
-    return [str(key) for key in read_keys(value)]
-
-
-_CONVERTERS: Mapping[Kind, Callable[[object], object]] = MappingProxyType(
-    {
-        "boolean": _boolean,
-        "text": _text,
-        "number": _number,
-        "count": _count,
-        "list": _list,
-        "table": _table,
-        "file": _file,
-        "keys": _keys,
-        "words": _words,
-    }
-)
+        return read(self.kind, value, self.choices)
 
 
 SCHEMA: Mapping[str, Setting] = MappingProxyType(
@@ -313,7 +227,25 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 30,
                 "How many days changes of files are kept.",
             ),
-            Setting("env.SYNAPSE_LOG_LEVEL", "text", "INFO", "Least severity of what is logged."),
+            Setting(
+                "env.SYNAPSE_HISTORY_ENABLED",
+                "boolean",
+                True,
+                "Whether messages and their answers are kept when they have ended.",
+            ),
+            Setting(
+                "env.SYNAPSE_LOG_LEVEL",
+                "choice",
+                "INFO",
+                "Least severity of what is logged.",
+                ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
+            ),
+            Setting(
+                "env.SYNAPSE_LOG_FILE",
+                "boolean",
+                False,
+                "Whether each host logs into a file of its own, and commands of `synapse` into one as well.",
+            ),
         )
     }
 )
