@@ -29,7 +29,7 @@ from synapse_tui.workspace import AgentHandover
 from .state.timeline import Passage
 
 if TYPE_CHECKING:
-    from .process.console import AgentConsole
+    from .console import AgentConsole
     from .session import AgentSession
     from .tasks.turns import TurnTracker
 

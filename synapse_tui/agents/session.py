@@ -27,20 +27,20 @@ from synapse_tui.workspace import AgentHandover
 from .adoption import AdoptedSession, describe
 from .answers.reader import AnswerReader
 from .composer.reading import ComposerReading
+from .console import AgentConsole, Launch
 from .delivery.deliverer import Delivery
+from .delivery.explanation import Explanation, explain
 from .delivery.gate import EXITED
 from .delivery.interrupt import InterruptOutcome
 from .delivery.sanitize import check_size, typed_text
-from .process.console import AgentConsole, Launch
 from .process.raw_log import RawLog
-from .process.run import AgentRun, RunListener, Work
 from .process.seeding import Past
 from .profiles.profile import Profile
-from .state.explanation import Explanation, explain
+from .run import AgentRun, RunListener, Work
 from .state.timeline import Timeline
+from .tasking import Acts, Tasking
 from .tasks.access import TaskAccess
 from .tasks.book import Journal, TaskBook
-from .tasks.tasking import Acts, Tasking
 from .told import bus_event
 
 RECENT_CHARACTERS = 4000

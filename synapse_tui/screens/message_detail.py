@@ -13,7 +13,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from synapse_tui.agents.delivery.outbox import HELD_BY_USER
+from synapse_tui.agents.tasks.outbox import HELD_BY_USER
 from synapse_tui.content import artifact_words, part_words
 from synapse_tui.durations import moment
 from synapse_tui.errors import SynapseError

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.delivery.outbox import Outbox
 from synapse_tui.agents.tasks.book import TaskBook
+from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.cli.history import time_of
 from synapse_tui.content import Artifact
 from synapse_tui.errors import InvalidValue

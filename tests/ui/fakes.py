@@ -10,10 +10,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from synapse_tui.addresses import Address, resolve
+from synapse_tui.agents.delivery.explanation import Explanation
 from synapse_tui.agents.delivery.outbox_control import WaitingMessage
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.state.explanation import Explanation
 from synapse_tui.agents.state.timeline import Timeline
 from synapse_tui.agents.watch.order import WatchOrder, check_order
 from synapse_tui.agents.watch.watch import Watch, WatchReport, WatchState

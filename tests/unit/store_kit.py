@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
-from synapse_tui.agents.delivery.outbox import Outbox
 from synapse_tui.agents.tasks.book import TaskBook
+from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.events import EventBus
 from synapse_tui.model import MessageRequest, Sender
 from synapse_tui.store import AgentJournal, AgentKey, History

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapse_tui.agents.answers.progress import LOOK, Progress, Writing
 from synapse_tui.agents.tasks.book import TaskBook
 from synapse_tui.agents.tasks.feed import Chunk, Snapshot, Subscription, TaskEvent, TaskFeed
+from synapse_tui.agents.tasks.progress import LOOK, Progress, Writing
 from synapse_tui.content import Artifact, Part, artifact_id
 from synapse_tui.errors import SlowReader, TaskNotFound
 from synapse_tui.events import EventBus

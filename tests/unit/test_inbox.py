@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from synapse_tui.agents.delivery import outbox as limits
+from synapse_tui.agents.tasks import outbox as limits
 from synapse_tui.errors import HistoryError, MessageError, TaskNotFound
 from synapse_tui.model import IN_INBOX, DeliveryState, Sender, TaskState
 from synapse_tui.store.aftermath import Standing, after_end

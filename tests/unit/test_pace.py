@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from synapse_tui.agents.process.pace import FETCHES, TAKES, Pace
+from synapse_tui.agents.delivery.pace import FETCHES, TAKES, Pace
 from tests.unit.delivery_fakes import FakeAgent
 
 

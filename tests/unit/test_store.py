@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synapse_tui.agents.delivery.outbox import Outbox
 from synapse_tui.agents.tasks.book import TaskBook
+from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.content import Artifact
 from synapse_tui.model import (
     USER,

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from synapse_tui.agents.answers.answer import AnswerCollector
-from synapse_tui.agents.delivery.outbox import Outbox
 from synapse_tui.agents.tasks.book import TaskBook
 from synapse_tui.agents.tasks.follow_ups import FollowUps
+from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.agents.tasks.turns import SETTLED_SIGNAL, TurnTracker
 from synapse_tui.agents.watch.order import WatchOrder
 from synapse_tui.agents.watch.sight import Post

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from synapse_tui.agents.profiles.profile import ComposerRules, DialogKind, DialogRule, Profile
-from synapse_tui.agents.state.screen_text import ScreenText
 
 from .box import Box, find_box
 from .placeholder import is_placeholder
+from .screen_text import ScreenText
 
 if TYPE_CHECKING:
     from synapse_tui.terminal import Terminal

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from synapse_tui.agents.composer.leftovers import Leftovers
 from synapse_tui.agents.process.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.tasks.book import TaskBook
+from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.agents.tasks.turns import TurnTracker
 from synapse_tui.model import INTERRUPT_PRIORITY, AgentState, Task
 
 from .gate import DRAFT, Hold, why_held
-from .outbox import Outbox
+from .leftovers import Leftovers
 from .view import AgentView
 
 LEFT_OVER = "another message is left in the composer"

@@ -6,11 +6,10 @@ import time
 from collections.abc import Awaitable, Callable
 
 from synapse_tui.agents.tasks.book import TaskBook
+from synapse_tui.agents.tasks.outbox import BEING_TYPED, Outbox
 from synapse_tui.errors import MessageError
 from synapse_tui.instructions import Composed
 from synapse_tui.model import INSTRUCTIONS, SYSTEM, MessageRequest, Task, TaskState
-
-from .outbox import BEING_TYPED, Outbox
 
 GO_FIRST = "its instructions go first"
 REPLACED = "newer instructions take its place"

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from synapse_tui.agents.answers.answer import AnswerCollector
-from synapse_tui.agents.composer.leftovers import Leftovers
 from synapse_tui.agents.process.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.tasks.book import TaskBook
+from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.agents.tasks.turns import TurnTracker
 from synapse_tui.model import INTERRUPT_PRIORITY, AgentState, DeliveryState, Task, TaskState
 from synapse_tui.store.aftermath import UNCERTAIN
@@ -21,7 +21,7 @@ from .admission import LEFT_OVER, RETRY, Admission
 from .after_dialog import AfterDialog, Standing
 from .gate import DRAFT, EXITED, STEADY, Hold, dialog_open, dialog_words
 from .interrupt import Interrupter, InterruptOutcome
-from .outbox import Outbox
+from .leftovers import Leftovers
 from .sanitize import simple_emoji
 from .settlement import Settlement
 from .typist import Typist

@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from synapse_tui.agents.tasks.book import TaskBook
+from synapse_tui.agents.tasks.outbox import BEING_TYPED, Outbox
 from synapse_tui.errors import HistoryError, MessageError
 from synapse_tui.model import IN_INBOX, DeliveryState, OutboxEntry, Task
 from synapse_tui.store.aftermath import UNCERTAIN
 from synapse_tui.store.batch import Restored
-
-from .outbox import BEING_TYPED, Outbox
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, deque
 
-from synapse_tui.agents.composer.leftovers import Leftovers
 from synapse_tui.agents.composer.proof import Proof
 from synapse_tui.agents.process.keyboard import Keyboard
 from synapse_tui.agents.tasks.book import TaskBook
+from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.agents.tasks.turns import TurnTracker
 from synapse_tui.model import AgentState, DeliveryState
 from synapse_tui.store.aftermath import UNCERTAIN
@@ -15,7 +15,7 @@ from synapse_tui.store.aftermath import UNCERTAIN
 from .admission import Admission
 from .after_dialog import Standing
 from .gate import EXITED
-from .outbox import Outbox
+from .leftovers import Leftovers
 from .typist import Typed, TypingResult, Typist
 from .view import AgentView
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from synapse_tui.agents.composer.composing import IDLE, Composing
-from synapse_tui.agents.composer.enter import Enter
 from synapse_tui.agents.composer.proof import Proof
 from synapse_tui.agents.process.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
@@ -17,6 +15,8 @@ from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentState
 from synapse_tui.terminal.paste import encode_paste
 
+from .composing import IDLE, Composing
+from .enter import Enter
 from .gate import EXITED, dialog_open, dialog_words
 from .view import AgentView
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from synapse_tui.agents.composer.reading import ComposerReader, ComposerReading
+from synapse_tui.agents.composer.screen_text import ScreenText
 from synapse_tui.agents.profiles.profile import READY_DEBOUNCE, Profile
 from synapse_tui.hooks import HookKind
 from synapse_tui.model import AgentState, StateReport
@@ -14,7 +15,6 @@ from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, Terminal
 
 from .hook_hints import HOOKED, HookHints
 from .rules import Signals, Verdict, decide, next_change
-from .screen_text import ScreenText
 from .timeline import Timeline
 
 if TYPE_CHECKING:

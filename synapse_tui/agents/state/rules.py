@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from synapse_tui.agents.composer.reading import ComposerReading
+from synapse_tui.agents.composer.screen_text import ScreenText
 from synapse_tui.agents.profiles.profile import StateRule
-
-from .screen_text import ScreenText
 
 _MATCHED_LENGTH = 200
 

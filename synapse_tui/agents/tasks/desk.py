@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
-from synapse_tui.agents.delivery.outbox import Outbox
 from synapse_tui.agents.delivery.sanitize import check_size
 from synapse_tui.content import Artifact, Part, TaskMessage, text_of_parts
 from synapse_tui.errors import MessageError, NotAwaited, TaskNotFound
@@ -14,6 +13,7 @@ from synapse_tui.model import DeliveryState, MessageRequest, Reply, ReplyState, 
 
 from .book import TaskBook, conversation, is_asked, shortened
 from .follow_ups import WAITS
+from .outbox import Outbox
 
 MAX_WAITERS = 100
 """How many may wait at the same time for tasks of one agent; others are answered at once."""

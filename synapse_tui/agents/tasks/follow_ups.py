@@ -11,11 +11,11 @@ import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from synapse_tui.agents.delivery.outbox import BEING_TYPED, Outbox
 from synapse_tui.model import DeliveryState, ReplyState, Task, TaskState
 from synapse_tui.store.aftermath import GOES_ON, HOST_ENDED
 
 from .book import TaskBook, is_asked, question_of
+from .outbox import BEING_TYPED, Outbox
 
 WAITS = "a message that goes on with it waits"
 

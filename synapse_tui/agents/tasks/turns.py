@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from synapse_tui.agents.answers.answer import AnswerCollector
-from synapse_tui.agents.answers.progress import Writing
 from synapse_tui.agents.answers.reader import AnswerReader
 from synapse_tui.agents.state.hook_hints import HOOKED
 from synapse_tui.model import AgentState, DeliveryState, StateReport, Task, TaskState
@@ -14,6 +13,7 @@ from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, Terminal
 
 from .book import TaskBook
 from .conclusion import Conclusion, Keeper, NoKeeper
+from .progress import Writing
 from .turn import Turn
 
 SETTLED = 1.0

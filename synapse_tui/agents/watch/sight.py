@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from synapse_tui.agents.answers.answer import AnswerCollector
 from synapse_tui.agents.delivery.gate import NO_COMPOSER, UNSTEADY, Hold, dialog_open, why_held
-from synapse_tui.agents.delivery.outbox import BEING_TYPED, Outbox
 from synapse_tui.agents.delivery.view import AgentView
 from synapse_tui.agents.process.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.agents.tasks.outbox import BEING_TYPED, Outbox
 from synapse_tui.agents.tasks.turns import TurnTracker
 from synapse_tui.model import AgentState, StateReport, Task
 

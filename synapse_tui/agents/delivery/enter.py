@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from synapse_tui.agents.delivery.view import AgentView, Seen
 from synapse_tui.agents.profiles.profile import Profile
+
+from .view import AgentView, Seen
 
 FRAME = 0.04
 """Seconds within which agents show what has happened to them: they draw 30 times a second or more often."""

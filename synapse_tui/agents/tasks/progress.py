@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from synapse_tui.agents.tasks.feed import TaskFeed
+from .feed import TaskFeed
 
 LOOK = 0.2
 """Seconds between two looks at what the agent writes."""

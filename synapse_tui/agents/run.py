@@ -6,16 +6,18 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from synapse_tui.agents.answers.progress import Progress
 from synapse_tui.agents.answers.reader import AnswerReader
 from synapse_tui.agents.delivery.deliverer import Delivery
 from synapse_tui.agents.delivery.gate import dialog_open, dialog_takes_keys
-from synapse_tui.agents.delivery.outbox import Outbox
+from synapse_tui.agents.delivery.pace import Pace
+from synapse_tui.agents.process.keyboard import Keyboard, presses_enter, presses_stop
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.state.timeline import Timeline
 from synapse_tui.agents.tasks.book import TaskBook
 from synapse_tui.agents.tasks.conclusion import Keeper
 from synapse_tui.agents.tasks.feed import TaskFeed
+from synapse_tui.agents.tasks.outbox import Outbox
+from synapse_tui.agents.tasks.progress import Progress
 from synapse_tui.agents.tasks.turns import TurnTracker
 from synapse_tui.agents.watch.sight import Post
 from synapse_tui.agents.watch.watcher import Watcher
@@ -24,8 +26,6 @@ from synapse_tui.pty import ReadScheduler
 from synapse_tui.terminal import TerminalEvent
 
 from .console import AgentConsole, ConsoleListener, Launch
-from .keyboard import Keyboard, presses_enter, presses_stop
-from .pace import Pace
 
 
 @dataclass(frozen=True, slots=True)

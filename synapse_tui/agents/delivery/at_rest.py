@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from synapse_tui.agents.delivery.view import Seen
+from synapse_tui.agents.state.quiescence import Activity
 from synapse_tui.pty import PtyProcess
 from synapse_tui.pty.offer import StoppedTerminal
 
-from .quiescence import Activity
+from .view import Seen
 
 LOOK_AGAIN = 0.005
 """Seconds between two looks at an agent that is to come to rest."""

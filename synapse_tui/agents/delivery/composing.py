@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from synapse_tui.agents.delivery.gate import STEADY, dialog_open
-from synapse_tui.agents.delivery.view import AgentView
+from synapse_tui.agents.composer.proof import Proof
 from synapse_tui.agents.process.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
 
-from .proof import Proof
+from .gate import STEADY, dialog_open
+from .view import AgentView
 
 PATIENCE = 1.5
 """Seconds that a user who types while a message is being typed waits before the message gives way."""

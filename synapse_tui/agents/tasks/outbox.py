@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from synapse_tui.agents.tasks.book import TaskBook
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.model import IN_INBOX, INTERRUPT_PRIORITY, DeliveryState, OutboxEntry, Task, TaskState
+
+from .book import TaskBook
 
 MAX_WAITING = 1000
 """How many messages may wait for one agent."""

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from synapse_tui.agents.delivery.outbox_control import OutboxControl, WaitingMessage
+from synapse_tui.agents.state.timeline import Passage, Timeline
 from synapse_tui.model import DeliveryState, StateReport, Task
 
-from .timeline import Passage, Timeline
+from .outbox_control import OutboxControl, WaitingMessage
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 from synapse_tui.agents.delivery.briefing import Briefing
 from synapse_tui.agents.delivery.intake import Intake
-from synapse_tui.agents.delivery.outbox import Outbox
 from synapse_tui.agents.delivery.outbox_control import OutboxControl
-from synapse_tui.agents.process.run import AgentRun
 from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.agents.tasks.book import TaskBook
+from synapse_tui.agents.tasks.desk import TaskDesk
+from synapse_tui.agents.tasks.feed import TaskFeed
+from synapse_tui.agents.tasks.finder import TaskFinder
+from synapse_tui.agents.tasks.follow_ups import FollowUps
+from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.agents.watch.watcher import Watcher
 from synapse_tui.events import EventBus
 from synapse_tui.model import MessageRequest, Task
 
-from .book import TaskBook
-from .desk import TaskDesk
-from .feed import TaskFeed
-from .finder import TaskFinder
-from .follow_ups import FollowUps
+from .run import AgentRun
 
 
 @dataclass(frozen=True, slots=True)

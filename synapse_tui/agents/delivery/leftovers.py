@@ -6,11 +6,12 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from synapse_tui.agents.delivery.after_dialog import Standing
-from synapse_tui.agents.delivery.outbox import Outbox
-from synapse_tui.agents.delivery.typist import Typist
+from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.model import Task
 from synapse_tui.store.aftermath import UNCERTAIN
+
+from .after_dialog import Standing
+from .typist import Typist
 
 
 class Leftovers:

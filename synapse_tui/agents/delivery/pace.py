@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from synapse_tui.agents.composer.enter import FRAME
-from synapse_tui.agents.delivery.gate import dialog_open
-from synapse_tui.agents.delivery.view import AgentView
+from synapse_tui.agents.process.keyboard import presses_enter
 
-from .keyboard import presses_enter
+from .enter import FRAME
+from .gate import dialog_open
+from .view import AgentView
 
 FETCHES = 2.0
 """Seconds in which an agent empties its composer after Enter: some do something else before."""

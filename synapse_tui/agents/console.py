@@ -9,13 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from synapse_tui.agents.adoption import Adopted
 from synapse_tui.agents.answers.answer import AnswerCollector
 from synapse_tui.agents.composer.box import end_of_conversation, find_box
 from synapse_tui.agents.composer.reading import ComposerReading, screen_rows
+from synapse_tui.agents.delivery.at_rest import AtRest
 from synapse_tui.agents.delivery.view import Seen
+from synapse_tui.agents.process.pulse import Pulse
+from synapse_tui.agents.process.seeding import Past
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.state.at_rest import AtRest
 from synapse_tui.agents.state.detector import StateDetector
 from synapse_tui.agents.state.timeline import Timeline
 from synapse_tui.errors import MessageError
@@ -34,8 +35,7 @@ from synapse_tui.terminal import (
 )
 from synapse_tui.terminal.events import ignore
 
-from .pulse import Pulse
-from .seeding import Past
+from .adoption import Adopted
 
 log = logging.getLogger(__name__)
 
