@@ -10,9 +10,10 @@ from typing import Any
 import click
 
 from synapse_tui.errors import ConfigError
+from synapse_tui.settings.files import Layer, check_place, shown
 
 from .output import ExitCode, note, note_left_out, show, show_json, show_table, want_json
-from .settings_layers import LAYERS, Layers, shown
+from .settings_layers import LAYERS, Layers
 
 _KEY = click.argument("key")
 
@@ -99,7 +100,7 @@ def keys_command(context: click.Context, *, as_json: bool) -> None:
             {
                 "key": setting.key,
                 "kind": setting.kind,
-                "default": setting.default,
+                "default": setting.written(setting.default),
                 "choices": list(setting.choices),
                 "project": setting.project,
                 "help": setting.help,
@@ -109,7 +110,12 @@ def keys_command(context: click.Context, *, as_json: bool) -> None:
         show_json(about)
         return
     rows = [
-        (setting.key, "|".join(setting.choices) or setting.kind, _text(setting.default), setting.help)
+        (
+            setting.key,
+            "|".join(setting.choices) or setting.kind,
+            _text(setting.written(setting.default)),
+            setting.help,
+        )
         for setting in SCHEMA.values()
     ]
     show_table(("KEY", "KIND", "DEFAULT", "MEANING"), rows)
@@ -119,7 +125,7 @@ def keys_command(context: click.Context, *, as_json: bool) -> None:
 @_KEY
 @click.argument("value", nargs=-1, required=True)
 @_layer_options
-def set_command(*, key: str, value: tuple[str, ...], layer: str | None) -> None:
+def set_command(*, key: str, value: tuple[str, ...], layer: Layer | None) -> None:
     r"""Set KEY to VALUE in one of the files, by default your own.
 
     A list takes several VALUEs, or one that is JSON; a table one that is JSON.
@@ -134,9 +140,8 @@ def set_command(*, key: str, value: tuple[str, ...], layer: str | None) -> None:
 
     layers = Layers.here()
     setting = layers.setting(key)
-    name = layer or "user"
-    if name != "user" and not setting.project:
-        raise ConfigError(f"'{setting.key}' cannot be set by a project", "set it in your own file: --user")
+    name: Layer = layer or "user"
+    check_place(setting, name)
     converted = value_of(setting, value)
     path = layers.change(name, lambda file: file.put(setting.key, converted))
     _narrate(layers, setting.key, path, converted)
@@ -145,10 +150,10 @@ def set_command(*, key: str, value: tuple[str, ...], layer: str | None) -> None:
 @command.command(name="unset")
 @_KEY
 @_layer_options
-def unset_command(*, key: str, layer: str | None) -> None:
+def unset_command(*, key: str, layer: Layer | None) -> None:
     """Take KEY out of one of the files, by default your own; also one that is no setting (any more)."""
     layers = Layers.here()
-    name = layer or "user"
+    name: Layer = layer or "user"
     removed: list[bool] = []
     path = layers.change(name, lambda file: removed.append(file.remove(key)))
     if not removed[0]:
@@ -158,7 +163,7 @@ def unset_command(*, key: str, layer: str | None) -> None:
 
 @command.command(name="edit")
 @_layer_options
-def edit_command(*, layer: str | None) -> None:
+def edit_command(*, layer: Layer | None) -> None:
     """Open one of the files, by default your own, in $VISUAL or $EDITOR; it is checked before it counts."""
     from .settings_editor import edit
 

@@ -13,6 +13,7 @@ import click
 
 from synapse_tui.errors import ConfigError
 from synapse_tui.settings.editing import parse
+from synapse_tui.settings.files import Layer
 from synapse_tui.settings.layers import check_file
 
 from .group import profile_names
@@ -22,7 +23,7 @@ from .settings_layers import Layers
 EMPTY = b"{\n}\n"
 
 
-def edit(layers: Layers, layer: str, environ: Mapping[str, str] = os.environ) -> None:
+def edit(layers: Layers, layer: Layer, environ: Mapping[str, str] = os.environ) -> None:
     """Let the user edit the file of a layer.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Any
 from synapse_tui.errors import ConfigError
 from synapse_tui.files import write_private
 
-from .schema import Setting
+from .schema import Setting, find_setting
 
 _NOTHING = object()
 
@@ -38,6 +38,10 @@ class SettingsFile:
     def put(self, key: str, value: object) -> None:
         """Set a dotted key, in place of any way in which the file spells it.
 
+        Args:
+            key: The key.
+            value: In the setting's kind; below `env` it is written as the text of a variable.
+
         Raises:
             ConfigError: A table is needed where a plain value stands.
         """
@@ -53,7 +57,8 @@ class SettingsFile:
                     "correct the file: synapse config edit",
                 )
             content = inner
-        content[name] = value
+        setting = find_setting(key)
+        content[name] = setting.written(value) if setting is not None else value
 
     def remove(self, key: str) -> bool:
         """Take a dotted key out, and the tables that are empty then; gives whether it was there."""

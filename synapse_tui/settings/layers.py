@@ -21,7 +21,7 @@ class Settings:
     """The settings that hold, and what was wrong with the files they came from.
 
     Attributes:
-        values: A value for every key of the schema, and for those of `instructions.<type>` that are set.
+        values: A value for every key of the schema, and for further `instructions.<type>` that are set.
         origins: For each of them where its value came from: `default`, a file's path or `environment`.
         problems: What could not be used, each a sentence with file and key.
         untrusted: Files of the project that were left out because the user has not trusted them.
@@ -115,12 +115,30 @@ def check_file(path: Path, *, own: bool, types: Collection[str] = ()) -> list[Co
         own: Whether it is the user's own, which may set what a project may not.
         types: Names of the profiles, for `instructions.<type>`; empty for any.
     """
-    problems: list[ConfigError] = []
-    data = _read(path, problems)
+    data, _values, problems = read_layer(path, own=own, types=types)
     if data is None and not problems:
         return [ConfigError(f"{path} does not exist", "check its name")]
-    list(_entries(path, data or b"{}", own=own, types=types, problems=problems))
-    return problems
+    return list(problems)
+
+
+def read_layer(
+    path: Path, *, own: bool, types: Collection[str] = ()
+) -> tuple[bytes | None, dict[str, object], tuple[ConfigError, ...]]:
+    """What one file of settings holds, by itself.
+
+    Args:
+        path: The file.
+        own: Whether it is the user's own, which may set what a project may not.
+        types: Names of the profiles, for `instructions.<type>`; empty for any.
+
+    Returns:
+        Its bytes, None where there is none or it cannot be read; its values by key; what is wrong with it.
+    """
+    problems: list[ConfigError] = []
+    data = _read(path, problems)
+    entries = _entries(path, data or b"{}", own=own, types=types, problems=problems)
+    values = {setting.key: value for setting, value in entries}
+    return data, values, tuple(problems)
 
 
 def _read(path: Path, problems: list[ConfigError]) -> bytes | None:

@@ -12,6 +12,8 @@ from synapse_tui.model import LAYOUTS
 
 from .kinds import Kind, read
 
+ENV = "env."
+"""The beginning of keys that are variables of the environment as well."""
 _FAMILY = "instructions"
 _TYPE = re.compile(r"[a-z][a-z0-9_-]*")
 
@@ -45,6 +47,24 @@ class Setting:
             ValueError: It is of another kind; the message says what is allowed.
         """
         return read(self.kind, value, self.choices)
+
+    def written(self, value: object) -> object:
+        """A value of its kind as a file holds it: below `env` the text that a variable would have."""
+        if not self.key.startswith(ENV):
+            return value
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _own_text(agent_type: str, default: str = "") -> Setting:
+    """The setting of the text for a type of agent."""
+    return Setting(
+        f"{_FAMILY}.{agent_type}",
+        "file",
+        default,
+        f"The file with what agents of the type {agent_type} are told besides; empty for {agent_type}.md.",
+    )
 
 
 SCHEMA: Mapping[str, Setting] = MappingProxyType(
@@ -200,8 +220,13 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "instructions.default",
                 "file",
                 "default.md",
-                "The text that every agent gets when a conversation begins; `instructions.<type>` adds one.",
+                "The file with the text that every agent gets when a conversation begins; empty for none.",
             ),
+            _own_text("claude"),
+            _own_text("gemini", "gemini.md"),
+            _own_text("codex"),
+            _own_text("opencode"),
+            _own_text("copilot"),
             Setting(
                 "delegation.enabled",
                 "boolean",
@@ -212,7 +237,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "env.SYNAPSE_FILE_SAFETY_ENABLED",
                 "boolean",
                 False,
-                "Whether agents are told the rules of `file-safety.md`.",
+                "Whether files are locked while an agent writes them, and agents are told `file-safety.md`.",
             ),
             Setting(
                 "env.SYNAPSE_FILE_SAFETY_DB_PATH",
@@ -263,7 +288,7 @@ def find_setting(key: str, types: Collection[str] = ()) -> Setting | None:
         return SCHEMA.get(key)
     if name not in types if types else not _TYPE.fullmatch(name):
         return None
-    return Setting(key, "file", f"{name}.md", f"The text that agents of the type {name} get besides.")
+    return _own_text(name)
 
 
 def nearest_key(key: str, types: Collection[str] = ()) -> str | None:
