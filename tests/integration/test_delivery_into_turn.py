@@ -57,7 +57,7 @@ async def test_the_first_turn_ends_when_the_queued_one_begins(tmp_path):
 async def test_a_message_into_a_turn_of_the_users_has_its_own_answer(tmp_path):
     async with open_rig(tmp_path, *QUICK) as rig:
         await rig.ready()
-        rig.type("%%slow:2%% mine\r")
+        rig.type("%%slow:5%% mine\r")
         await rig.state(AgentState.PROCESSING)
         task = await into_turn(rig)
         assert rig.session.run.turns.running == ""
