@@ -119,7 +119,7 @@ class KeyFile:
             ) from error
         for place, keys in ((KEYS, self.keys), (ADMIN_KEY, self.admin_keys)):
             if keys:
-                self._file.put(place, [str(key) for key in keys])
+                self._file.put(place, list(keys))
             else:
                 self._file.remove(place)
         if enable:

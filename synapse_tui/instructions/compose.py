@@ -45,11 +45,13 @@ class Selection:
     @classmethod
     def of(cls, settings: Settings, agent_type: str) -> Selection:
         """What the settings say of a type."""
-        named = settings.values.get(f"instructions.{agent_type}")
+        key = f"instructions.{agent_type}"
+        named = str(settings.values.get(key, ""))
         return cls(
             settings.text("instructions.default"),
-            f"{agent_type}.md" if named is None else str(named),
-            bool(named),
+            # A file of the type's name is used without being named: who wrote it means it to be read.
+            named or f"{agent_type}.md",
+            bool(named) and settings.origins.get(key) != "default",
             settings.flag("delegation.enabled"),
             settings.flag("env.SYNAPSE_FILE_SAFETY_ENABLED"),
         )
@@ -148,7 +150,8 @@ class _Composer:
         parts = [] if whole else [self._default(selection.default)]
         if own is not None:
             self._files.append(own)
-            parts.append(self._filled(own.text, shipped=DEFAULT if whole else ""))
+            shipped = selection.own if self._shelves.shipped(selection.own) else ""
+            parts.append(self._filled(own.text, shipped=DEFAULT if whole else shipped))
         if selection.delegation:
             parts.append(self._delegation())
         if selection.file_safety:

@@ -208,5 +208,8 @@ def is_secret(key: str) -> bool:
 
 
 def shown(key: str, value: object) -> object:
-    """A value as it may be shown: secrets are not."""
-    return MASK if is_secret(key) and value else value
+    """A value as a file would hold it; a secret is not shown."""
+    setting = find_setting(key)
+    if is_secret(key) and value:
+        return MASK
+    return setting.written(value) if setting is not None else value

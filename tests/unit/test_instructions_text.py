@@ -193,7 +193,12 @@ def test_the_settings_choose_the_texts(tmp_path: Path) -> None:
     settings = load_settings(tmp_path / "p", paths=paths, environ=environ, trusted=lambda *_: False)
     assert not settings.problems
     assert Selection.of(settings, "claude") == Selection("team.md", "mine.md", True, True, True)
-    assert Selection.of(settings, "codex").names == ("team.md", "delegate.md", "file-safety.md")
+    assert Selection.of(settings, "codex").names == (
+        "team.md",
+        "codex.md",
+        "delegate.md",
+        "file-safety.md",
+    )
     assert Selection.of(settings, "gemini").names[1] == "gemini.md"
     assert not Selection.of(settings, "gemini").own_wanted
 
@@ -204,7 +209,20 @@ def test_every_shipped_text_is_used() -> None:
         "delegate.md",
         "delegation.md",
         "file-safety.md",
+        "gemini.md",
     }
+
+
+def test_the_text_of_gemini_comes_unless_another_is_there(project: Path, user: Path) -> None:
+    gemini = replace(CLAUDE, agent_id="synapse-gemini-8110", agent_type="gemini")
+    composed = told(project, user, Selection(own="gemini.md"), gemini)
+    assert "command substitution" in composed.text
+    assert [file.path.name for file in composed.files] == ["default.md", "gemini.md"]
+    (project / "gemini.md").write_text("{{shipped}}\n\nSpeak Japanese.")
+    extended = told(project, user, Selection(own="gemini.md"), gemini)
+    assert extended.text == f"{composed.text}\n\nSpeak Japanese."
+    (project / "gemini.md").write_text("")
+    assert told(project, user, Selection(own="gemini.md"), gemini).text in composed.text
 
 
 def test_what_the_texts_tell_agents_to_type_is_there() -> None:
@@ -214,7 +232,7 @@ def test_what_the_texts_tell_agents_to_type_is_there() -> None:
         for words in re.split(r"\{\{synapse\}\} ", path.read_text(encoding="utf-8"))[1:]:
             line = words.partition("\n")[0]
             told.setdefault(line.split()[0], set()).update(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", line))
-    assert {"send", "reply", "broadcast", "list", "status", "inbox", "delegate"} == set(told)
+    assert {"send", "reply", "broadcast", "list", "status", "inbox", "delegate", "file-safety"} == set(told)
     for name, options in told.items():
         command = synapse.get_command(context, name)
         assert command is not None, name

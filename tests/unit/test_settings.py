@@ -9,6 +9,7 @@ import pytest
 
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import SCHEMA, Settings, load_settings
+from synapse_tui.settings.editing import SettingsFile
 
 
 def write(path: Path, content: object) -> None:
@@ -202,3 +203,67 @@ def test_keys_are_kept_as_hashes_only(home: Path, project: Path) -> None:
 def test_words_are_a_list_or_one_text(home: Path, project: Path, value: object) -> None:
     write(home / ".synapse/settings.json", {"a2a.bind": value})
     assert load(home, project).words("a2a.bind") == ["0.0.0.0", "::"]
+
+
+ENV = {
+    "SYNAPSE_HISTORY_ENABLED": "true",
+    "SYNAPSE_FILE_SAFETY_ENABLED": "false",
+    "SYNAPSE_FILE_SAFETY_DB_PATH": ".synapse/file_safety.db",
+    "SYNAPSE_FILE_SAFETY_RETENTION_DAYS": "30",
+    "SYNAPSE_AUTH_ENABLED": "false",
+    "SYNAPSE_API_KEYS": "",
+    "SYNAPSE_ADMIN_KEY": "",
+    "SYNAPSE_ALLOW_LOCALHOST": "true",
+    "SYNAPSE_LOG_LEVEL": "INFO",
+    "SYNAPSE_LOG_FILE": "false",
+}
+
+
+def test_the_variables_are_those_of_synapse_a2a_and_their_values_are_texts() -> None:
+    assert {
+        setting.key.removeprefix("env."): setting.written(setting.default)
+        for setting in SCHEMA.values()
+        if setting.key.startswith("env.")
+    } == ENV
+    texts = {
+        key.removeprefix("instructions."): setting.default
+        for key, setting in SCHEMA.items()
+        if key.startswith("instructions.")
+    }
+    assert texts == {
+        "default": "default.md",
+        "claude": "",
+        "gemini": "gemini.md",
+        "codex": "",
+        "opencode": "",
+        "copilot": "",
+    }
+
+
+def test_a_whole_file_of_synapse_a2a_can_be_read(home: Path, project: Path) -> None:
+    write(home / ".synapse/settings.json", {"env": ENV, "a2a": {"flow": "auto"}})
+    found = load(home, project)
+    assert not found.problems
+    assert {key: value for key, value in found.values.items() if key not in SCHEMA} == {}
+    assert all(found.values[key] == SCHEMA[key].default for key in SCHEMA)
+
+
+@pytest.mark.parametrize(("written", "level"), [("debug", "DEBUG"), (" Warning", "WARNING")])
+def test_a_choice_may_be_written_in_any_case(home: Path, project: Path, written: str, level: str) -> None:
+    assert load(home, project, {"SYNAPSE_LOG_LEVEL": written}).text("env.SYNAPSE_LOG_LEVEL") == level
+
+
+def test_what_is_written_below_env_is_a_text(tmp_path: Path) -> None:
+    file = SettingsFile(tmp_path / "settings.json")
+    file.put("env.SYNAPSE_FILE_SAFETY_ENABLED", True)
+    file.put("env.SYNAPSE_FILE_SAFETY_RETENTION_DAYS", 7)
+    file.put("env.SYNAPSE_API_KEYS", ["a", "b"])
+    file.put("tui.sidebar", True)
+    assert json.loads(file.text()) == {
+        "env": {
+            "SYNAPSE_FILE_SAFETY_ENABLED": "true",
+            "SYNAPSE_FILE_SAFETY_RETENTION_DAYS": "7",
+            "SYNAPSE_API_KEYS": "a,b",
+        },
+        "tui": {"sidebar": True},
+    }
