@@ -83,6 +83,14 @@ STEPS: Sequence[Step] = (
         )""",
     ),
     PUSH_STEP,
+    (
+        "ALTER TABLE tasks ADD COLUMN kept BOOLEAN NOT NULL DEFAULT 1",
+        "CREATE INDEX ix_tasks_unkept ON tasks (finished_at) WHERE kept = 0",
+        # What a person lists is found here alone, the newest first, whatever is asked for.
+        """CREATE INDEX ix_tasks_newest ON tasks (
+            created_at, id, project, agent_name, agent_type, sender_id, status
+        )""",
+    ),
 )
 """Statements of each step, in order; the version of a file is the number of steps it has taken."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlmodel import JSON, Column, Field, Index, SQLModel
+from sqlmodel import JSON, Column, Field, Index, SQLModel, text
 
 PAGED_BY = (
     "project",
@@ -19,13 +19,19 @@ PAGED_BY = (
     "status",
 )
 """What a page of tasks is chosen and ordered by."""
+LISTED_BY = ("created_at", "id", "project", "agent_name", "agent_type", "sender_id", "status")
+"""What the tasks that a person lists are chosen and ordered by."""
 
 
 class TaskRow(SQLModel, table=True):
     """A message to an agent and all that became of it."""
 
     __tablename__ = "tasks"
-    __table_args__ = (Index("ix_tasks_page", *PAGED_BY),)
+    __table_args__ = (
+        Index("ix_tasks_page", *PAGED_BY),
+        Index("ix_tasks_newest", *LISTED_BY),
+        Index("ix_tasks_unkept", "finished_at", sqlite_where=text("kept = 0")),
+    )
 
     id: str = Field(primary_key=True)
     agent_name: str
@@ -74,6 +80,8 @@ class TaskRow(SQLModel, table=True):
     """What was answered, where that is more than `output`; files are named by their paths."""
     session: str = Field(default="", sa_column_kwargs={"server_default": ""})
     """Session of the agent to which it was sent; `context_id` may be the caller's own conversation."""
+    kept: bool = Field(default=True, sa_column_kwargs={"server_default": "1"})
+    """Whether it stays in the history once it has ended and all who wait for it were told."""
 
 
 class ChangeRow(SQLModel, table=True):
