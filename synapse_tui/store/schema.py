@@ -86,9 +86,9 @@ STEPS: Sequence[Step] = (
     (
         "ALTER TABLE tasks ADD COLUMN kept BOOLEAN NOT NULL DEFAULT 1",
         "CREATE INDEX ix_tasks_unkept ON tasks (finished_at) WHERE kept = 0",
-        # What a person lists is found here alone, the newest first, whatever is asked for.
+        # What a person lists and counts is found here alone, the newest first, whatever is asked for.
         """CREATE INDEX ix_tasks_newest ON tasks (
-            created_at, id, project, agent_name, agent_type, sender_id, status
+            created_at, id, project, agent_name, agent_type, sender_id, status, submitted_at, finished_at
         )""",
     ),
 )

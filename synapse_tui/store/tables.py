@@ -19,8 +19,18 @@ PAGED_BY = (
     "status",
 )
 """What a page of tasks is chosen and ordered by."""
-LISTED_BY = ("created_at", "id", "project", "agent_name", "agent_type", "sender_id", "status")
-"""What the tasks that a person lists are chosen and ordered by."""
+LISTED_BY = (
+    "created_at",
+    "id",
+    "project",
+    "agent_name",
+    "agent_type",
+    "sender_id",
+    "status",
+    "submitted_at",
+    "finished_at",
+)
+"""What the tasks that a person lists are chosen, ordered and counted by."""
 
 
 class TaskRow(SQLModel, table=True):
