@@ -23,6 +23,17 @@ TIMEOUT = 10
 LAYER = "/<session-flags>/config.toml"
 """Where Codex thinks that hooks of its command line come from."""
 
+NPM: Mapping[str, str] = MappingProxyType(
+    {
+        "npm_config_fetch_retries": "1",
+        "npm_config_fetch_retry_mintimeout": "1000",
+        "npm_config_fetch_retry_maxtimeout": "2000",
+        "npm_config_fetch_timeout": "20000",
+    }
+)
+"""Before opencode loads any plugin it has npm's library install one package, once; without a network that is
+tried for more than a minute, for which the first turn waits. Milliseconds; our plugin takes them back."""
+
 _CLAUDE_WRITERS = "Write|Edit|MultiEdit|NotebookEdit|Bash|Read"
 _COPILOT_TOOLS = "create|edit|str_replace_editor|apply_patch|bash|view"
 _GEMINI_TOOLS = "write_file|replace|run_shell_command|read_file"
@@ -84,7 +95,7 @@ def prepare(
             plugin = folder / "opencode" / "synapse.js"
             private_folder(plugin.parent)
             write_private(plugin, opencode_plugin())
-            return LaunchHooks(environ={"OPENCODE_CONFIG_CONTENT": _opencode_config(plugin, environ)})
+            return LaunchHooks(environ=_opencode_environ(plugin, environ))
         case Dialect.CODEX:
             return LaunchHooks(args=("-c", codex_setting(trusted))) if trusted else NO_HOOKS
         case Dialect.GEMINI:  # its extension is installed once: `extension_files`
@@ -200,6 +211,13 @@ def copilot_hooks() -> dict[str, object]:
 def opencode_plugin() -> bytes:
     """The plugin that opencode loads."""
     return (Path(__file__).parent / "opencode_plugin.js").read_bytes()
+
+
+def _opencode_environ(plugin: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    own = {name.lower() for name in environ}
+    patience = {name: value for name, value in NPM.items() if name not in own}
+    told = {"SYNAPSE_NPM": " ".join(patience)} if patience else {}
+    return {**patience, **told, "OPENCODE_CONFIG_CONTENT": _opencode_config(plugin, environ)}
 
 
 def _opencode_config(plugin: Path, environ: Mapping[str, str]) -> str:

@@ -30,6 +30,10 @@ function ask(event, told) {
   })
 }
 
+// How long npm was to try was meant for opencode's own start, not for what the agent's shell runs.
+for (const name of (process.env.SYNAPSE_NPM ?? "").split(" ")) delete process.env[name]
+delete process.env.SYNAPSE_NPM
+
 export const Synapse = async ({ directory }) => {
   if (!AGENT || !PLACE) return {}
   const tell = (event, told) => ask(event, { directory, ...told })

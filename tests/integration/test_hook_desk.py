@@ -18,7 +18,7 @@ import synapse_tui.hooks.client as client_module
 from synapse_tui.events import Event, EventBus, FileChanged, LocksChanged
 from synapse_tui.file_safety import FileKeys, Lock, Modification
 from synapse_tui.hooks import Dialect, HookKind, read_event
-from synapse_tui.hooks.launch import opencode_plugin
+from synapse_tui.hooks.launch import opencode_plugin, prepare
 from synapse_tui.host.safety.desk import HookDesk, Worker
 from synapse_tui.host.safety.keeper import SafetyKeeper
 from synapse_tui.host.safety.server import HookServer
@@ -301,6 +301,7 @@ def test_what_became_of_a_file(tmp_path: Path) -> None:
 CALLS = """
 const plugin = await import(process.argv[1])
 const hooks = await plugin.Synapse({ directory: process.argv[2] })
+if (process.env.npm_config_fetch_retries) throw new Error("it would go to what the shell runs")
 const input = { tool: "write", callID: "1", sessionID: "s" }
 try {
   await hooks["tool.execute.before"](input, { args: { filePath: "a.py", content: "x" } })
@@ -317,13 +318,19 @@ async def test_the_plugin_of_opencode_tells_its_tool_why_it_is_denied(rig: Rig) 
         process = await asyncio.create_subprocess_exec(
             *("node", "--input-type=module", "-e", CALLS, "--", str(rig.project.parent / "plugin.mjs")),
             str(rig.project),
-            env={**os.environ, "SYNAPSE_AGENT_ID": CODEX.agent_id, "SYNAPSE_HOOKS": str(server.path)},
+            env={
+                **os.environ,
+                **hooks.environ,
+                "SYNAPSE_AGENT_ID": CODEX.agent_id,
+                "SYNAPSE_HOOKS": str(server.path),
+            },
             stdout=asyncio.subprocess.PIPE,
         )
         out, _ = await process.communicate()
         return out.decode().strip()
 
     (rig.project.parent / "plugin.mjs").write_bytes(opencode_plugin())
+    hooks = prepare(Dialect.OPENCODE, rig.project.parent / "hooks", os.environ)
     server = HookServer(rig.project.parent / "h", lambda _agent, event: rig.desk.handle(CODEX, event))
     await server.start()
     try:

@@ -13,7 +13,7 @@ import pytest
 from synapse_tui.errors import ConfigError
 from synapse_tui.hooks import Dialect
 from synapse_tui.hooks.install import HookInstaller, Standing, place_of
-from synapse_tui.hooks.launch import codex_keys, codex_setting, command_line, prepare
+from synapse_tui.hooks.launch import NPM, codex_keys, codex_setting, command_line, prepare
 
 MERGED = [Dialect.CLAUDE, Dialect.CODEX]
 USERS = '{\n\t"model": "opus",\n\t"hooks": {"PreToolUse": [{"matcher": "Bash",\n\t "hooks": []}]}\n}'
@@ -132,6 +132,15 @@ def test_opencode_keeps_what_the_user_has_set(tmp_path: Path) -> None:
     assert content == {"theme": "x", "plugin": ["file:///mine.js", plugin.as_uri()]}
     again = prepare(Dialect.OPENCODE, tmp_path, {"OPENCODE_CONFIG_CONTENT": json.dumps(content)})
     assert json.loads(again.environ["OPENCODE_CONFIG_CONTENT"]) == content
+
+
+def test_opencode_does_not_wait_long_for_what_npm_cannot_get(tmp_path: Path) -> None:
+    plain = prepare(Dialect.OPENCODE, tmp_path, {}).environ
+    assert {name: plain[name] for name in NPM} == NPM
+    assert plain["SYNAPSE_NPM"].split() == list(NPM), "what the plugin takes back"
+    own = prepare(Dialect.OPENCODE, tmp_path, {"NPM_CONFIG_FETCH_RETRIES": "5"}).environ
+    assert "npm_config_fetch_retries" not in {*own, *own["SYNAPSE_NPM"].split()}
+    assert not {*NPM, "SYNAPSE_NPM"} & set(prepare(Dialect.OPENCODE, tmp_path, NPM).environ)
 
 
 def test_codex_is_told_which_hooks_are_trusted(tmp_path: Path) -> None:
