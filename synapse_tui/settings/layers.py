@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from synapse_tui.errors import ConfigError
 from synapse_tui.paths import UserPaths
 
-from .schema import SCHEMA, Setting, find_setting, nearest_key
+from .schema import ENV, SCHEMA, Setting, find_setting, nearest_key
 
 Trusted = Callable[[Path, bytes], bool]
 """Tells whether the user has trusted this content of a project's file."""
@@ -26,6 +27,8 @@ class Settings:
         problems: What could not be used, each a sentence with file and key.
         untrusted: Files of the project that were left out because the user has not trusted them.
         doubtful: Keys that keep callers out and may have been set in a way that could not be read.
+        given: What each file gave, for who goes on with it when the file cannot be read later.
+        broken: The files that could not be read as a whole.
     """
 
     values: Mapping[str, object]
@@ -33,6 +36,8 @@ class Settings:
     problems: tuple[ConfigError, ...] = ()
     untrusted: tuple[Path, ...] = ()
     doubtful: frozenset[str] = frozenset()
+    given: Mapping[Path, Mapping[str, object]] = field(default_factory=lambda: MappingProxyType({}))
+    broken: tuple[Path, ...] = ()
 
     def text(self, key: str) -> str:
         """A text or choice."""
@@ -59,6 +64,7 @@ def load_settings(
     environ: Mapping[str, str],
     trusted: Trusted,
     types: Collection[str] = (),
+    last: Settings | None = None,
 ) -> Settings:
     """Read all layers; a broken file is reported and the others still count.
 
@@ -68,33 +74,95 @@ def load_settings(
         environ: The environment; only variables of the schema's `env.` keys are read.
         trusted: Asked for every file of the project.
         types: Names of the profiles, for `instructions.<type>`; empty for any.
+        last: What held before, in a process that goes on: a file that is broken now, or not trusted any more,
+            still gives what it gave then, and so does each value that cannot be used; but for guards.
     """
+    reading = _Reading(trusted, types, last.given if last is not None else {})
     values: dict[str, object] = {key: setting.default for key, setting in SCHEMA.items()}
     origins = dict.fromkeys(SCHEMA, "default")
-    problems: list[ConfigError] = []
-    untrusted: list[Path] = []
-    doubtful: set[str] = set()
+    for path, own in settings_files(project, paths):
+        given = reading.read(path, own=own)
+        values |= given
+        origins |= dict.fromkeys(given, str(path))
+    variables = dict(_variables(environ, reading.problems))
+    values |= variables
+    origins |= dict.fromkeys(variables, "environment")
+    doubtful = reading.doubtful | {key for key in _guards_in(None) if key.removeprefix(ENV) in environ}
+    return Settings(
+        values,
+        origins,
+        tuple(reading.problems),
+        tuple(reading.untrusted),
+        frozenset(doubtful - variables.keys()),
+        reading.given,
+        tuple(reading.broken),
+    )
+
+
+def settings_files(project: Path, paths: UserPaths) -> list[tuple[Path, bool]]:
+    """The files of the layers, the last one wins, and whether each is the user's own."""
     folder = project / ".synapse"
     files = [(paths.synapse / "settings.json", True)]
     if folder != paths.synapse:  # in the home folder they are the same, and no project's
         files += [(folder / "settings.json", False), (folder / "settings.local.json", False)]
-    for path, own in files:
-        known = len(problems)
-        data = _read(path, problems)
-        if data is not None and not own and not trusted(path, data):
-            untrusted.append(path)
-        elif data is not None:
-            for setting, value in _entries(path, data, own=own, types=types, problems=problems):
-                values[setting.key], origins[setting.key] = value, str(path)
-        if own and len(problems) > known:
-            doubtful |= {key for key in _guards_in(data) if origins[key] == "default"}
-    variables = dict(_variables(environ, problems))
-    values |= variables
-    origins |= dict.fromkeys(variables, "environment")
-    doubtful |= {key for key in _guards_in(None) if key.removeprefix("env.") in environ}
-    return Settings(
-        values, origins, tuple(problems), tuple(untrusted), frozenset(doubtful - variables.keys())
-    )
+    return files
+
+
+class _Reading:
+    """Reads the files of one project once.
+
+    Args:
+        trusted: Asked for every file of the project.
+        types: Names of the profiles; empty for any.
+        before: What each file gave when it could be read.
+    """
+
+    def __init__(
+        self, trusted: Trusted, types: Collection[str], before: Mapping[Path, Mapping[str, object]]
+    ) -> None:
+        self.given: dict[Path, Mapping[str, object]] = {}
+        self.problems: list[ConfigError] = []
+        self.untrusted: list[Path] = []
+        self.broken: list[Path] = []
+        self.doubtful: set[str] = set()
+        self._trusted = trusted
+        self._types = types
+        self._before = before
+
+    def read(self, path: Path, *, own: bool) -> Mapping[str, object]:
+        """What a file gives."""
+        known = len(self.problems)
+        data = _read(path, self.problems)
+        missing = data is None and len(self.problems) == known
+        given: Mapping[str, object] = {}
+        if data is not None and not own and not self._trusted(path, data):
+            self.untrusted.append(path)
+            given = self._before.get(path, {})
+        elif not missing:
+            given = self._values(path, data, own=own)
+        if own and len(self.problems) > known:
+            self.doubtful |= self._doubt(path, data, given)
+        if given:
+            self.given[path] = given
+        return given
+
+    def _values(self, path: Path, data: bytes | None, *, own: bool) -> Mapping[str, object]:
+        """The values in a file; None for one that cannot be read."""
+        before = self._before.get(path, {})
+        content = _parse(path, data, self.problems) if data is not None else None
+        if content is None:
+            self.broken.append(path)
+            return before
+        kept = {key: value for key, value in before.items() if key not in _guards_in(None)}
+        entries = _entries(path, content, own=own, types=self._types, problems=self.problems, before=kept)
+        return {setting.key: value for setting, value in entries}
+
+    def _doubt(self, path: Path, data: bytes | None, given: Mapping[str, object]) -> set[str]:
+        """The guards that a file with faults may set otherwise than is known."""
+        named = set(_guards_in(data))
+        if path not in self.broken:
+            return named - given.keys()
+        return named | (set(_guards_in(None)) & given.keys())
 
 
 def _guards_in(data: bytes | None) -> list[str]:
@@ -136,7 +204,8 @@ def read_layer(
     """
     problems: list[ConfigError] = []
     data = _read(path, problems)
-    entries = _entries(path, data or b"{}", own=own, types=types, problems=problems)
+    content = _parse(path, data, problems) or {} if data is not None else {}
+    entries = _entries(path, content, own=own, types=types, problems=problems)
     values = {setting.key: value for setting, value in entries}
     return data, values, tuple(problems)
 
@@ -151,17 +220,28 @@ def _read(path: Path, problems: list[ConfigError]) -> bytes | None:
         return None
 
 
-def _entries(
-    path: Path, data: bytes, *, own: bool, types: Collection[str], problems: list[ConfigError]
-) -> Iterator[tuple[Setting, object]]:
+def _parse(path: Path, data: bytes, problems: list[ConfigError]) -> dict[str, object] | None:
+    """The object in a file; None when it holds none, which is then told."""
     try:
         content = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         problems.append(ConfigError(f"{path} is no valid JSON: {error}", "correct the file; it was left out"))
-        return
+        return None
     if not isinstance(content, dict):
         problems.append(ConfigError(f"{path} must hold a JSON object", "correct the file; it was left out"))
-        return
+        return None
+    return content
+
+
+def _entries(
+    path: Path,
+    content: Mapping[str, object],
+    *,
+    own: bool,
+    types: Collection[str],
+    problems: list[ConfigError],
+    before: Mapping[str, object] = MappingProxyType({}),
+) -> Iterator[tuple[Setting, object]]:
     for key, value in _flatten(content, ""):
         setting = find_setting(key, types)
         if setting is None:
@@ -179,12 +259,14 @@ def _entries(
                 yield setting, setting.convert(value)
             except ValueError as error:
                 problems.append(ConfigError(f"{path}: '{key}' {error}", "the value was left out"))
+                if key in before:
+                    yield setting, before[key]
 
 
 def _variables(environ: Mapping[str, str], problems: list[ConfigError]) -> Iterator[tuple[str, object]]:
     """The settings that the environment gives, by key."""
     for key, setting in SCHEMA.items():
-        variable = key.removeprefix("env.")
+        variable = key.removeprefix(ENV)
         if variable != key and variable in environ:
             try:
                 yield key, setting.convert(environ[variable])

@@ -30,6 +30,7 @@ class Setting:
         choices: The allowed values of a `choice`.
         project: Whether a (trusted) file of a project may set it; never secrets or authentication.
         guard: Whether it keeps callers out: where its value cannot be read, the default must not hold.
+        restart: Whether a running host follows a change only from its next start on.
     """
 
     key: str
@@ -39,6 +40,7 @@ class Setting:
     choices: tuple[str, ...] = ()
     project: bool = True
     guard: bool = False
+    restart: bool = False
 
     def convert(self, value: object) -> object:
         """Return the value in the setting's kind.
@@ -119,6 +121,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "dual",
                 "Whether agents' cards are for clients of A2A 1.0 and 0.3, or of 1.0 alone.",
                 ("dual", "v1"),
+                restart=True,
             ),
             Setting(
                 "a2a.bind",
@@ -126,6 +129,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 [],
                 "Addresses besides the loopback ones on which agents are served; keys are then demanded.",
                 project=False,
+                restart=True,
             ),
             Setting(
                 "a2a.allowed_hosts",
@@ -133,6 +137,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 [],
                 "Further names by which agents may be called (the header Host), with or without a port.",
                 project=False,
+                restart=True,
             ),
             Setting(
                 "a2a.allowed_origins",
@@ -140,6 +145,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 [],
                 "Web origins that may call agents, such as https://app.example.com; none is one of them.",
                 project=False,
+                restart=True,
             ),
             Setting(
                 "a2a.tls_cert",
@@ -147,14 +153,23 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "",
                 "PEM file with the certificate chain of the agents' servers, which then speak https.",
                 project=False,
+                restart=True,
             ),
-            Setting("a2a.tls_key", "text", "", "PEM file with the key of that certificate.", project=False),
+            Setting(
+                "a2a.tls_key",
+                "text",
+                "",
+                "PEM file with the key of that certificate.",
+                project=False,
+                restart=True,
+            ),
             Setting(
                 "a2a.tls_ca",
                 "text",
                 "",
                 "PEM file with further certificates that are trusted when others are called over https.",
                 project=False,
+                restart=True,
             ),
             Setting(
                 "a2a.retention_days",
@@ -169,6 +184,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 [],
                 "Names and networks that may be told of tasks though they are private: *.lan, 10.0.0.0/8.",
                 project=False,
+                restart=True,
             ),
             Setting(
                 "a2a.rate_limit",
@@ -245,6 +261,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 ".synapse/file_safety.db",
                 "The database of locks and changes of files; a relative path counts from the project.",
                 project=False,
+                restart=True,
             ),
             Setting(
                 "env.SYNAPSE_FILE_SAFETY_RETENTION_DAYS",
