@@ -5,6 +5,7 @@ it at every tool. Outside a hosted agent, or when its host does not answer in ti
 with 0: the agent goes on as without it.
 """
 
+import _signal
 import _socket
 import os
 import sys
@@ -60,14 +61,25 @@ def ask(place: str, event: str, dialect: str, agent: str, told: bytes) -> bytes:
     try:
         connection.settimeout(PATIENCE)
         connection.connect(place)
+        connection.settimeout(_left(deadline))
         connection.sendall(f"{event} {dialect} {agent} {len(told)}\n".encode() + told)
         answer = b""
+        connection.settimeout(_left(deadline))
         while part := connection.recv(65536):
             answer += part
-            connection.settimeout(max(0.001, deadline - time.monotonic()))
+            connection.settimeout(_left(deadline))
     finally:
         connection.close()
     return answer
+
+
+def _left(deadline: float) -> float:
+    return max(0.001, deadline - time.monotonic())
+
+
+def _give_up(_number: int, _frame: object) -> None:
+    """Time is over, whatever is waited for: an agent that keeps standard input open, too."""
+    os._exit(0)
 
 
 def _read(descriptor: int) -> bytes:
@@ -79,10 +91,12 @@ def _read(descriptor: int) -> bytes:
 
 
 def main(words: "list[str]") -> int:
-    """Read the words of the command line and run."""
+    """Read the words of the command line and run; the process ends in time whatever happens."""
     if len(words) != 3 or words[0] not in EVENTS or words[1] != "--dialect":
         os.write(2, f"{USAGE}\n".encode())
         return 2
+    _signal.signal(_signal.SIGALRM, _give_up)
+    _signal.setitimer(_signal.ITIMER_REAL, PATIENCE)
     return run(words[0], words[2])
 
 

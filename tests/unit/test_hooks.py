@@ -250,6 +250,16 @@ def test_the_command_does_not_wait_for_a_host_that_hangs(tmp_path: Path) -> None
     assert time.monotonic() - begun < 30
 
 
+@pytest.mark.parametrize("environ", [{}, {"SYNAPSE_AGENT_ID": "a", "SYNAPSE_HOOKS": "/nowhere/s"}])
+def test_the_command_does_not_wait_for_an_agent_that_goes_on_talking(environ: dict[str, str]) -> None:
+    words = [*CLIENT, "pre", "--dialect", "claude"]
+    with subprocess.Popen(words, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"{")
+        process.stdin.flush()
+        assert process.wait(30) == 0
+
+
 def test_wrong_words_are_told() -> None:
     result = run(["before"], dict(os.environ))
     assert result.returncode == 2
