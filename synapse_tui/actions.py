@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
-
-from .themes import THEME_NAMES
 
 Group = Literal["Agents", "Messages", "View", "Application"]
 GROUPS: tuple[Group, ...] = ("Agents", "Messages", "View", "Application")
 
 DEFAULT_LEADER = "ctrl+]"
+DIGITS = "go_to_agent"
+"""The action whose keys are the digits: it is told which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +22,7 @@ class Action:
         title: What it does, in a few words.
         help: What it does, in a sentence.
         group: Heading in help and documentation.
-        key: Function key in Textual's words (`f1`); empty for none.
+        keys: Keys of its own, the first one is shown.
         leader: Keys after the leader, the first one is shown.
         hint: One or two words for the status bar; empty keeps it out of there.
         words: Further words that find it in the palette.
@@ -35,7 +34,7 @@ class Action:
     title: str
     help: str
     group: Group
-    key: str = ""
+    keys: tuple[str, ...] = ()
     leader: tuple[str, ...] = ()
     hint: str = ""
     words: str = ""
@@ -49,7 +48,7 @@ ACTIONS: tuple[Action, ...] = (
         "Next agent",
         "After the last one comes the first.",
         "Agents",
-        key="f4",
+        keys=("f4",),
         leader=("right", "tab"),
         hint="next",
         words="switch focus tab forward",
@@ -59,13 +58,13 @@ ACTIONS: tuple[Action, ...] = (
         "Previous agent",
         "Before the first one comes the last.",
         "Agents",
-        key="f3",
+        keys=("f3",),
         leader=("left", "shift+tab"),
         hint="previous",
         words="switch focus tab back",
     ),
     Action(
-        "go_to_agent",
+        DIGITS,
         "Go to an agent by its number",
         "The numbers stand in the bar of tabs.",
         "Agents",
@@ -142,7 +141,7 @@ ACTIONS: tuple[Action, ...] = (
         "Write a message",
         "To whom, with what priority, any number of lines.",
         "Messages",
-        key="f2",
+        keys=("f2",),
         leader=("m",),
         hint="message",
         words="send compose tell ask mail",
@@ -167,7 +166,7 @@ ACTIONS: tuple[Action, ...] = (
         "Interrupt agent",
         "Stops its turn (priority 5), with a message if you like.",
         "Messages",
-        key="f8",
+        keys=("f8",),
         leader=("i",),
         hint="interrupt",
         words="stop abort cancel turn priority",
@@ -177,7 +176,7 @@ ACTIONS: tuple[Action, ...] = (
         "Interrupt all agents",
         "A second press within three seconds confirms.",
         "Messages",
-        key="f9",
+        keys=("f9",),
         leader=("I",),
         hint="interrupt all",
         words="stop abort everyone panic",
@@ -187,7 +186,7 @@ ACTIONS: tuple[Action, ...] = (
         "Sidebar",
         "Agents and messages: shows it, goes to it, hides it.",
         "View",
-        key="f6",
+        keys=("f6",),
         leader=("s",),
         hint="sidebar",
         words="messages outbox agents list panel show hide",
@@ -197,7 +196,7 @@ ACTIONS: tuple[Action, ...] = (
         "Next layout",
         "Tabs, columns, grid, one large pane with a stack beside it.",
         "View",
-        key="f5",
+        keys=("f5",),
         leader=("l",),
         hint="layout",
         words="tabs columns grid main tile split arrange",
@@ -223,7 +222,7 @@ ACTIONS: tuple[Action, ...] = (
         "Scroll, copy, search",
         "Moves through what the agent wrote before.",
         "View",
-        key="f7",
+        keys=("f7",),
         leader=("c",),
         hint="scroll",
         words="copy search find history scrollback select",
@@ -231,7 +230,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "theme",
         "Next colours",
-        f"Takes the next theme: {THEME_NAMES}.",
+        "Takes the next theme; `tui.theme` in the settings, or the palette, keeps one.",
         "View",
         leader=("t",),
         words="theme colour color dark light",
@@ -241,7 +240,7 @@ ACTIONS: tuple[Action, ...] = (
         "Help",
         "All keys, and how to address an agent.",
         "Application",
-        key="f1",
+        keys=("f1",),
         leader=("?",),
         hint="help",
         words="keys shortcuts manual",
@@ -251,7 +250,7 @@ ACTIONS: tuple[Action, ...] = (
         "Command palette",
         "Finds actions and agents by a part of their name.",
         "Application",
-        key="f10",
+        keys=("f10",),
         leader=("p",),
         hint="palette",
         words="commands search",
@@ -290,104 +289,3 @@ ACTIONS: tuple[Action, ...] = (
         words="exit leave stop end",
     ),
 )
-
-_NAMES = {
-    "left": "←",
-    "right": "→",
-    "up": "↑",
-    "down": "↓",
-    "tab": "Tab",
-    "shift+tab": "Shift+Tab",
-    "enter": "Enter",
-    "escape": "Esc",
-    "space": "Space",
-}
-_TEXTUAL_NAMES = {
-    "]": "right_square_bracket",
-    "[": "left_square_bracket",
-    "\\": "backslash",
-    "^": "circumflex_accent",
-}
-_TEXTUAL_NAMES |= {"_": "underscore", "@": "at", "space": "space", "`": "grave_accent"}
-
-
-def find_action(action_id: str) -> Action:
-    """The action of that id.
-
-    Raises:
-        KeyError: There is none.
-    """
-    for action in ACTIONS:
-        if action.id == action_id:
-            return action
-    raise KeyError(action_id)
-
-
-def by_leader_key(key: str) -> Action | None:
-    """The action of a key after the leader, or None.
-
-    Args:
-        key: The character typed, or Textual's name of a key without one (`left`).
-    """
-    return next((action for action in ACTIONS if key in action.leader), None)
-
-
-def with_function_keys() -> Iterator[Action]:
-    """Actions that have a function key, by its number."""
-    yield from sorted((action for action in ACTIONS if action.key), key=lambda action: int(action.key[1:]))
-
-
-def in_group(group: Group) -> Iterator[Action]:
-    """Actions under one heading, in the order of the table."""
-    return (action for action in ACTIONS if action.group == group)
-
-
-def key_label(key: str) -> str:
-    """A key as people write it: `F1`, `^]`, `→`, `n`."""
-    if key in _NAMES:
-        return _NAMES[key]
-    if key.startswith("ctrl+"):
-        return "^" + key.removeprefix("ctrl+").upper()
-    return key.upper() if len(key) > 1 else key
-
-
-def leader_label(action: Action) -> str:
-    """The leader keys of an action as shown: the first one, or a range."""
-    if len(action.leader) == 9:
-        return f"{action.leader[0]}-{action.leader[-1]}"
-    return key_label(action.leader[0]) if action.leader else ""
-
-
-def textual_key(key: str) -> str:
-    """Textual's name of a key that people call `ctrl+]` (`ctrl+right_square_bracket`)."""
-    *modifiers, name = key.rsplit("+", 1) if not key.endswith("+") else [key[:-2], "plus"]
-    return "+".join([*modifiers, _TEXTUAL_NAMES.get(name, name)])
-
-
-def keys_markdown(leader: str = DEFAULT_LEADER, actions: Iterable[Action] = ACTIONS) -> str:
-    """The tables of docs/keys.md.
-
-    Args:
-        leader: The leader in the settings' words.
-        actions: What to list.
-    """
-    listed = list(actions)
-    lines: list[str] = []
-    for group in GROUPS:
-        lines += [
-            f"## {group}",
-            "",
-            f"| Key | After `{leader}` | Action | What it does |",
-            "|---|---|---|---|",
-        ]
-        for action in (item for item in listed if item.group == group):
-            key = f"`{key_label(action.key)}`" if action.key else ""
-            lines.append(f"| {key} | {_leader_cell(action)} | {action.title} | {action.help} |")
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _leader_cell(action: Action) -> str:
-    if len(action.leader) == 9:
-        return f"`{leader_label(action)}`"
-    return ", ".join(f"`{key_label(key)}`" for key in action.leader)

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import App
-from textual.binding import Binding
 from textual.driver import Driver
 from textual.message import Message
 from textual.widget import Widget
 
-from .actions import with_function_keys
 from .driver.events import OuterTerminalChanged, TerminalText
 from .driver.link import TerminalLink
 from .driver.synapse_driver import SynapseDriver
 from .events import Event
+from .keymap import Keymap
 from .leader import Leader
 from .mention import MentionInterceptor
 from .model import AgentSpec
@@ -81,11 +80,6 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
     ESCAPE_TO_MINIMIZE: ClassVar[bool] = False
     NOTIFICATION_TIMEOUT = TOAST_SECONDS
 
-    BINDINGS: ClassVar = [
-        Binding(action.key, f"perform('{action.id}')", action.title, priority=True, show=False)
-        for action in with_function_keys()
-    ]
-
     @dataclass
     class HostEvent(Message):
         """Something happened in the host."""
@@ -118,21 +112,30 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         self._view = view
         self._restore = restore
         self.errors = ErrorGate(monotonic)
-        self.gate = KeyGate(self, Leader(leader or host.settings.text("tui.leader")))
+        self._leader = leader
+        self.keymap = self._read_keys()
+        self.gate = KeyGate(self, Leader(self.keymap))
         self.begun = False
         """Whether the agents that were there are shown and the first question is asked."""
         self._rang_at = float("-inf")
-        self.appearance = Appearance(self, theme)
+        self.appearance = Appearance(self, lambda: host.settings.text("tui.theme"), theme)
         self.main = MainScreen(
             host,
             make_view=make_view or self._make_view,
             layout=layout,
-            leader=self.gate.leader.label,
+            keymap=self.keymap,
             sidebar=host.settings.flag("tui.sidebar") if sidebar is None else sidebar,
         )
-        self.commands = Commands(self, host, self.main, self.gate.leader.label)
+        self.commands = Commands(self, host, self.main)
         self._reader = EventReader(self, host, self.main)
         self._unsubscribe: Callable[[], None] = lambda: None
+
+    def _read_keys(self) -> Keymap:
+        """The keys as the settings say now."""
+        settings = self.host.settings
+        leader = self._leader or settings.text("tui.leader")
+        bindings = {name: [str(key) for key in keys] for name, keys in settings.table("tui.keys").items() if isinstance(keys, list)}
+        return Keymap.of(leader, bindings)
 
     def _make_view(self, session: AgentSession) -> PaneView:
         mentions: Interceptor = MentionInterceptor(
@@ -173,7 +176,7 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
     def _open_first(self) -> None:
         problems = len(self.host.profiles.problems)
         if problems:
-            shows = f"{self.gate.leader.label} ! shows why"
+            shows = f"{self.keymap.way('problems')} shows why"
             self.notice(f"profile files could not be read: {problems}; {shows}", "warning")
         if self._restore is not None:
             self.commands.ask_restore(self._restore, self._open_specs)
@@ -236,12 +239,6 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
             self.commands.perform(action_id, agent_id, task_id)
         except Exception as error:
             self.report(error)
-
-    def action_perform(self, action_id: str) -> None:
-        """A function key was pressed: act before the next key, which may be for another agent then."""
-        if self.screen is self.main:
-            self.gate.show_leader(pending=False)
-            self.perform(action_id)
 
     async def on_event(self, event: events.Event) -> None:
         """Look at keys for the leader before anyone else does; keep keys for a dialog that opens."""

@@ -44,7 +44,10 @@ its hint says what to do. Exit codes are given in `cli/output.py`, HTTP status c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class SynapseError(Exception):

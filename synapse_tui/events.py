@@ -102,7 +102,7 @@ class LocksChanged:
 
 @dataclass(frozen=True, slots=True)
 class HooksChanged:
-    """An agent's hooks were heard of for the first time: its locks are enforced."""
+    """Whether an agent's locks are enforced may have changed: its hooks were heard of, or file safety switched."""
 
     agent_id: str
 

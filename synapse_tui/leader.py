@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .actions import Action, by_leader_key, textual_key
+from .actions import DIGITS, Action
+from .key_names import key_label, textual_key
+from .keymap import Keymap
 from .terminal.key_tables import MODIFIER_KEYS
 
 
@@ -45,13 +47,18 @@ class Leader:
     """Watches keys for the leader and the one after it.
 
     Args:
-        key: The leader in the settings' words (`ctrl+]`).
+        keymap: The keys that hold.
     """
 
-    def __init__(self, key: str) -> None:
-        self.label = key
-        self.key = textual_key(key)
+    def __init__(self, keymap: Keymap) -> None:
+        self.use(keymap)
         self.pending = False
+
+    def use(self, keymap: Keymap) -> None:
+        """Take other keys."""
+        self.keymap = keymap
+        self.label = key_label(keymap.leader)
+        self.key = textual_key(keymap.leader)
 
     def take(self, key: str, character: str | None) -> Verdict:
         """Judge a key.
@@ -70,16 +77,15 @@ class Leader:
             return Verdict(Step.LITERAL)
         if key in ("escape", "ctrl+c"):
             return Verdict(Step.CANCEL)
-        if key.startswith("f") and key[1:].isdigit():
+        if self.keymap.by_key(key) is not None:
             return Verdict(Step.PASS)
         return self._command(character if character and character.isprintable() else key)
 
-    @staticmethod
-    def _command(name: str) -> Verdict:
-        action = by_leader_key(name)
+    def _command(self, name: str) -> Verdict:
+        action = self.keymap.by_leader_key(name)
         if action is None:
             return Verdict(Step.UNKNOWN, argument=name)
-        return Verdict(Step.DO, action, name if action.id == "go_to_agent" else "")
+        return Verdict(Step.DO, action, name if action.id == DIGITS else "")
 
     def cancel(self) -> bool:
         """Give up a command that was begun; whether one was."""

@@ -18,6 +18,15 @@ INFO_PRIORITY = 1
 INTERRUPT_PRIORITY = 5
 LAYOUTS = ("tabs", "columns", "grid", "main")
 """How panes can be arranged."""
+NOTIFICATIONS = ("off", "bell", "desktop", "both")
+"""How the terminal around the application calls a person."""
+THEMES = (
+    *("auto", "dark", "light", "high-contrast", "high-contrast-light", "16", "nord", "gruvbox", "dracula"),
+    *("tokyo-night", "monokai", "flexoki", "catppuccin-mocha", "catppuccin-macchiato", "catppuccin-frappe"),
+    *("catppuccin-latte", "solarized-dark", "solarized-light", "rose-pine", "rose-pine-moon"),
+    *("rose-pine-dawn", "atom-one-dark", "atom-one-light"),
+)
+"""Colours of the application; `auto` is the one that suits the terminal."""
 AGENT_EXITED = "agent exited"
 """Why a message is held whose agent has ended while its host lives."""
 IN_INBOX = "in the inbox"

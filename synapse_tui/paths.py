@@ -62,6 +62,11 @@ class UserPaths:
         return self.synapse / "history.db"
 
     @property
+    def machines(self) -> Path:
+        """`~/.synapse/machines`: what this machine is called; one file for each that has this home."""
+        return self.synapse / "machines"
+
+    @property
     def workspaces(self) -> Path:
         """`~/.synapse/workspaces`."""
         return self.synapse / "workspaces"

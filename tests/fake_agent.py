@@ -10,7 +10,7 @@ from pathlib import Path
 
 from synapse_tui.agents.delivery.briefing import Briefing
 from synapse_tui.agents.delivery.explanation import Explanation, explain
-from synapse_tui.agents.delivery.intake import Intake
+from synapse_tui.agents.delivery.intake import Intake, MessageStyle
 from synapse_tui.agents.delivery.outbox_control import OutboxControl
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.state.timeline import Timeline
@@ -66,7 +66,9 @@ class FakeAgent:
         self.feed = TaskFeed(self.book)
         self.finder = TaskFinder(self.book)
         self.cwd = Path("/nowhere")
-        self.intake = Intake(self.agent_id, Profile("fake", "Fake", "fake"), self.book, self.outbox)
+        self.intake = Intake(
+            self.agent_id, Profile("fake", "Fake", "fake"), self.book, self.outbox, MessageStyle()
+        )
         self.control = OutboxControl(self.book, self.outbox, cancel=self.withdraw, wake=lambda: None)
         self.briefing = Briefing(
             self.book, self.outbox, accept=self.accept, wake=lambda: None, wanted=agent_type != "dummy"

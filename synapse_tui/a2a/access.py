@@ -9,11 +9,10 @@ the settings say. With `SYNAPSE_AUTH_ENABLED` and without `SYNAPSE_ALLOW_LOCALHO
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -126,7 +125,7 @@ class Access:
 
     Args:
         rules: The first ones.
-        reload: Gives other ones when they have changed, else None; called in a thread.
+        look: Returns when the rules are those that the settings give now; None where they stay as they are.
         clock: Gives seconds; never goes back.
 
     Attributes:
@@ -137,24 +136,26 @@ class Access:
         self,
         rules: AccessRules,
         *,
-        reload: Callable[[], AccessRules | None] = lambda: None,
+        look: Callable[[], Awaitable[None]] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.rules = rules
-        self._reload = reload
+        self._look = look
         self._clock = clock
         self._looked = clock()
         self._buckets = TokenBuckets(clock=clock)
 
     async def refresh(self) -> None:
-        """Follow the settings; at most once a second it is looked whether they have changed."""
-        if self._clock() - self._looked < REFRESH:
-            return
-        self._looked = self._clock()
-        changed = await asyncio.to_thread(self._reload)
-        if changed is not None and changed != self.rules:
-            self.rules = changed
-            state = changed.fault or ("keys are demanded" if changed.enabled else "keys are not demanded")
+        """Look whether the settings have changed, at most once a second, for where nothing tells of it."""
+        if self._look is not None and self._clock() - self._looked >= REFRESH:
+            self._looked = self._clock()
+            await self._look()
+
+    def follow(self, rules: AccessRules) -> None:
+        """Go by other rules from now on."""
+        if rules != self.rules:
+            self.rules = rules
+            state = rules.fault or ("keys are demanded" if rules.enabled else "keys are not demanded")
             log.info("the rules about callers have changed: %s", state)
 
     def judge(self, caller: Caller) -> Principal:

@@ -31,6 +31,7 @@ from .console import AgentConsole, Launch
 from .delivery.deliverer import Delivery
 from .delivery.explanation import Explanation, explain
 from .delivery.gate import EXITED
+from .delivery.intake import MessageStyle
 from .delivery.interrupt import InterruptOutcome
 from .delivery.sanitize import check_size, typed_text
 from .process.raw_log import RawLog
@@ -64,8 +65,7 @@ class AgentSession(TaskAccess):
         before: What its terminal showed before the host ended, for the first process; None for nothing.
         adopted: What it goes on with in place of a first process of its own; None for nothing.
         hook_args: Arguments by which it calls our hooks.
-        plain_messages: Whether messages are typed as `A2A: text` in place of `[A2A:<task8>:<sender>] text`.
-        info_to_inbox: Whether messages of priority 1 are kept for the agent to read and not typed.
+        style: How messages reach it; None for as it is when nothing is set.
         journal: Where tasks and outbox are made durable; None for nowhere.
         make_id: Makes UUIDs.
     """
@@ -87,8 +87,7 @@ class AgentSession(TaskAccess):
         before: Past | None = None,
         adopted: AdoptedSession | None = None,
         hook_args: tuple[str, ...] = (),
-        plain_messages: bool = False,
-        info_to_inbox: bool = False,
+        style: MessageStyle | None = None,
         journal: Journal | None = None,
         make_id: Callable[[], str] = lambda: str(uuid4()),
     ) -> None:
@@ -101,13 +100,14 @@ class AgentSession(TaskAccess):
         self.cwd = cwd
         self.context_id = adopted.context_id if adopted is not None else make_id()
         self.tasks = TaskBook(agent_id, self.context_id, events, journal=journal, new_id=make_id)
+        self._style = style or MessageStyle()
         tasking = Tasking(
             self.tasks,
             agent_id,
             profile,
             events,
             Acts(self._take, self.cancel, self._wake, lambda: self._run),
-            info_to_inbox=info_to_inbox,
+            style=self._style,
             told_as=spec.told_as,
             began=spec.began,
         )
@@ -130,7 +130,6 @@ class AgentSession(TaskAccess):
         self._scrollback = scrollback
         self._before = before
         self._adopted = adopted
-        self._plain = plain_messages
         self._work = Work(
             self.tasks,
             self.outbox,
@@ -365,7 +364,7 @@ class AgentSession(TaskAccess):
     def _compose(self, task: Task) -> str:
         prompt = self.outbox.entry(task.id).prompt
         shown = self._tasking.follow_ups.as_typed(task)
-        return typed_text(shown, self.profile, plain=self._plain, prompt=prompt)
+        return typed_text(shown, self.profile, plain=self._style.plain, prompt=prompt)
 
     # -- what comes from the agent ---
 

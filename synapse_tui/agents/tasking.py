@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from synapse_tui.agents.delivery.briefing import Briefing
-from synapse_tui.agents.delivery.intake import Intake
+from synapse_tui.agents.delivery.intake import Intake, MessageStyle
 from synapse_tui.agents.delivery.outbox_control import OutboxControl
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.tasks.book import TaskBook
@@ -48,7 +48,7 @@ class Tasking:
         profile: What is known of it.
         events: Told of what happens.
         acts: What its session does.
-        info_to_inbox: Whether messages of priority 1 are kept for the agent to read and not typed.
+        style: How messages reach it.
         told_as: Agent id under which its conversation got its instructions; empty for not yet.
         began: When that conversation began, in seconds since the epoch; 0 for now.
     """
@@ -61,7 +61,7 @@ class Tasking:
         events: EventBus,
         acts: Acts,
         *,
-        info_to_inbox: bool,
+        style: MessageStyle,
         told_as: str,
         began: float,
     ) -> None:
@@ -70,7 +70,7 @@ class Tasking:
         self.control = OutboxControl(book, self.outbox, cancel=acts.cancel, wake=acts.wake)
         self.feed = TaskFeed(book)
         self.finder = TaskFinder(book)
-        self.intake = Intake(agent_id, profile, book, self.outbox, info_to_inbox=info_to_inbox)
+        self.intake = Intake(agent_id, profile, book, self.outbox, style)
         self.briefing = Briefing(
             book,
             self.outbox,

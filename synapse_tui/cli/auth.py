@@ -18,15 +18,15 @@ from synapse_tui.settings.editing import SettingsFile
 from synapse_tui.settings.keys import ApiKey, digest_of, read_keys
 
 from .caller import Caller
-from .output import note, show, show_json, show_table, want_json
+from .commands import CommandGroup
+from .options import json_option
+from .output import note, show, show_json, show_table
 
 ADMIN = "admin"
 FIRST = "default"
 KEYS, ADMIN_KEY = "env.SYNAPSE_API_KEYS", "env.SYNAPSE_ADMIN_KEY"
 ENABLED, LOCALHOST = "env.SYNAPSE_AUTH_ENABLED", "env.SYNAPSE_ALLOW_LOCALHOST"
 _BYTES = 32
-
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,22 +128,19 @@ class KeyFile:
         self._file.save()
 
 
-@click.group(name="auth")
+@click.group(name="auth", cls=CommandGroup)
 def command() -> None:
     """Make, replace and take back the keys by which others may call the agents."""
 
 
 @command.command(name="setup")
 @click.argument("name", default=FIRST)
-@_JSON
-@click.pass_context
-def setup_command(context: click.Context, *, name: str, as_json: bool) -> None:
+@json_option
+def setup_command(*, name: str, as_json: bool) -> None:
     """Make a key for the caller NAME, and demand keys from now on.
 
     The first time an admin key is made too, which may do all that you may do. Keys are shown this once.
     """
-    if as_json:
-        want_json(context)
     file = KeyFile(Caller.of())
     file.check_name(name)
     if name in file.names:
@@ -160,12 +157,9 @@ def setup_command(context: click.Context, *, name: str, as_json: bool) -> None:
 @command.command(name="rotate")
 @click.argument("name", default=FIRST)
 @click.option("--keep-old", is_flag=True, help="Let the old key count too, until it is revoked.")
-@_JSON
-@click.pass_context
-def rotate_command(context: click.Context, *, name: str, keep_old: bool, as_json: bool) -> None:
+@json_option
+def rotate_command(*, name: str, keep_old: bool, as_json: bool) -> None:
     """Replace the key NAME, or the `admin` key, by a new one, which is shown this once."""
-    if as_json:
-        want_json(context)
     file = KeyFile(Caller.of())
     made = NewKey.make(name)
 
@@ -180,12 +174,9 @@ def rotate_command(context: click.Context, *, name: str, keep_old: bool, as_json
 @command.command(name="revoke")
 @click.argument("name")
 @click.option("--old", is_flag=True, help="Only the older keys of that name.")
-@_JSON
-@click.pass_context
-def revoke_command(context: click.Context, *, name: str, old: bool, as_json: bool) -> None:
+@json_option
+def revoke_command(*, name: str, old: bool, as_json: bool) -> None:
     """Take back the keys of NAME: nobody can call with them any more."""
-    if as_json:
-        want_json(context)
     file = KeyFile(Caller.of())
     before = len(file.names)
 
@@ -207,12 +198,9 @@ def revoke_command(context: click.Context, *, name: str, old: bool, as_json: boo
 
 
 @command.command(name="status")
-@_JSON
-@click.pass_context
-def status_command(context: click.Context, *, as_json: bool) -> None:
+@json_option
+def status_command(*, as_json: bool) -> None:
     """Show whether keys are demanded, whose there are, and from where agents can be reached."""
-    if as_json:
-        want_json(context)
     told = _status(Caller.of())
     if as_json:
         show_json(told)

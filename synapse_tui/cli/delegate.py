@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,53 +11,31 @@ from synapse_tui.addresses import Address
 from synapse_tui.errors import AgentNotFound
 from synapse_tui.instructions import Pick, TextFile, load_rules
 from synapse_tui.instructions.files import Shelves
-from synapse_tui.model import DEFAULT_PRIORITY, Sender, check_priority
+from synapse_tui.model import Sender
 
 from .caller import Caller
-from .flow import waits
-from .order import Order
-from .output import exit_code_for, fail, note, show, show_json, want_json
+from .options import json_option
+from .output import exit_code_for, fail, note, show, show_json
 from .reporting import outcome_json, report
-from .send import check_timeout, flow_of, read_message
-from .texts import TextCommand
+from .sending import Sending, sending_options
+from .texts import TextCommand, read_message
 
 
 @click.command(name="delegate", cls=TextCommand)
 @click.argument("task")
 @click.option("--dry-run", is_flag=True, help="Only tell to whom it would go, and why.")
-@click.option("--from", "sender", metavar="ID", default="", help="Who sends it; see synapse send.")
-@click.option(
-    "-p", "--priority", metavar="N", type=int, default=DEFAULT_PRIORITY, help="1 to 5; 5 interrupts. [3]"
-)
-@click.option(
-    "--response/--no-response", default=None, help="Wait for the answer, or do not. [setting a2a.flow]"
-)
-@click.option("--wait-timeout", metavar="S", type=float, default=300.0, help="Seconds to wait at most. [300]")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@sending_options()
+@json_option
 @click.pass_context
-def command(
-    context: click.Context,
-    *,
-    task: str,
-    dry_run: bool,
-    sender: str,
-    priority: int,
-    response: bool | None,
-    wait_timeout: float,
-    as_json: bool,
-) -> None:
+def command(context: click.Context, /, task: str, *, dry_run: bool, as_json: bool, **options: Any) -> None:
     """Send TASK to the agent that the table in .synapse/delegate.md names for it.
 
-    The row with the longest keyword in TASK decides; standard error tells which one. TASK `-` is read from
-    standard input.
+    The row with the longest keyword in TASK decides; standard error tells which one.
     """
-    if as_json:
-        want_json(context)
-    check_priority(priority)
-    check_timeout(wait_timeout)
+    sending = Sending(**options)
     text = read_message(task)
     caller = Caller.of()
-    who = caller.sender(sender)
+    who = caller.sender(sending.sender)
     pick, file = pick_for(caller, text)
     targets = _receivers(caller, who, pick)
     note(f"synapse: {', '.join(target.agent_id for target in targets)}: {pick.why}, {file.path}")
@@ -64,8 +43,7 @@ def command(
     if dry_run:
         _show_dry(targets, rule, as_json=as_json)
         return
-    waiting = waits(flow_of(caller), response)
-    order = Order(caller, who, text, priority, wait_timeout if waiting else None)
+    order = sending.order(caller, who, text)
     outcomes = order.deliver(targets)
     if as_json:
         values = [outcome_json(outcome) | {"rule": rule} for outcome in outcomes]
@@ -73,7 +51,7 @@ def command(
     failed = [outcome.error for outcome in outcomes if outcome.error]
     for outcome in outcomes:
         if not as_json:
-            report(outcome, waiting=waiting, alone=len(outcomes) == 1)
+            report(outcome, waiting=order.waits, alone=len(outcomes) == 1)
         elif outcome.error:
             fail(outcome.error, name="synapse")
     if failed:

@@ -15,7 +15,9 @@ import click
 from synapse_tui.errors import InvalidValue
 from synapse_tui.paths import UserPaths, find_project
 
-from .output import ExitCode, note, show_json, want_json
+from .commands import Command
+from .options import json_option
+from .output import ExitCode, note, show_json
 
 if TYPE_CHECKING:
     from synapse_tui.agents.profiles.profile import Profile
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 
-@click.command(name="doctor")
+@click.command(name="doctor", cls=Command)
 @click.argument("agents", metavar="[AGENT]...", nargs=-1)
 @click.option("--check", "checks", metavar="NAME", multiple=True, help="Only this check; may be repeated.")
 @click.option("--timeout", type=click.FloatRange(1, 3600), default=120, help="Seconds a turn may take (120).")
@@ -36,7 +38,7 @@ Value = TypeVar("Value")
 )
 @click.option("--expect", "expects", metavar="NAME=REGEX", multiple=True, help="What its answer must match.")
 @click.option("--verbose", "-v", is_flag=True, help="Show the agent's screen where something failed.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def command(
     context: click.Context, /, agents: tuple[str, ...], *, as_json: bool, yes: bool, **given: Any
@@ -47,8 +49,6 @@ def command(
     the answer. What does not hold is told with the key of the profile to change. Without AGENT nothing is
     started: it is shown which agents are installed, and in which versions.
     """
-    if as_json:
-        want_json(context)
     profiles = _profiles()
     if not agents:
         _glance(list(profiles.profiles.values()), as_json=as_json)

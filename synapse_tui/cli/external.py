@@ -10,14 +10,17 @@ from synapse_tui.a2a.external.record import ExternalAgent, read_header
 from synapse_tui.a2a.external.store import ExternalStore
 
 from .caller import Caller
-from .output import note, show, show_json, show_table, want_json
-from .texts import TextCommand
+from .commands import CommandGroup
+from .completing import externals
+from .options import json_option
+from .output import note, show, show_json, show_table
+from .sending import check_timeout, response_option, wait_option
+from .texts import TextCommand, read_message
 
 HEADS = ("ALIAS", "NAME", "PROTOCOL", "URL", "LAST SEEN")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-@click.group(name="external", context_settings={"max_content_width": 110})
+@click.group(name="external", cls=CommandGroup)
 def command() -> None:
     """Add A2A agents elsewhere, and write to them.
 
@@ -36,10 +39,8 @@ def command() -> None:
     "--allow-origin", "allowed", metavar="URL", multiple=True, help="Messages may go there as well."
 )
 @click.option("--replace", is_flag=True, help="Take the place of another agent of that alias.")
-@_JSON
-@click.pass_context
+@json_option
 def add(
-    context: click.Context,
     *,
     url: str,
     alias: str,
@@ -61,8 +62,6 @@ def add(
 
     from .group import profile_names
 
-    if as_json:
-        want_json(context)
     order = AddOrder(
         url,
         alias=alias,
@@ -85,12 +84,9 @@ def add(
 
 
 @command.command(name="list")
-@_JSON
-@click.pass_context
-def list_all(context: click.Context, *, as_json: bool) -> None:
+@json_option
+def list_all(*, as_json: bool) -> None:
     """List the external agents."""
-    if as_json:
-        want_json(context)
     agents = _store().list()
     if as_json:
         show_json([agent.as_json() for agent in agents])
@@ -101,16 +97,13 @@ def list_all(context: click.Context, *, as_json: bool) -> None:
 
 
 @command.command(name="info")
-@click.argument("alias")
+@click.argument("alias", shell_complete=externals)
 @click.option("--card", is_flag=True, help="Print the card as it was when the agent was added.")
-@_JSON
-@click.pass_context
-def info(context: click.Context, *, alias: str, card: bool, as_json: bool) -> None:
+@json_option
+def info(*, alias: str, card: bool, as_json: bool) -> None:
     """Show what is known of an external agent."""
     from synapse_tui.a2a.external.describe import description_of
 
-    if as_json:
-        want_json(context)
     agent = _store().get(alias)
     if card:
         show_json(dict(agent.card))
@@ -121,13 +114,11 @@ def info(context: click.Context, *, alias: str, card: bool, as_json: bool) -> No
 
 
 @command.command(name="send", cls=TextCommand)
-@click.argument("alias")
+@click.argument("alias", shell_complete=externals)
 @click.argument("message")
-@click.option(
-    "--response/--no-response", default=None, help="Wait for the answer, or do not. [setting a2a.flow]"
-)
-@click.option("--wait-timeout", metavar="S", type=float, default=300.0, help="Seconds to wait at most. [300]")
-@_JSON
+@response_option()
+@wait_option()
+@json_option
 @click.pass_context
 def send(
     context: click.Context,
@@ -144,27 +135,22 @@ def send(
     standard input.
     """
     from .external_send import send_to
-    from .send import check_timeout, read_message
 
-    if as_json:
-        want_json(context)
     check_timeout(wait_timeout)
     text = read_message(message)
     caller = Caller.of()
-    send_to(context, caller, _store().get(alias), text, response=response, timeout=wait_timeout)
+    agent = _store().get(alias)
+    send_to(context, caller, agent, text, response=response, timeout=wait_timeout, as_json=as_json)
 
 
 @command.command(name="remove")
-@click.argument("alias")
-@_JSON
-@click.pass_context
-def remove(context: click.Context, *, alias: str, as_json: bool) -> None:
+@click.argument("alias", shell_complete=externals)
+@json_option
+def remove(*, alias: str, as_json: bool) -> None:
     """Forget an external agent, and what was said with it in this project."""
     from synapse_tui.a2a.external.journal import Journal
     from synapse_tui.paths import find_project
 
-    if as_json:
-        want_json(context)
     caller = Caller.of()
     agent = _store().remove(alias)
     Journal(caller.paths.talks, find_project(caller.folder), "").forget(agent.alias)

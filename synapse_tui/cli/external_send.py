@@ -17,18 +17,17 @@ from synapse_tui.errors import AgentNotFound, PeerRefused, PeerSilent, PeerUnrea
 from synapse_tui.model import TaskState
 
 from .caller import Caller
-from .flow import waits
+from .flow import flow_of, waits
 from .order import Outcome
 from .output import TaskEnded, WaitTimedOut, exit_code_for, note, plain, show
 from .reporting import report, report_json
-from .send import flow_of
+from .sending import Sending
 
 LOOK = 25.0
 """Seconds of one long poll."""
 _NOT_FOR_US = ("there is no /external", "knows no external agents")
 """What servers say that write to no external agents: those of earlier versions, and those without a host."""
 PAUSE = 0.5
-_JSON = "synapse.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +50,8 @@ def send_instead(
     text: str,
     error: AgentNotFound,
     *,
-    response: bool | None,
-    timeout: float,
+    sending: Sending,
+    as_json: bool,
 ) -> None:
     """Send to the external agent that an address means, where it means no other.
 
@@ -62,7 +61,8 @@ def send_instead(
     agent = ExternalStore(caller.paths.external).find(target)
     if agent is None:
         raise error
-    send_to(context, caller, agent, text, response=response, timeout=timeout)
+    response, timeout = sending.response, sending.wait_timeout
+    send_to(context, caller, agent, text, response=response, timeout=timeout, as_json=as_json)
 
 
 def send_to(
@@ -73,6 +73,7 @@ def send_to(
     *,
     response: bool | None,
     timeout: float,
+    as_json: bool,
 ) -> None:
     """Send a message and print its answer, or its receipt; ends the command with its exit code."""
     waiting = waits(flow_of(caller), response)
@@ -82,7 +83,7 @@ def send_to(
         outcome = Outcome(target, task, _problem(agent.alias, task) if waiting else None)
     except _Waited as over:
         outcome = Outcome(target, over.task, over.error)
-    if context.meta.get(_JSON):
+    if as_json:
         report_json([outcome], array=False)
     elif waiting and outcome.error is None and outcome.task is not None:
         show(plain(outcome.task.text or outcome.task.reason))

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import os
+from typing import TYPE_CHECKING, Literal
+
+from .output import note_left_out
+
+if TYPE_CHECKING:
+    from .caller import Caller
 
 Flow = Literal["auto", "roundtrip", "oneway"]
 
@@ -19,3 +25,20 @@ def waits(flow: str, response: bool | None) -> bool:
     if flow == "oneway":
         return False
     return response is not False
+
+
+def flow_of(caller: Caller) -> str:
+    """The setting `a2a.flow`; what is wrong with the settings is told on stderr."""
+    from synapse_tui.agents.profiles.trust import TrustStore
+    from synapse_tui.paths import find_project
+    from synapse_tui.settings import load_settings
+
+    trust = TrustStore(caller.paths.trusted)
+    settings = load_settings(
+        find_project(caller.folder),
+        paths=caller.paths,
+        environ=os.environ,
+        trusted=lambda path, data: trust.check(path, data) is None,
+    )
+    note_left_out(settings.problems, settings.untrusted)
+    return settings.text("a2a.flow")

@@ -3,43 +3,60 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+import os
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from synapse_tui import __version__
 
-SUMMARIES: Mapping[str, str] = MappingProxyType(
+from .commands import CommandGroup, did_you_mean
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+TOPICS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
-        "auth": "Make and take back the keys by which others may call the agents.",
-        "broadcast": "Send a message to every other agent of this project.",
-        "config": "Show, change and check the settings.",
-        "delegate": "Send a task to the agent that the rules name for it.",
-        "doctor": "Run an installed agent and prove what its profile says of it.",
-        "external": "Add A2A agents elsewhere, and write to them.",
-        "file-safety": "Tell who may write which file, and who has written what.",
-        "history": "List, search and export the messages that were sent and their answers.",
-        "hook": "Hand an event of an agent's hooks to its host.",
-        "hooks": "Put hooks into the agents' own configuration, or take them out.",
-        "inbox": "Print the unread messages and mark them read.",
-        "instructions": "Show or send what agents are told of one another.",
-        "list": "List the agents of this project.",
-        "logs": "Show the log of an agent, also of one that has ended.",
-        "outbox": "List what waits to be typed into agents, or do something with it.",
-        "reply": "Answer a task that was given to this agent.",
-        "result": "Print the answer to a message that was sent before.",
-        "send": "Send a message to an agent and print its answer.",
-        "start": "Start an agent without a screen.",
-        "status": "Show what agents do, and why it is thought so.",
-        "stop": "End an agent.",
-        "watch": "Keep an agent going until its task is done.",
-        "webhook": "Have URLs told of what happens to an agent's tasks.",
+        "Messages": {
+            "send": "Send a message to an agent and print its answer.",
+            "broadcast": "Send a message to every other agent of this project.",
+            "delegate": "Send a task to the agent that the rules name for it.",
+            "reply": "Answer a task that was given to this agent.",
+            "result": "Print the answer to a message that was sent before.",
+            "outbox": "List what waits to be typed into agents, or do something with it.",
+            "inbox": "Print the unread messages and mark them read.",
+            "history": "List, search and export the messages that were sent and their answers.",
+            "webhook": "Have URLs told of what happens to an agent's tasks.",
+        },
+        "Agents": {
+            "list": "List the agents of this project.",
+            "status": "Show what agents do, and why it is thought so.",
+            "start": "Start an agent without a screen.",
+            "stop": "End an agent.",
+            "watch": "Keep an agent going until its task is done.",
+            "logs": "Show the log of an agent, also of one that has ended.",
+            "instructions": "Show or send what agents are told of one another.",
+            "external": "Add A2A agents elsewhere, and write to them.",
+            "doctor": "Run an installed agent and prove what its profile says of it.",
+        },
+        "Files": {
+            "file-safety": "Tell who may write which file, and who has written what.",
+            "hooks": "Put hooks into the agents' own configuration, or take them out.",
+            "hook": "Hand an event of an agent's hooks to its host.",
+        },
+        "Settings": {
+            "config": "Show, change and check the settings.",
+            "auth": "Make and take back the keys by which others may call the agents.",
+            "completion": "Print what lets a shell complete these commands.",
+        },
     }
 )
 """All commands, for the help, which loads none of them."""
+SUMMARIES: Mapping[str, str] = MappingProxyType(
+    {name: about for commands in TOPICS.values() for name, about in commands.items()}
+)
 _MODULES = {"file-safety": "file_safety", "list": "list_agents"}
 """Where a command lies whose module is not named like it; each has it as `command`."""
 
@@ -57,8 +74,13 @@ class ProfileCommand(click.Command):
         tui = importlib.import_module("synapse_tui.cli.tui")
         tui.run_profile(ctx.info_name, ctx.args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """What synapse-tui takes too."""
+        tui = importlib.import_module("synapse_tui.cli.tui")
+        return cast("list[CompletionItem]", tui.command.shell_complete(ctx, incomplete))
 
-class SynapseGroup(click.Group):
+
+class SynapseGroup(CommandGroup):
     """The commands of `synapse`, and every profile as a further one."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -67,8 +89,9 @@ class SynapseGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The commands in the help."""
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(SUMMARIES.items()))
+        for topic, commands in TOPICS.items():
+            with formatter.section(topic):
+                formatter.write_dl(list(commands.items()))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Load a command; None when there is none of that name."""
@@ -83,9 +106,19 @@ class SynapseGroup(click.Group):
         """Find the command of the first argument, or say what might have been meant."""
         name = args[0]
         command = self.get_command(ctx, name)
-        if command is None and not name.startswith("-"):
+        if command is None and not ctx.resilient_parsing and not name.startswith("-"):
             ctx.fail(f"there is no command or profile '{name}'.{did_you_mean(name, known_words())}")
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands and profiles, without loading them."""
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        words = dict(SUMMARIES) | dict.fromkeys(profile_names(), "open the application with this agent")
+        found = [word for word in sorted(words) if word.startswith(incomplete)]
+        return [CompletionItem(word, help=words[word]) for word in found]
 
 
 def is_profile(word: str) -> bool:
@@ -96,6 +129,8 @@ def is_profile(word: str) -> bool:
 
 def profile_names() -> list[str]:
     """Names of the profile files there are; they are not read."""
+    from pathlib import Path
+
     from synapse_tui.paths import UserPaths, find_project, shipped_profiles
 
     folders = (
@@ -103,16 +138,16 @@ def profile_names() -> list[str]:
         UserPaths.of_environment().profiles,
         find_project(Path.cwd()) / ".synapse" / "profiles",
     )
-    return sorted(
-        {path.stem for folder in folders for path in _files(folder) if path.suffix in (".yaml", ".yml")}
-    )
+    return sorted({name for folder in folders for name in _profiles_in(folder)})
 
 
-def _files(folder: Path) -> list[Path]:
+def _profiles_in(folder: str | os.PathLike[str]) -> list[str]:
     try:
-        return list(folder.iterdir())
+        files = os.listdir(folder)  # noqa: PTH208 - the same without pathlib
     except OSError:
         return []
+    names = [os.path.splitext(file) for file in files]  # noqa: PTH122 - the same
+    return [stem for stem, suffix in names if suffix in (".yaml", ".yml")]
 
 
 def known_words() -> list[str]:
@@ -120,21 +155,15 @@ def known_words() -> list[str]:
     return [*SUMMARIES, *profile_names()]
 
 
-def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """A question that names the nearest word; empty when none is near."""
-    import difflib
-
-    near = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.6)
-    return f" Did you mean '{near[0]}'?" if near else ""
-
-
 @click.command(
     cls=SynapseGroup,
     name="synapse",
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     subcommand_metavar="COMMAND|PROFILE [ARGUMENTS]...",
-    epilog="`synapse PROFILE` opens the application with that agent, such as `synapse claude`.",
 )
 @click.version_option(__version__, prog_name="synapse", message="%(prog)s %(version)s")
 def synapse() -> None:
-    """Coding agents that message one another."""
+    """Coding agents that message one another.
+
+    `synapse PROFILE` opens the application with that agent, as `synapse-tui PROFILE` does. Every command has
+    its own --help; data goes to standard output, everything else to standard error.
+    """

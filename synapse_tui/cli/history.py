@@ -249,7 +249,7 @@ def _wanted(filters: dict[str, Any], query: str = "", limit: int = 50) -> Wanted
     return Wanted(
         agent=_agent(caller, agent) if agent else "",
         sender=filters["sender"],
-        status=filters["status"] or "",
+        states=(filters["status"],) if filters["status"] else (),
         project="" if filters["everywhere"] else caller.project_of(caller.registry.list()),
         since=time_of(filters["since"]),
         until=time_of(filters["until"]),

@@ -6,8 +6,10 @@ import click
 
 from synapse_tui.hooks import client
 
+from .commands import Command
 
-@click.command(name="hook")
+
+@click.command(name="hook", cls=Command)
 @click.argument("event", type=click.Choice(client.EVENTS))
 @click.option(
     "--dialect",
@@ -22,4 +24,4 @@ def command(context: click.Context, event: str, dialect: str) -> None:
     Agents call this at their tools; it says nothing outside a hosted agent, and never waits for more
     than two seconds.
     """
-    context.exit(client.run(event, dialect))
+    context.exit(client.main([event, "--dialect", dialect]))

@@ -12,12 +12,14 @@ from synapse_tui.hooks import Dialect
 from synapse_tui.hooks.install import HookInstaller, Place, Standing, place_of
 from synapse_tui.paths import UserPaths
 
-from .output import note, show_json, show_table, want_json
+from .commands import CommandGroup
+from .options import json_option
+from .output import note, show_json, show_table
 
 _NAMES = click.argument("agents", nargs=-1, metavar="[AGENT]...")
 
 
-@click.group(name="hooks")
+@click.group(name="hooks", cls=CommandGroup)
 def command() -> None:
     """The hooks by which agents lock files, in the agents' own configuration.
 
@@ -28,12 +30,9 @@ def command() -> None:
 
 @command.command(name="install")
 @_NAMES
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.pass_context
-def install_command(context: click.Context, *, agents: Sequence[str], as_json: bool) -> None:
+@json_option
+def install_command(*, agents: Sequence[str], as_json: bool) -> None:
     """Put hooks beside your own ones; AGENT is claude, codex, gemini, opencode or copilot."""
-    if as_json:
-        want_json(context)
     chosen = _chosen(agents, needed=True)
     installer = _installer()
     for dialect, place in chosen:
@@ -45,12 +44,9 @@ def install_command(context: click.Context, *, agents: Sequence[str], as_json: b
 
 @command.command(name="remove")
 @_NAMES
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.pass_context
-def remove_command(context: click.Context, *, agents: Sequence[str], as_json: bool) -> None:
+@json_option
+def remove_command(*, agents: Sequence[str], as_json: bool) -> None:
     """Take the hooks out again, all of them or those of AGENT; your files are as they were before."""
-    if as_json:
-        want_json(context)
     chosen = _chosen(agents)
     installer = _installer()
     for _dialect, place in chosen:
@@ -60,12 +56,9 @@ def remove_command(context: click.Context, *, agents: Sequence[str], as_json: bo
 
 @command.command(name="status")
 @_NAMES
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.pass_context
-def status_command(context: click.Context, *, agents: Sequence[str], as_json: bool) -> None:
+@json_option
+def status_command(*, agents: Sequence[str], as_json: bool) -> None:
     """Tell where hooks are installed."""
-    if as_json:
-        want_json(context)
     _show(_installer(), _chosen(agents), as_json=as_json)
 
 

@@ -13,7 +13,9 @@ from synapse_tui.addresses import Address
 from synapse_tui.errors import SynapseError
 
 from .caller import Caller, address_of
-from .output import error_json, exit_code_for, fail, note, plain, show, show_json, want_json
+from .commands import Command
+from .options import json_option
+from .output import error_json, exit_code_for, fail, note, plain, show, show_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +31,10 @@ class Found:
     messages: Sequence[dict[str, Any]]
 
 
-@click.command(name="inbox")
+@click.command(name="inbox", cls=Command)
 @click.option("--agent", metavar="AGENT", default="", help="Whose inbox; else that of the agent you are.")
 @click.option("--keep", is_flag=True, help="Do not mark them read.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def command(context: click.Context, agent: str, keep: bool, as_json: bool) -> None:
     """Print the unread messages and mark them read.
@@ -40,8 +42,6 @@ def command(context: click.Context, agent: str, keep: bool, as_json: bool) -> No
     They are messages of priority 1 where the setting a2a.info is `inbox`. Without --agent a person sees what
     lies in all inboxes of this project, and nothing is marked.
     """
-    if as_json:
-        want_json(context)
     caller = Caller.of()
     reader = Reader(caller)
     found = reader.look(_meant(caller, agent))

@@ -14,25 +14,25 @@ from synapse_tui.addresses import Address
 from synapse_tui.errors import InvalidValue
 
 from .caller import Caller, address_of
-from .output import note, plain, show, show_json, want_json
+from .commands import CommandGroup
+from .completing import agents
+from .options import json_option
+from .output import note, plain, show, show_json
 from .reporting import receipt
 
 
-@click.group(name="instructions")
+@click.group(name="instructions", cls=CommandGroup)
 def command() -> None:
     """What agents are told of one another when a conversation begins."""
 
 
 @command.command(name="show")
-@click.argument("agent", required=False, default="")
+@click.argument("agent", required=False, default="", shell_complete=agents)
 @click.option("--type", "agent_type", metavar="T", default="", help="What an agent of that type would get.")
 @click.option("--now", is_flag=True, help="What would be sent now, also when the agent was told already.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.pass_context
-def show_command(context: click.Context, *, agent: str, agent_type: str, now: bool, as_json: bool) -> None:
+@json_option
+def show_command(*, agent: str, agent_type: str, now: bool, as_json: bool) -> None:
     """Print what AGENT was told, or would be told; on stderr from which files."""
-    if as_json:
-        want_json(context)
     caller = Caller.of()
     if agent_type and agent:
         raise InvalidValue("an agent has its type already", "give AGENT or --type, not both")
@@ -52,13 +52,10 @@ def show_command(context: click.Context, *, agent: str, agent_type: str, now: bo
 
 
 @command.command(name="send")
-@click.argument("agent")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.pass_context
-def send_command(context: click.Context, *, agent: str, as_json: bool) -> None:
+@click.argument("agent", shell_complete=agents)
+@json_option
+def send_command(*, agent: str, as_json: bool) -> None:
     """Send AGENT its instructions again, as they are now."""
-    if as_json:
-        want_json(context)
     caller = Caller.of()
     target = _one(caller, agent)
     task, faults = caller.client().send_instructions(target.endpoint, sender_id=caller.agent_id)

@@ -14,23 +14,22 @@ from synapse_tui.a2a.external.store import ExternalStore
 from synapse_tui.registry import Record
 
 from .caller import Caller
-from .output import note, show_json, show_table, want_json
+from .commands import Command
+from .options import json_option
+from .output import note, show_json, show_table
 
 HEADS = ("ID", "TYPE", "NAME", "STATE", "PORT", "FOLDER")
 
 
-@click.command(name="list")
+@click.command(name="list", cls=Command)
 @click.option("--all", "everywhere", is_flag=True, help="Agents of other projects too.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.pass_context
-def command(context: click.Context, everywhere: bool, as_json: bool) -> None:
+@json_option
+def command(everywhere: bool, as_json: bool) -> None:
     """List the agents of this project.
 
     Agents of other projects (--all) are marked by a `*`: they are reached by their exact id. External agents
     are reached by their alias.
     """
-    if as_json:
-        want_json(context)
     caller = Caller.of()
     records = caller.registry.list()
     project = caller.project_of(records)

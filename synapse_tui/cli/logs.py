@@ -10,10 +10,12 @@ from synapse_tui.addresses import fold, parse_agent_id
 from synapse_tui.errors import AgentNotFound, SynapseError
 
 from .caller import Caller
+from .commands import Command
+from .completing import agents
 
 
-@click.command(name="logs")
-@click.argument("agent")
+@click.command(name="logs", cls=Command)
+@click.argument("agent", shell_complete=agents)
 @click.option(
     "-n",
     "--lines",

@@ -58,6 +58,11 @@ class Order:
     done: Callable[[Outcome], None] = lambda _outcome: None
     follows: str = ""
 
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for answers."""
+        return self.timeout is not None
+
     def telling(self, done: Callable[[Outcome], None]) -> Order:
         """The same order, of which every outcome is told as soon as it is there."""
         return replace(self, done=done)

@@ -13,6 +13,8 @@ from synapse_tui.addresses import Address
 from synapse_tui.errors import InvalidValue, SynapseError, TaskNotFound
 
 from .caller import Caller, address_of
+from .commands import Command
+from .options import json_option
 from .output import (
     cells,
     error_json,
@@ -23,7 +25,6 @@ from .output import (
     show,
     show_json,
     show_table,
-    want_json,
 )
 
 ACTIONS = ("cancel", "hold", "release", "retry", "now", "move")
@@ -64,14 +65,12 @@ class Request:
     place: int = 0
 
 
-@click.command(name="outbox", help=HELP)
+@click.command(name="outbox", cls=Command, help=HELP)
 @click.argument("words", nargs=-1, metavar="[AGENT] [ACTION] [TASK]...")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def command(context: click.Context, words: tuple[str, ...], as_json: bool) -> None:
     """List or act, as the words say."""
-    if as_json:
-        want_json(context)
     request = parse(words)
     desk = Desk(Caller.of())
     agents = desk.agents(request.agent)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -198,6 +196,8 @@ def show(text: str) -> None:
 
 def show_json(value: object) -> None:
     """Put data on stdout as JSON."""
+    import json
+
     show(json.dumps(value, ensure_ascii=False, indent=2))
 
 
@@ -222,6 +222,8 @@ def plain(text: str) -> str:
 
 def cells(text: str) -> int:
     """How many columns of a terminal a text takes (Unicode UAX 11)."""
+    import unicodedata
+
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
         for char in text

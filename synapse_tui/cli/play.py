@@ -24,6 +24,7 @@ from synapse_tui.recording.mirror import END, START, Mirror
 from synapse_tui.recording.playback import Playback, Player
 from synapse_tui.terminal.render import clean
 
+from .commands import Command
 from .output import note, show
 
 SEEK = 5.0
@@ -46,7 +47,7 @@ Keys while it plays:
 """
 
 
-@click.command(name="play", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(name="play", cls=Command, epilog=EPILOG)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--speed", metavar="X", type=click.FloatRange(1 / 64, 64), default=1.0, help="How fast. [1]")
 @click.option(

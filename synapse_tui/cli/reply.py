@@ -25,9 +25,9 @@ from synapse_tui.model import Reply, TaskState
 
 from .caller import Caller
 from .content import STATES, read_content, state_of
-from .output import note, show, show_json, show_table, want_json
-from .send import read_message
-from .texts import TextCommand
+from .options import json_option
+from .output import note, show, show_json, show_table
+from .texts import TextCommand, read_message
 
 HEADS = ("TASK", "FROM", "STATE", "TEXT")
 _BEGINNING = 60
@@ -44,10 +44,8 @@ _BEGINNING = 60
 @click.option("--data", metavar="JSON", multiple=True, help="Give data with the answer.")
 @click.option("--message", "as_message", is_flag=True, help="Answer by a message, without a result.")
 @click.option("--list", "listing", is_flag=True, help="List the tasks that await a reply.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.pass_context
+@json_option
 def command(
-    context: click.Context,
     *,
     message: str,
     task_id: str,
@@ -67,8 +65,6 @@ def command(
     the newest that expects an answer. MESSAGE `-` is read from standard input. With --state input-required
     MESSAGE is a question: the task goes on when it is answered.
     """
-    if as_json:
-        want_json(context)
     caller = Caller.of()
     _check_inside(caller)
     if listing:

@@ -11,22 +11,23 @@ from synapse_tui.errors import PeerRefused, PeerUnreachable, SynapseError, TaskN
 from synapse_tui.registry import is_live
 
 from .caller import Caller, address_of
+from .commands import Command
+from .completing import tasks
+from .options import json_option
 from .order import Outcome, ended_without_result
-from .output import WaitTimedOut, exit_code_for, note, want_json
+from .output import WaitTimedOut, exit_code_for, note
 from .reporting import report, report_json
-from .send import check_timeout
+from .sending import check_timeout, wait_option
 from .waiting import Waiter
 
 UNKNOWN = 404
 """The HTTP status by which a server tells that it has no such task."""
 
 
-@click.command(name="result")
-@click.argument("task")
-@click.option(
-    "--wait-timeout", metavar="S", type=float, default=0.0, help="Seconds to wait for it at most. [0]"
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.command(name="result", cls=Command)
+@click.argument("task", shell_complete=tasks)
+@wait_option(0)
+@json_option
 @click.pass_context
 def command(context: click.Context, *, task: str, wait_timeout: float, as_json: bool) -> None:
     """Print the answer to the message that became TASK.
@@ -34,8 +35,6 @@ def command(context: click.Context, *, task: str, wait_timeout: float, as_json: 
     For a message that was sent with --no-response, or for whose answer nobody waits any more. TASK is the id,
     or its first 8 characters, as `synapse send` printed it.
     """
-    if as_json:
-        want_json(context)
     check_timeout(wait_timeout)
     caller = Caller.of()
     client = caller.client()

@@ -16,7 +16,9 @@ from synapse_tui.sessions.client import ask, host_info, request
 from synapse_tui.sessions.places import SessionPlace, place_of, sockets_folder
 from synapse_tui.sessions.start import await_end, connect, is_there, locked
 
-from .output import note, show, show_json, show_table, want_json
+from .commands import Command
+from .options import json_option
+from .output import note, show, show_json, show_table
 
 ASK_SECONDS = 2.0
 """How long a host may take to tell of itself."""
@@ -100,13 +102,10 @@ def _silent(running: Sequence[RunningSession], name: str) -> list[RunningSession
     return [each for each in running if each.place.socket == socket]
 
 
-@click.command(name="ls")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.pass_context
-def ls(context: click.Context, as_json: bool) -> None:
+@click.command(name="ls", cls=Command)
+@json_option
+def ls(as_json: bool) -> None:
     """List the sessions that run, with their agents."""
-    if as_json:
-        want_json(context)
     sessions = running_sessions()
     if as_json:
         show_json([_as_json(session) for session in sessions])
@@ -148,7 +147,7 @@ def _as_json(session: RunningSession) -> dict[str, object]:
     }
 
 
-@click.command(name="attach")
+@click.command(name="attach", cls=Command)
 @click.argument("name", default="")
 @click.option("--mirror", is_flag=True, help="Only watch: the other terminal keeps the keys; q leaves.")
 def attach(name: str, mirror: bool) -> None:
@@ -163,7 +162,7 @@ def attach(name: str, mirror: bool) -> None:
     attach_terminal(find_session(name).place, start=False, mirror=mirror)
 
 
-@click.command(name="upgrade")
+@click.command(name="upgrade", cls=Command)
 @click.argument("name", default="")
 def upgrade(name: str) -> None:
     """Let this version of synapse-tui go on with the session NAME; its agents run on untouched.
@@ -176,7 +175,7 @@ def upgrade(name: str) -> None:
     show(f"version {hand_over(session.place)} goes on with {session.place.name}")
 
 
-@click.command(name="kill")
+@click.command(name="kill", cls=Command)
 @click.argument("name", default="")
 @click.option("--all", "every", is_flag=True, help="All sessions.")
 def kill(name: str, every: bool) -> None:

@@ -13,22 +13,21 @@ from synapse_tui.sessions.client import ask, reach_or_start, request
 from synapse_tui.sessions.places import place_of
 from synapse_tui.sessions.wire import spec_to_json
 
-from .output import note, show, show_json, want_json
+from .commands import Command
+from .options import json_option
+from .output import note, show, show_json
 from .sessions import ASK_SECONDS
 from .tui import build_specs, settled
 
 
-@click.command(name="start")
+@click.command(name="start", cls=Command)
 @click.argument("agent", metavar="PROFILE[:NAME][@DIR]")
 @click.argument("arguments", metavar="[-- ARGUMENTS]...", nargs=-1)
 @click.option("--port", type=click.IntRange(1, 65535), help="Port to serve it on.")
 @click.option("--prompt", metavar="TEXT", default="", help="First prompt, delivered when it is ready.")
 @click.option("--session", metavar="NAME", default="", help="Another session of the project.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.pass_context
+@json_option
 def command(
-    context: click.Context,
-    /,
     agent: str,
     arguments: tuple[str, ...],
     *,
@@ -41,8 +40,6 @@ def command(
     It runs in the project's session, which is started when there is none; `synapse-tui` shows it later,
     `synapse stop` ends it.
     """
-    if as_json:
-        want_json(context)
     base = Path(os.path.realpath("."))
     specs = build_specs((agent,), base=base, extra=arguments, **given)
     environ = dict(os.environ)

@@ -14,7 +14,10 @@ from synapse_tui.addresses import Address
 from synapse_tui.errors import SynapseError
 
 from .caller import Caller, address_of
-from .output import error_json, exit_code_for, fail, note, show, show_json, show_table, want_json
+from .commands import Command
+from .completing import agents
+from .options import json_option
+from .output import error_json, exit_code_for, fail, note, show, show_json, show_table
 from .status_text import HEADS, explanation, row
 
 THREADS = 8
@@ -50,15 +53,13 @@ class Seen:
         return who | told
 
 
-@click.command(name="status")
-@click.argument("agent", required=False, default="")
+@click.command(name="status", cls=Command)
+@click.argument("agent", required=False, default="", shell_complete=agents)
 @click.option("--why", is_flag=True, help="The rule, what it matched, the states before, what waits and why.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def command(context: click.Context, agent: str, why: bool, as_json: bool) -> None:
     """Show what AGENT does, or all agents of this project."""
-    if as_json:
-        want_json(context)
     caller = Caller.of()
     agents = _meant(caller, agent)
     seen = _ask(caller.client(), agents)

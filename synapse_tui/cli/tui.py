@@ -18,6 +18,8 @@ from synapse_tui.agents.profiles.specs import parse_spec
 from synapse_tui.errors import ConfigError, TerminalUnfit
 from synapse_tui.model import LAYOUTS, AgentSpec
 
+from .commands import Command
+
 SUBCOMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "attach": ("synapse_tui.cli.sessions", "attach"),
@@ -29,20 +31,8 @@ SUBCOMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 """Words that are no profiles when they come first: module and name of the command."""
 
-EPILOG = """\b
-Examples:
-  synapse-tui                                the agents of the settings, or a list to choose from
-  synapse-tui claude codex gemini            three agents
-  synapse-tui claude:alice@~/api codex       a name and a folder of its own
-  synapse-tui claude -- --continue           arguments for the agent
-"""
 
-
-@click.command(
-    name="synapse-tui",
-    epilog=EPILOG,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-)
+@click.command(name="synapse-tui", cls=Command, page="synapse-tui")
 @click.argument("agents", metavar="[PROFILE[:NAME][@DIR]]...", nargs=-1)
 @click.option(
     "--cwd", metavar="DIR", default=".", help="Folder of the project and of agents without one of their own."

@@ -13,7 +13,10 @@ from synapse_tui.errors import InvalidValue, PeerRefused, SynapseError
 from synapse_tui.registry import is_live
 
 from .caller import Caller, address_of
-from .output import TaskEnded, exit_code_for, fail, note, plain, show, show_json, show_table, want_json
+from .commands import Command
+from .completing import agents
+from .options import json_option
+from .output import TaskEnded, exit_code_for, fail, note, plain, show, show_json, show_table
 from .watch_follower import Follower, Watch, label
 
 HEADS = ("AGENT", "TASK", "NUDGES", "EVERY", "WAITS FOR")
@@ -30,8 +33,8 @@ synapse watch --list               the watches of this project
 """
 
 
-@click.command(name="watch", help=HELP)
-@click.argument("agent", required=False, default="")
+@click.command(name="watch", cls=Command, help=HELP)
+@click.argument("agent", required=False, default="", shell_complete=agents)
 @click.option("--every", metavar="S", type=float, default=None, help="Seconds of rest before a nudge. [60]")
 @click.option("--nudge", metavar="TEXT", default=None, help="What the agent is told. [continue]")
 @click.option("--times", metavar="N", type=int, default=None, help="How many nudges at most. [5]")
@@ -40,7 +43,7 @@ synapse watch --list               the watches of this project
 @click.option("--detach", is_flag=True, help="Return at once; the watch goes on.")
 @click.option("--list", "listing", is_flag=True, help="List the watches.")
 @click.option("--stop", is_flag=True, help="End the watch over AGENT.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def command(
     context: click.Context,
@@ -53,8 +56,6 @@ def command(
     **order: Any,
 ) -> None:
     """Begin a watch, list those there are, or end one."""
-    if as_json:
-        want_json(context)
     given = {name: value for name, value in order.items() if value is not None}
     _check(agent, given, detach=detach, listing=listing, stop=stop)
     check_order(WatchOrder(**given))

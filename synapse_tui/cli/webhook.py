@@ -15,13 +15,15 @@ from synapse_tui.addresses import Address
 from synapse_tui.errors import InvalidValue
 
 from .caller import Caller
-from .output import note, plain, show, show_json, show_table, want_json
+from .commands import CommandGroup
+from .completing import agents
+from .options import json_option
+from .output import note, plain, show, show_json, show_table
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-_AGENT = click.argument("agent")
+_AGENT = click.argument("agent", shell_complete=agents)
 
 
-@click.group(name="webhook")
+@click.group(name="webhook", cls=CommandGroup)
 def command() -> None:
     """Have URLs told of what happens to an agent's tasks."""
 
@@ -36,10 +38,8 @@ def command() -> None:
     "--secret-env", metavar="NAME", default="", help="Environment variable with the signing secret."
 )
 @click.option("--persist", is_flag=True, help="Go on with every agent of that id in this project.")
-@_JSON
-@click.pass_context
+@json_option
 def add(
-    context: click.Context,
     *,
     agent: str,
     url: str,
@@ -49,8 +49,6 @@ def add(
     as_json: bool,
 ) -> None:
     """Have URL told of AGENT's tasks: when one is completed or fails, if no event is named."""
-    if as_json:
-        want_json(context)
     caller = Caller.of()
     body: dict[str, object] = {"url": url, "persist": persist}
     body |= {"events": list(events)} if events else {}
@@ -65,11 +63,10 @@ def add(
 
 @command.command(name="list")
 @_AGENT
-@_JSON
-@click.pass_context
-def list_all(context: click.Context, *, agent: str, as_json: bool) -> None:
+@json_option
+def list_all(*, agent: str, as_json: bool) -> None:
     """List AGENT's webhooks."""
-    found = _read(context, agent, "/webhooks", as_json=as_json)
+    found = _read(agent, "/webhooks")
     rows = [
         (
             _word(each, "id"),
@@ -86,12 +83,11 @@ def list_all(context: click.Context, *, agent: str, as_json: bool) -> None:
 @_AGENT
 @click.argument("webhook", required=False, default="")
 @click.option("--limit", metavar="N", type=click.IntRange(1, 200), default=20, help="How many at most. [20]")
-@_JSON
-@click.pass_context
-def log(context: click.Context, *, agent: str, webhook: str, limit: int, as_json: bool) -> None:
+@json_option
+def log(*, agent: str, webhook: str, limit: int, as_json: bool) -> None:
     """Tell what AGENT's webhooks, or one of them, were told of late, newest first."""
     path = f"/webhooks/{_id(webhook)}/deliveries" if webhook else "/webhooks/deliveries"
-    found = _read(context, agent, f"{path}?limit={limit}", as_json=as_json)
+    found = _read(agent, f"{path}?limit={limit}")
     rows = [
         (
             *(_word(each, key) for key in ("created_at", "event_type")),
@@ -107,12 +103,9 @@ def log(context: click.Context, *, agent: str, webhook: str, limit: int, as_json
 @command.command(name="remove")
 @_AGENT
 @click.argument("webhook")
-@_JSON
-@click.pass_context
-def remove(context: click.Context, *, agent: str, webhook: str, as_json: bool) -> None:
+@json_option
+def remove(*, agent: str, webhook: str, as_json: bool) -> None:
     """Tell WEBHOOK, an id or the whole URL, no more; what waits for it is dropped."""
-    if as_json:
-        want_json(context)
     caller = Caller.of()
     by_url = "://" in webhook
     target = f"/webhooks?{urlencode({'url': webhook})}" if by_url else f"/webhooks/{_id(webhook)}"
@@ -124,9 +117,7 @@ def remove(context: click.Context, *, agent: str, webhook: str, as_json: bool) -
         show(f"{_word(told, 'id')}: {_word(told, 'url')} is told no more")
 
 
-def _read(context: click.Context, agent: str, target: str, *, as_json: bool) -> list[dict[str, Any]]:
-    if as_json:
-        want_json(context)
+def _read(agent: str, target: str) -> list[dict[str, Any]]:
     caller = Caller.of()
     endpoint = _one(caller, agent).endpoint
     return caller.client().webhooks(endpoint, Call("GET", target), sender_id=caller.agent_id)

@@ -12,7 +12,6 @@ from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.specs import parse_spec
 from synapse_tui.agents.profiles.trust import TrustStore
 from synapse_tui.errors import SynapseError
-from synapse_tui.events import Notice
 from synapse_tui.host import Host
 from synapse_tui.instructions.compose import Selection
 from synapse_tui.instructions.delegation import DELEGATE
@@ -20,7 +19,7 @@ from synapse_tui.instructions.files import read_file
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.pty.command import find_command
-from synapse_tui.settings import load_settings
+from synapse_tui.settings import Settings, load_settings
 
 _ALWAYS_THERE = frozenset({"dummy", "shell"})
 """Profiles that need nothing installed: where only they can be opened, there is nothing to choose."""
@@ -81,7 +80,7 @@ class ProjectFiles:
         Args:
             folder: Working folder of agents without one of their own.
         """
-        return Host(
+        host = Host(
             self.folder,
             folder=folder,
             profiles=self.profiles,
@@ -89,6 +88,11 @@ class ProjectFiles:
             paths=self.paths,
             environ=dict(self._environ),
         )
+        host.following.listeners.append(self._follow)
+        return host
+
+    def _follow(self, settings: Settings) -> None:
+        self.settings = settings
 
     async def read_again(self, host: Host) -> None:
         """Read the files again, so that the person can be asked about what has changed."""
@@ -96,16 +100,10 @@ class ProjectFiles:
         host.profiles = self.profiles
 
     def trust(self, host: Host) -> None:
-        """Trust the files that the person was shown, and use them; what is to be known is told as notices."""
-        files = tuple(self.profiles.untrusted)
-        self._store.trust(files)
+        """Trust the files that the person was shown, and use them; the host follows what they set."""
+        self._store.trust(tuple(self.profiles.untrusted))
         self.load()
         host.profiles = self.profiles
-        said = [str(problem) for problem in self.settings.problems]
-        if any(file.path.suffix == ".json" for file in files):
-            said.append("the project's settings count from the next start on")
-        for text in said:
-            host.events.publish(Notice(text, "warning"))
 
     def agents(self) -> list[AgentSpec]:
         """The agents to open when none are named: the settings', or two dummies where none is installed.

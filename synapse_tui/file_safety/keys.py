@@ -38,10 +38,11 @@ class FileKeys:
         if not text or "\0" in text:
             raise ValueError("a file has a name without NUL")
         real = os.path.realpath(os.path.join(folder or self.project, os.path.expanduser(text)))  # noqa: PTH111, PTH118 - as written
-        try:
-            name = Path(real).relative_to(self.project).as_posix()
-        except ValueError:
-            name = real
+        return self.of_real(Path(real))
+
+    def of_real(self, path: Path) -> str:
+        """The key of a file whose path has no links, `..` or other short cuts in it."""
+        name = path.relative_to(self.project).as_posix() if path.is_relative_to(self.project) else str(path)
         name = unicodedata.normalize("NFC", name)
         return self._prefix + (name.casefold() if self._folds else name)
 

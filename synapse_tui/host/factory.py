@@ -10,6 +10,7 @@ from synapse_tui.a2a.network import Network
 from synapse_tui.a2a.sockets import LoopbackSockets, bind_loopback, free_port
 from synapse_tui.addresses import agent_id_for
 from synapse_tui.agents.adoption import AdoptedSession
+from synapse_tui.agents.delivery.intake import MessageStyle
 from synapse_tui.agents.process.environment import child_environment
 from synapse_tui.agents.process.seeding import Past
 from synapse_tui.agents.profiles.profile import Profile
@@ -42,6 +43,7 @@ class SessionFactory:
         network: Where and how they are served.
         safety: Answers their hooks.
         make_id: Makes UUIDs.
+        style: How messages reach the agents.
     """
 
     paths: UserPaths
@@ -55,7 +57,18 @@ class SessionFactory:
     network: Network
     safety: FileSafetyOffice
     make_id: Callable[[], str]
+    style: MessageStyle = field(default_factory=MessageStyle)
     _last_ports: dict[tuple[str, Path], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Take from the settings what sessions share."""
+        self.follow(self.settings)
+
+    def follow(self, settings: Settings) -> None:
+        """Make sessions by other settings from now on; messages of those that there are go by them too."""
+        self.settings = settings
+        self.style.plain = settings.text("a2a.message_format") == "plain"
+        self.style.info_to_inbox = settings.text("a2a.info") == "inbox"
 
     def bind(self, profile: Profile, spec: AgentSpec, folder: Path) -> LoopbackSockets:
         """Take a port: the one asked for, the one that this agent had last, or the first free one.
@@ -134,8 +147,7 @@ class SessionFactory:
             hook_args=hook_args,
             before=before,
             adopted=adopted,
-            plain_messages=self.settings.text("a2a.message_format") == "plain",
-            info_to_inbox=self.settings.text("a2a.info") == "inbox",
+            style=self.style,
             journal=self.history.journal(agent_id, profile.name),
             make_id=self.make_id,
         )

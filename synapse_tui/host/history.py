@@ -16,6 +16,7 @@ from synapse_tui.errors import HistoryError
 from synapse_tui.events import EventBus, Notice
 from synapse_tui.model import IN_INBOX, ReplyState
 from synapse_tui.process_times import is_alive, process_name
+from synapse_tui.settings import Settings
 from synapse_tui.store import AgentJournal, AgentKey, History
 from synapse_tui.store.batch import Change, Owed, Snapshot
 from synapse_tui.store.push_journal import HistoryPushJournal
@@ -67,6 +68,10 @@ class HistoryKeeper:
             replaced=self._note_all,
         )
 
+    def follow(self, settings: Settings) -> None:
+        """Keep ended tasks for as long as other settings say."""
+        self._days = settings.number("a2a.retention_days")
+
     def load(self) -> None:
         """Begin to read the history; called once the first frame is on the screen."""
         self._history.load()
@@ -74,8 +79,7 @@ class HistoryKeeper:
             self._loading.set()
             loop = asyncio.get_running_loop()
             self._keep(loop.create_task(self._tell_of_others(), name="left-messages"))
-            if self._days:
-                self._keep(loop.create_task(self._tidy_daily(), name="tidy-history"))
+            self._keep(loop.create_task(self._tidy_daily(), name="tidy-history"))
 
     def journal(self, agent_id: str, agent_type: str) -> AgentJournal:
         """The journal of a new session of an agent."""
@@ -165,11 +169,15 @@ class HistoryKeeper:
     async def _tidy_daily(self) -> None:
         await asyncio.sleep(TIDY_AFTER)
         while True:
-            try:
-                await self.tidy(datetime.now(UTC) - timedelta(days=self._days))
-            except HistoryError as error:
-                log.warning("old tasks were not removed: %s", error.message)
+            if self._days:
+                await self._tidy_now()
             await asyncio.sleep(DAY)
+
+    async def _tidy_now(self) -> None:
+        try:
+            await self.tidy(datetime.now(UTC) - timedelta(days=self._days))
+        except HistoryError as error:
+            log.warning("old tasks were not removed: %s", error.message)
 
     async def tidy(self, before: datetime) -> None:
         """Remove the tasks that ended before a time, and the files that came with messages before it.

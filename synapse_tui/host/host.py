@@ -50,7 +50,7 @@ class Host:
         project: Folder of the project; types, names and `@all` mean its agents.
         folder: Working folder of agents without one of their own.
         profiles: Every profile that can be opened.
-        settings: The settings that hold.
+        settings: The settings that hold at the start; they are followed when their files change.
         paths: Folders of the user.
         environ: Environment that agents inherit; `inherit` replaces it.
         make_id: Makes UUIDs.
@@ -70,7 +70,6 @@ class Host:
         self.project = project
         self.folder = folder or project
         self.profiles = profiles
-        self.settings = settings
         self.paths = paths
         self.events = EventBus()
         self.scheduler = ReadScheduler()
@@ -90,6 +89,8 @@ class Host:
                 make_id=make_id,
             )
         )
+        self._parts = parts
+        self.following = parts.following
         self._tokens = parts.tokens
         self._guardian = parts.guardian
         self._records = parts.records
@@ -110,6 +111,11 @@ class Host:
         self._unsubscribe = self.events.subscribe(self._on_event)
 
     @property
+    def settings(self) -> Settings:
+        """The settings that hold now; `SettingsChanged` tells when they are others."""
+        return self.following.settings
+
+    @property
     def agents(self) -> Mapping[str, AgentSession]:
         """Sessions by agent id, in the order of opening."""
         return MappingProxyType(self._agents)
@@ -125,12 +131,7 @@ class Host:
 
     async def start(self) -> None:
         """Begin to watch the registry; records that a killed process left are removed."""
-        self._peers.start()
-        self._replies.start()
-        self._spools.start()
-        self.externals.start()
-        self.instructions.start()
-        await self.safety.start()
+        await self._parts.start()
 
     def inherit(self, environ: Mapping[str, str]) -> None:
         """Let agents that are opened from now on inherit another environment: that of who opens them."""
@@ -138,14 +139,11 @@ class Host:
 
     def load_servers(self) -> None:
         """Import what serves HTTP and the history, in threads; called once the first frame is drawn."""
-        self._servers.load()
-        self.history.load()
-        self._pushing.load(after=self._servers.client)
-        self.externals.load()
-        self.safety.load()
+        self._parts.load()
 
     async def stop(self) -> None:
         """End every agent and server and take their records away."""
+        await self.following.stop()
         await self.instructions.stop()
         await self._peers.stop()
         await asyncio.gather(
@@ -225,6 +223,7 @@ class Host:
 
         Ports, processes and their guardian stay; what is written for the agents is kept.
         """
+        await self.following.stop()
         await self.instructions.rest()
         await self._watchdog.stop()
         await self._peers.stop()

@@ -55,6 +55,9 @@ class Instructions:
         addresses: Gives everyone an address can mean.
         restored: Returns when an agent has got the messages that still waited for it.
         instructed: Tells whether an agent was given instructions since a time, in seconds since the epoch.
+
+    Attributes:
+        settings: Which texts there are for conversations that begin from now on.
     """
 
     def __init__(
@@ -71,7 +74,7 @@ class Instructions:
     ) -> None:
         self._project = project
         self._paths = paths
-        self._settings = settings
+        self.settings = settings
         self._events = events
         self._agents = agents
         self._addresses = addresses
@@ -195,7 +198,7 @@ class Instructions:
 
     def _put_together(self, session: AgentSession) -> Callable[[], Composed]:
         """What reads the files, in a thread; what is known of the agents is that of this moment."""
-        selection = Selection.of(self._settings, session.agent_type)
+        selection = Selection.of(self.settings, session.agent_type)
         everyone = self._addresses()
         own = next(each for each in everyone if each.agent_id == session.agent_id)
         neighbours = neighbours_of(own, everyone, project=self._project)

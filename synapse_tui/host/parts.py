@@ -17,6 +17,7 @@ from synapse_tui.settings import Settings
 
 from .externals import Externals
 from .factory import SessionFactory
+from .following import SettingsFollower
 from .history import HistoryKeeper
 from .identity import Tokens
 from .instructions import Instructions
@@ -86,7 +87,16 @@ class Parts:
             types=lambda: tuple(of.profiles().profiles),
             make_id=of.make_id,
         )
-        self.reach = Reach(settings, paths=paths, environ=of.environ, events=events)
+        self.following = SettingsFollower(
+            settings,
+            project=of.project,
+            paths=paths,
+            environ=of.environ,
+            types=lambda: _types(of.profiles()),
+            events=events,
+        )
+        self.following.listeners.append(self._follow)
+        self.reach = Reach(settings, events=events, look=self.following.look)
         days = settings.number("a2a.retention_days")
         self.history = HistoryKeeper(paths.history, of.project, events, agents, days=days)
         self.pushing = Pushing(settings, events, agents, self.history, self.peers, self.reach.network)
@@ -141,3 +151,36 @@ class Parts:
             restored=self.history.restored,
             instructed=self.history.instructed,
         )
+
+    async def start(self) -> None:
+        """Begin to hear what happens around the host."""
+        self.following.start()
+        self.peers.start()
+        self.replies.start()
+        self.spools.start()
+        self.externals.start()
+        self.instructions.start()
+        await self.safety.start()
+
+    def load(self) -> None:
+        """Import what takes long, in threads; called once the first frame is drawn."""
+        self.servers.load()
+        self.history.load()
+        self.pushing.load(after=self.servers.client)
+        self.externals.load()
+        self.safety.load()
+        self.following.load()
+
+    def _follow(self, settings: Settings) -> None:
+        """Live by other settings from now on, as far as that goes without a restart."""
+        self.reach.follow(settings)
+        self.history.follow(settings)
+        self.pushing.follow(settings)
+        self.safety.follow(settings)
+        self.factory.follow(settings)
+        self.instructions.settings = settings
+
+
+def _types(profiles: ProfileSet) -> list[str]:
+    """What may stand for a type in the settings: a profile that is not trusted yet is one too."""
+    return [*profiles.profiles, *(file.path.stem for file in profiles.untrusted)]

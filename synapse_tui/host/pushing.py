@@ -52,7 +52,7 @@ class Pushing:
         self._events = events
         self._agents = agents
         self._fault: ConfigError | None = None
-        policy = TargetPolicy(
+        self._policy = policy = TargetPolicy(
             Resolver(),
             allowed=self._allowed(settings),
             loopback=lambda: not network.exposed,
@@ -80,6 +80,14 @@ class Pushing:
     async def stop(self) -> None:
         """Tell no more; what waits is told by the next process."""
         await self.desk.stop()
+
+    def follow(self, settings: Settings) -> None:
+        """Allow what other settings allow; what cannot be read allows nothing, and is told."""
+        told = self._fault
+        self._fault = None
+        self._policy.allowed = self._allowed(settings)
+        if self._fault is not None and str(self._fault) != str(told):
+            self._events.publish(Notice(str(self._fault), "error"))
 
     def _allowed(self, settings: Settings) -> Allowed:
         try:

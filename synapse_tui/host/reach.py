@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 
 from synapse_tui.a2a.access import Access, AccessRules
 from synapse_tui.a2a.network import LOOPBACK, Network
 from synapse_tui.errors import ConfigError
 from synapse_tui.events import EventBus, Notice
-from synapse_tui.paths import UserPaths
-from synapse_tui.settings import Settings, load_settings
+from synapse_tui.settings import Settings
 
 log = logging.getLogger(__name__)
-
-Mark = tuple[int, int, int] | None
-"""Inode, size and time of a file's change; None where there is none."""
 
 
 class Reach:
@@ -30,9 +23,8 @@ class Reach:
 
     Args:
         settings: The settings that hold.
-        paths: Folders of the user.
-        environ: Environment of the host, which wins over the files.
         events: Told when other machines can reach the agents.
+        look: Returns when `follow` was called with what the files say now; None where they are not followed.
         clock: Gives seconds; never goes back.
 
     Attributes:
@@ -44,23 +36,22 @@ class Reach:
         self,
         settings: Settings,
         *,
-        paths: UserPaths,
-        environ: Mapping[str, str],
         events: EventBus,
+        look: Callable[[], Awaitable[None]] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._paths = paths
-        self._environ = environ
         self._events = events
-        self._file = paths.synapse / "settings.json"
-        self._mark = _mark(self._file)
         self._fault: ConfigError | None = None
         self._told = False
-        self.access = Access(AccessRules.of(settings), reload=self._changed, clock=clock)
+        self.access = Access(AccessRules.of(settings), look=look, clock=clock)
         try:
             self.network = Network.of(settings)
         except ConfigError as error:
             self.network, self._fault = LOOPBACK, error
+
+    def follow(self, settings: Settings) -> None:
+        """Let in whom other settings let in; where what keeps callers out cannot be read, nobody."""
+        self.access.follow(AccessRules.of(settings))
 
     def check(self) -> None:
         """Make sure that agents may be served as the settings say.
@@ -79,37 +70,3 @@ class Reach:
             self._told = True
             log.warning("%s", told)
             self._events.publish(Notice(told, "warning"))
-
-    def _changed(self) -> AccessRules | None:
-        """The rules as they are now; None when the user's settings have not changed."""
-        mark = _mark(self._file)
-        if mark == self._mark:
-            return None
-        self._mark = mark
-        # What a project says counts for nothing here, so none is looked at.
-        settings = load_settings(
-            self._paths.synapse, paths=self._paths, environ=self._environ, trusted=lambda _path, _data: False
-        )
-        rules = AccessRules.of(settings)
-        if self.access.rules.enabled and rules != self.access.rules and not _is_object(self._file):
-            # What a cut-off file does not say any more was not taken back: nobody is let in meanwhile.
-            return replace(rules, enabled=True, fault=f"{self._file} cannot be read")
-        return rules
-
-
-def _is_object(path: Path) -> bool:
-    """Whether a file of settings is one as a whole, or there is none."""
-    try:
-        return isinstance(json.loads(path.read_bytes()), dict)
-    except FileNotFoundError:
-        return True
-    except (OSError, ValueError):
-        return False
-
-
-def _mark(path: Path) -> Mark:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from synapse_tui.themes import THEMES, choose_theme
+from synapse_tui.themes import CYCLE, choose_theme, own_theme
 from synapse_tui.widgets.appearance import suit_terminal
 
 if TYPE_CHECKING:
@@ -15,20 +15,22 @@ if TYPE_CHECKING:
 
 
 class Appearance:
-    """Chooses the theme, unless the person did.
+    """Takes the colours that the person chose, as they suit the terminal.
 
     Args:
         app: Whose theme it is.
-        theme: Name of a theme that the person chose; None for the one that suits the terminal.
+        setting: Tells the theme of the settings.
+        theme: Textual's name of one of our own themes that is kept whatever happens; None for none.
     """
 
-    def __init__(self, app: SynapseApp, theme: str | None) -> None:
+    def __init__(self, app: SynapseApp, setting: Callable[[], str], theme: str | None = None) -> None:
         self._app = app
-        self._chosen = theme is not None
+        self._setting = setting
+        self._chosen: str | None = None
+        """What was chosen for this session only."""
+        self._fixed = own_theme(theme) if theme is not None else None
         self._outer: OuterTerminal | None = None
-        for known in THEMES:
-            app.register_theme(known)
-        app.theme = theme or choose_theme(app.console.color_system)
+        self._suit()
 
     @property
     def _dark(self) -> bool:
@@ -52,8 +54,11 @@ class Appearance:
             self.tell(session)
 
     def _suit(self) -> None:
-        if not self._chosen:
-            self._app.theme = choose_theme(self._app.console.color_system, dark=self._dark)
+        name = self._chosen or self._setting()
+        theme = self._fixed or choose_theme(name, self._app.console.color_system, dark=self._dark)
+        if theme.name not in self._app.available_themes:
+            self._app.register_theme(theme)
+        self._app.theme = theme.name
 
     def tell(self, session: AgentSession) -> None:
         """Let an agent's terminal answer with the colours of the terminal around it."""
@@ -66,9 +71,16 @@ class Appearance:
         colours.dark = outer.dark
 
     def next_theme(self) -> str:
-        """Take the next of our themes, and give its name."""
-        self._chosen = True
-        names = [theme.name for theme in THEMES]
-        place = names.index(self._app.theme) if self._app.theme in names else -1
-        self._app.theme = names[(place + 1) % len(names)]
-        return self._app.theme
+        """Take the next of our themes for this session, and give its name."""
+        now = self._chosen or self._setting()
+        if now == "auto":
+            now = "dark" if self._dark else "light"
+        place = CYCLE.index(now) if now in CYCLE else -1
+        self._chosen, self._fixed = CYCLE[(place + 1) % len(CYCLE)], None
+        self._suit()
+        return self._chosen
+
+    def follow_setting(self) -> None:
+        """Take what the settings say now; what was chosen for this session only is over."""
+        self._chosen = self._fixed = None
+        self._suit()

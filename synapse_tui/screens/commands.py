@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .main import MainScreen
 
 CONFIRM_SECONDS = 3.0
-"""How long a second press of F9 confirms."""
+"""How long a second press confirms."""
 
 
 class Commands(LockCommands, ExternalCommands):
@@ -50,12 +50,10 @@ class Commands(LockCommands, ExternalCommands):
         app: Shows dialogs and notices.
         host: Does the work.
         main: The main screen.
-        leader: The leader key in the settings' words.
     """
 
-    def __init__(self, app: SynapseApp, host: Host, main: MainScreen, leader: str) -> None:
+    def __init__(self, app: SynapseApp, host: Host, main: MainScreen) -> None:
         super().__init__(app, host, main)
-        self.leader = leader
         self.clock: Callable[[], float] = monotonic
         self.find: Find = which
         """Finds a command on PATH."""
@@ -219,7 +217,8 @@ class Commands(LockCommands, ExternalCommands):
             self.app.notice(f"interrupting {plural(count, 'agent')}", "warning")
         else:
             self._interrupt_all_until = now + CONFIRM_SECONDS
-            self.app.notice(f"press F9 again to interrupt {plural(count, 'agent')}", "warning")
+            key = self.app.keymap.way("interrupt_all")
+            self.app.notice(f"press {key} again to interrupt {plural(count, 'agent')}", "warning")
 
     # View
 
@@ -273,7 +272,7 @@ class Commands(LockCommands, ExternalCommands):
 
     def do_help(self, _agent_id: str, _task_id: str) -> None:
         """Show all keys."""
-        self._ask(Report("Help", partial(help_text, self.leader)))
+        self._ask(Report("Help", partial(help_text, self.app.keymap)))
 
     def do_palette(self, _agent_id: str, _task_id: str) -> None:
         """Open the palette."""

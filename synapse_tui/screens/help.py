@@ -6,7 +6,9 @@ from textwrap import wrap
 
 from textual.content import Content
 
-from synapse_tui.actions import GROUPS, Action, in_group, key_label, leader_label
+from synapse_tui.actions import GROUPS, Action
+from synapse_tui.key_names import key_label
+from synapse_tui.keymap import Keymap, leader_label
 from synapse_tui.model import AgentState
 from synapse_tui.widgets.marks import state_mark
 from synapse_tui.widgets.text import pad
@@ -32,14 +34,14 @@ MOUSE = (
 )
 
 
-def help_text(leader: str, width: int) -> Content:
+def help_text(keymap: Keymap, width: int) -> Content:
     """The whole help.
 
     Args:
-        leader: The leader in the settings' words.
+        keymap: The keys that hold.
         width: Cells of a line.
     """
-    label = key_label(leader)
+    label = key_label(keymap.leader)
     parts: list[str | tuple[str, str]] = [
         ("Every key goes to the agent in focus, except the function keys and ", "$ink"),
         (label, "bold $hot"),
@@ -47,7 +49,7 @@ def help_text(leader: str, width: int) -> Content:
     ]
     for group in GROUPS:
         parts.append((f"\n{group}\n", "bold $hot"))
-        for action in in_group(group):
+        for action in keymap.in_group(group):
             parts += _action_row(action, label, width)
     parts.append(("\nMessages to other agents\n", "bold $hot"))
     parts += _pairs(MENTIONS, width)
@@ -68,7 +70,7 @@ def help_text(leader: str, width: int) -> Content:
 def _action_row(action: Action, leader: str, width: int) -> list[tuple[str, str]]:
     after = f"{leader} {leader_label(action)}" if action.leader else ""
     head = [
-        (f"  {pad(key_label(action.key) if action.key else '', 4)}", "bold $hot"),
+        (f"  {pad(key_label(action.keys[0]) if action.keys else '', 4)}", "bold $hot"),
         (pad(after, 8), "$ink"),
         (pad(action.title, TITLE), "$ink"),
     ]

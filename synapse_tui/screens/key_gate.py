@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from textual import events
 
-from synapse_tui.actions import key_label
 from synapse_tui.driver.events import TerminalKeyRelease, TerminalText
 from synapse_tui.leader import Leader, Step
 from synapse_tui.widgets.terminal_view import TerminalView
@@ -97,11 +96,19 @@ class KeyGate:
         if isinstance(event, events.Key):
             app.main.settle()
             return not isinstance(event, TerminalKeyRelease) and (
-                self._lead(event) or self._for_nobody(event)
+                self._lead(event) or self._acts(event) or self._for_nobody(event)
             )
         if not self._over_hints(event):
             self.show_leader(pending=False)
         return False
+
+    def _acts(self, event: events.Key) -> bool:
+        """Do the action whose key it is, before the next key, which may be for another agent then."""
+        action = self.leader.keymap.by_key(event.key)
+        if action is not None:
+            self.show_leader(pending=False)
+            self._app.perform(action.id)
+        return action is not None
 
     def _is_for_leader(self, event: events.Key) -> bool:
         return not isinstance(event, TerminalKeyRelease) and (
@@ -112,7 +119,7 @@ class KeyGate:
         """Tell a person who types while there is no agent; whether that was so."""
         if self._app.host.agents or self._app.main.focused is not None or not event.is_printable:
             return False
-        self._app.notice(f"no agent takes keys: {key_label(self.leader.label)} n opens one")
+        self._app.notice(f"no agent takes keys: {self.leader.keymap.way('new_agent')} opens one")
         return True
 
     def hand_over(self, run: TerminalText) -> bool:
@@ -150,7 +157,9 @@ class KeyGate:
         if self._app.main.active:
             return self.waiting or self._app.main.expects_pane
         # Nothing is in focus yet: keys for the application itself do not wait for that.
-        own = isinstance(event, events.Key) and (self._is_for_leader(event) or _is_function_key(event))
+        own = isinstance(event, events.Key) and (
+            self._is_for_leader(event) or self.leader.keymap.by_key(event.key) is not None
+        )
         return not own and (bool(self._opening) or not self._app.begun)
 
     def _keep(self, event: events.Event, screen: Dialog[object]) -> bool:
@@ -187,7 +196,3 @@ class KeyGate:
             return False
         widget, _region = self._app.get_widget_at(event.x, event.y)
         return widget is self._app.main.which_key or widget is self._app.main.status_bar
-
-
-def _is_function_key(event: events.Key) -> bool:
-    return event.key.startswith("f") and event.key[1:].isdigit()

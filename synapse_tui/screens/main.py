@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
 
-from synapse_tui.actions import key_label
+from synapse_tui.keymap import Keymap
 from synapse_tui.widgets.deck import Deck
 from synapse_tui.widgets.lock_panel import LockPanel
 from synapse_tui.widgets.message_order import in_order
@@ -58,7 +58,7 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         host: Whose agents are shown.
         make_view: Makes the terminal widget of a session.
         layout: How the panes are arranged at the start.
-        leader: The leader key in the settings' words.
+        keymap: The keys that hold.
         sidebar: Whether the sidebar is open at the start.
     """
 
@@ -77,7 +77,7 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         """Keys can be taken again: no dialog is open any more, or the agent in focus has its pane."""
 
     def __init__(
-        self, host: Host, *, make_view: ViewFactory, layout: str, leader: str, sidebar: bool
+        self, host: Host, *, make_view: ViewFactory, layout: str, keymap: Keymap, sidebar: bool
     ) -> None:
         super().__init__()
         self._host = host
@@ -88,7 +88,6 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         self._news = NewsPace(self.set_timer, self._show_now)
         self._seen_ends: set[str] = set()
         """Agents that have ended and were looked at since."""
-        self._empty_hint = ""
         self.agents: list[AgentView] = []
         self.tab_bar = TabBar()
         self.deck = Deck()
@@ -98,7 +97,7 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         self.sidebar.locks.look = host.safety.locks if host.safety.enabled else None
         self.which_key = WhichKey()
         self.status_bar = StatusBar()
-        self.status_bar.set_reactive(StatusBar.leader, leader)
+        self.show_keys(keymap)
         self.set_class(sidebar, "-sidebar")
 
     def compose(self) -> ComposeResult:
@@ -114,8 +113,7 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
     def on_mount(self) -> None:
         """Name the project."""
         self.tab_bar.project = one_line(self._host.project.name)
-        self._empty_hint = f"{key_label(self.status_bar.leader)} n opens one"
-        self.deck.empty = f"no agents here yet: {self._empty_hint}"
+        self.show_reasons(())
 
     def on_screen_resume(self) -> None:
         """Tell it: keys may wait."""
@@ -128,6 +126,13 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
             self.deck.empty = "\n\n".join((*reasons, self._empty_hint))
         else:
             self.deck.empty = f"no agents here yet: {self._empty_hint}"
+
+    def show_keys(self, keymap: Keymap) -> None:
+        """Show which keys hold."""
+        self.status_bar.keymap = keymap
+        self.which_key.keymap = keymap
+        self.sidebar.write_key = keymap.way("compose")
+        self._empty_hint = f"{keymap.way('new_agent')} opens one"
 
     # What the host tells
 

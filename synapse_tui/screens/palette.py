@@ -15,7 +15,8 @@ from textual.fuzzy import Matcher
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from synapse_tui.actions import ACTIONS, key_label, leader_label
+from synapse_tui.key_names import key_label
+from synapse_tui.keymap import leader_label
 from synapse_tui.model import DeliveryState
 from synapse_tui.widgets.choices import Choices
 from synapse_tui.widgets.marks import delivery_mark
@@ -63,10 +64,11 @@ class Offer:
 
 def offers(commands: Commands) -> Iterator[Offer]:
     """Everything that can be chosen at present."""
-    leader = key_label(commands.leader)
-    for action in ACTIONS:
+    keymap = commands.app.keymap
+    leader = key_label(keymap.leader)
+    for action in keymap.actions:
         if action.palette:
-            keys = [key_label(action.key)] if action.key else []
+            keys = [key_label(key) for key in action.keys[:1]]
             keys += [f"{leader} {leader_label(action)}"] if action.leader else []
             perform = partial(commands.perform, action.id)
             yield Offer(action.title, "  ".join(keys), action.help, action.words, perform)

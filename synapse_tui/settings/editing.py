@@ -9,6 +9,7 @@ from typing import Any
 from synapse_tui.errors import ConfigError
 from synapse_tui.files import write_private
 
+from .kinds import TABLES
 from .schema import Setting, find_setting
 
 _NOTHING = object()
@@ -123,7 +124,7 @@ def value_of(setting: Setting, words: tuple[str, ...]) -> object:
     raw: object = word
     if setting.kind in ("list", "words", "keys"):
         raw = _json(word) if len(words) == 1 and word.startswith("[") else list(words)
-    elif setting.kind == "table":
+    elif setting.kind in TABLES:
         raw = _json(word)
     try:
         return setting.convert(raw)

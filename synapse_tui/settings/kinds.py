@@ -7,7 +7,23 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Literal
 
-Kind = Literal["boolean", "text", "number", "choice", "list", "table", "file", "keys", "count", "words"]
+Kind = Literal[
+    "boolean",
+    "text",
+    "number",
+    "choice",
+    "list",
+    "table",
+    "file",
+    "keys",
+    "count",
+    "words",
+    "leader",
+    "bindings",
+]
+
+TABLES: frozenset[Kind] = frozenset({"table", "bindings"})
+"""Kinds whose values are tables by themselves."""
 
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
@@ -96,6 +112,18 @@ def _keys(value: object) -> list[str]:
     return [str(key) for key in read_keys(value)]
 
 
+def _leader(value: object) -> str:
+    from synapse_tui.keymap import read_leader  # noqa: PLC0415 - seldom needed
+
+    return read_leader(value)
+
+
+def _bindings(value: object) -> dict[str, list[str]]:
+    from synapse_tui.keymap import read_bindings  # noqa: PLC0415 - seldom needed
+
+    return read_bindings(value)
+
+
 _CONVERTERS: Mapping[Kind, Callable[[object], object]] = MappingProxyType(
     {
         "boolean": _boolean,
@@ -107,5 +135,7 @@ _CONVERTERS: Mapping[Kind, Callable[[object], object]] = MappingProxyType(
         "file": _file,
         "keys": _keys,
         "words": _words,
+        "leader": _leader,
+        "bindings": _bindings,
     }
 )

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from synapse_tui.errors import ConfigError
 from synapse_tui.paths import UserPaths
 
+from .kinds import TABLES
 from .schema import ENV, SCHEMA, Setting, find_setting, nearest_key
 
 Trusted = Callable[[Path, bytes], bool]
@@ -50,6 +51,11 @@ class Settings:
     def number(self, key: str) -> int:
         """A whole number."""
         return int(str(self.values[key]))
+
+    def table(self, key: str) -> Mapping[str, object]:
+        """A table."""
+        value = self.values[key]
+        return value if isinstance(value, Mapping) else {}
 
     def words(self, key: str) -> list[str]:
         """A list of texts."""
@@ -277,7 +283,7 @@ def _variables(environ: Mapping[str, str], problems: list[ConfigError]) -> Itera
 def _flatten(content: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
     for name, value in content.items():
         key = f"{prefix}{name}"
-        if isinstance(value, dict) and not (key in SCHEMA and SCHEMA[key].kind == "table"):
+        if isinstance(value, dict) and not (key in SCHEMA and SCHEMA[key].kind in TABLES):
             yield from _flatten(value, f"{key}.")
         else:
             yield key, value

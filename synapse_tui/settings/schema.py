@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from synapse_tui.model import LAYOUTS
+from synapse_tui.model import LAYOUTS, NOTIFICATIONS, THEMES
 
 from .kinds import Kind, read
 
@@ -77,7 +77,31 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "tui.agents", "list", [], "Agents to open when none are named: PROFILE[:NAME][@DIR] each."
             ),
             Setting("tui.layout", "choice", "tabs", "How panes are arranged at the start.", LAYOUTS),
-            Setting("tui.leader", "text", "ctrl+]", "The key before a command; twice sends it to the agent."),
+            Setting(
+                "tui.leader", "leader", "ctrl+]", "The key before a command; twice sends it to the agent."
+            ),
+            Setting(
+                "tui.keys",
+                "bindings",
+                {},
+                "Keys of actions in place of the usual ones: KEY, or `leader KEY`; an empty text for none.",
+                project=False,
+            ),
+            Setting(
+                "tui.theme",
+                "choice",
+                "auto",
+                "The colours around the agents; `auto` is dark or light as the terminal is.",
+                THEMES,
+            ),
+            Setting(
+                "tui.notifications",
+                "choice",
+                "bell",
+                "How the terminal calls you when an agent asks or has finished while you look elsewhere.",
+                NOTIFICATIONS,
+                project=False,
+            ),
             Setting("tui.sidebar", "boolean", False, "Whether the sidebar is open at the start."),
             Setting("tui.scrollback", "number", 5000, "Lines of scrollback kept for each agent."),
             Setting(
@@ -184,7 +208,6 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 [],
                 "Names and networks that may be told of tasks though they are private: *.lan, 10.0.0.0/8.",
                 project=False,
-                restart=True,
             ),
             Setting(
                 "a2a.rate_limit",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
-from sqlmodel import Session, col, func, select
+from sqlmodel import Session, col, delete, func, select
 
 from synapse_tui.errors import HistoryError, TaskNotFound
 from synapse_tui.model import Task
@@ -19,39 +20,18 @@ from synapse_tui.model import Task
 from .batch import Change
 from .engine import BUSY, READS, open_engine
 from .rows import change_of, task_of
-from .search import CHUNK, index_some, make_index, source, terms_of
+from .search import Wanted, dialect_of, terms_of
 from .tables import ChangeRow, TaskRow
 
 SHORTEST_PREFIX = 4
 PATIENCE = 2000
 """How many tasks a search puts into the index before it answers; the rest is a host's work."""
+CHUNK = 50
+"""How many tasks are indexed or removed in one transaction: others wait for the lock meanwhile."""
+WALK = 500
+"""How many tasks are read at once where all are wanted."""
 
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which tasks of the history are wanted, the newest first.
-
-    Attributes:
-        agent: Agent id, or its type; empty for all.
-        sender: Id of the sender; empty for all.
-        status: State of the task (`completed`); empty for all.
-        project: Folder of the project; empty for all.
-        since: Made at this time or later, aware; None for always.
-        until: Made before this time, aware; None for always.
-        query: Words that must stand in the message or the answer; empty for all.
-        limit: How many at most.
-        offset: How many of them to leave out at the beginning.
-    """
-
-    agent: str = ""
-    sender: str = ""
-    status: str = ""
-    project: str = ""
-    since: datetime | None = None
-    until: datetime | None = None
-    query: str = ""
-    limit: int = 50
-    offset: int = 0
+__all__ = ["Archive", "Page", "Record", "Wanted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +53,23 @@ class Record:
     finished_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some of the tasks that are wanted.
+
+    Attributes:
+        records: The newest first.
+        after: Where the next page begins; empty for none.
+    """
+
+    records: Sequence[Record]
+    after: str
+
+
 class Archive:
     """Reads the history while hosts write it.
+
+    All of it is called in one thread at a time, but `interrupt`.
 
     Args:
         path: The database.
@@ -99,33 +94,58 @@ class Archive:
             self._engine, self.moved = open_engine(path, busy=busy, durable=False)
         except (OSError, DBAPIError) as error:
             raise self._error(error) from error
-        self._searches: bool | None = None
+        self._dialect = dialect_of(self._engine)
+        self._prepared = False
+        self._lock = threading.Lock()
+        self._reads: Any = None
+        """The driver's connection that a query is at."""
 
     def close(self) -> None:
         """Close the database."""
         self._engine.dispose()
 
+    def interrupt(self) -> None:
+        """End the query that another thread is at, which then fails; nothing where it is at none."""
+        with self._lock:
+            if self._reads is not None:
+                self._dialect.interrupt(self._reads)
+
     def select(self, wanted: Wanted) -> Sequence[Record]:
-        """The tasks that are wanted.
+        """The tasks that are wanted; what has changed is put into the index first, as far as patience goes.
+
+        Raises:
+            HistoryError: The history cannot be read.
+        """
+        if wanted.query:
+            self.index()
+        return self.page(wanted).records
+
+    def page(self, wanted: Wanted) -> Page:
+        """The tasks that are wanted, as the index knows them.
 
         Raises:
             HistoryError: The history cannot be read.
         """
         terms = terms_of(wanted.query)
-        indexed = bool(terms) and self._can_search()
-        if indexed:
-            self.index()
+        if terms:
+            self._prepare()
         with self._reading() as session:
-            ids = _ids(session.connection(), wanted, terms, indexed=indexed)
-            rows = session.exec(select(TaskRow).where(col(TaskRow.id).in_(ids))).all()
-            return [_record(row) for row in sorted(rows, key=lambda row: ids.index(row.id))]
+            found = self._dialect.find(session.connection(), wanted, terms)
+            rows = {
+                row.id: row
+                for row in session.exec(select(TaskRow).where(col(TaskRow.id).in_(found.ids))).all()
+            }
+            return Page([_record(rows[each]) for each in found.ids if each in rows], found.after)
 
     def walk(self, wanted: Wanted) -> Iterator[Record]:
         """All tasks that are wanted, some at a time, whatever their limit is."""
-        at = wanted.offset
-        while found := self.select(_page(wanted, at, CHUNK)):
-            yield from found
-            at += len(found)
+        if wanted.query:
+            self.index()
+        page = self.page(replace(wanted, limit=WALK))
+        yield from page.records
+        while page.after:
+            page = self.page(replace(wanted, limit=WALK, after=page.after))
+            yield from page.records
 
     def find(self, task_id: str) -> tuple[Record, Sequence[Change]]:
         """A task, by its id or the beginning of one, with its steps.
@@ -157,34 +177,21 @@ class Archive:
         Raises:
             HistoryError: The history cannot be read.
         """
-        condition, values = _chosen(wanted)
-        chosen = text(condition).bindparams(**values)
         with self._reading() as session:
-            groups = session.exec(
-                select(TaskRow.agent_name, TaskRow.status, func.count())
-                .where(chosen)
-                .group_by(TaskRow.agent_name, TaskRow.status)
-                .order_by(TaskRow.agent_name, TaskRow.status)
-            ).all()
-            seconds = func.julianday(TaskRow.finished_at) - func.julianday(TaskRow.submitted_at)
-            took = session.exec(
-                select(func.avg(seconds), func.min(TaskRow.created_at), func.max(TaskRow.created_at)).where(
-                    chosen
-                )
-            ).one()
+            counts = self._dialect.count(session.connection(), wanted)
         agents: dict[str, dict[str, int]] = {}
         states: dict[str, int] = {}
-        for agent, status, count in groups:
-            agents.setdefault(agent, {})[status] = count
-            states[status] = states.get(status, 0) + count
-        days: float | None = took[0]
+        for each in counts:
+            agents.setdefault(each.agent, {})[each.state] = each.tasks
+            states[each.state] = states.get(each.state, 0) + each.tasks
+        timed, seconds = sum(each.timed for each in counts), sum(each.seconds for each in counts)
         return {
             "tasks": sum(states.values()),
             "states": states,
             "agents": agents,
-            "mean_seconds": None if days is None else round(float(days) * 86400, 1),
-            "first": _told(took[1]),
-            "last": _told(took[2]),
+            "mean_seconds": round(seconds / timed, 1) if timed else None,
+            "first": min(each.first for each in counts).isoformat() if counts else None,
+            "last": max(each.last for each in counts).isoformat() if counts else None,
         }
 
     def clean(self, before: datetime, *, dry: bool = False) -> int:
@@ -200,24 +207,22 @@ class Archive:
         Raises:
             HistoryError: The history cannot be written.
         """
-        ended = text("SELECT id FROM tasks WHERE finished_at < :before ORDER BY finished_at LIMIT :most")
+        ended = col(TaskRow.finished_at) < before
         if dry:
+            with self._reading() as session:
+                return int(session.exec(select(func.count()).select_from(TaskRow).where(ended)).one())
+        removed, count = 0, CHUNK
+        while count == CHUNK:
             with self._session() as session:
-                query = select(func.count()).select_from(TaskRow).where(col(TaskRow.finished_at) < before)
-                return int(session.exec(query).one())
-        removed = 0
-        while True:
-            with self._session() as session:
-                run = session.connection().execute
-                told = {"before": _stored(before), "most": CHUNK}
-                ids = [row[0] for row in run(ended, told)]
-                for task_id in ids:
-                    run(text("DELETE FROM task_changes WHERE task_id = :id"), {"id": task_id})
-                    run(text("DELETE FROM tasks WHERE id = :id"), {"id": task_id})
+                some = select(TaskRow.id).where(ended).order_by(col(TaskRow.finished_at)).limit(CHUNK)
+                ids = list(session.exec(some).all())
+                session.exec(delete(ChangeRow).where(col(ChangeRow.task_id).in_(ids)))
+                session.exec(delete(TaskRow).where(col(TaskRow.id).in_(ids)))
                 session.commit()
-            removed += len(ids)
-            if len(ids) < CHUNK:
-                return removed
+            count = len(ids)
+            removed += count
+        self.index()  # their words are in the index still
+        return removed
 
     def index(self, most: int = PATIENCE) -> int:
         """Put changed tasks into the search index, some at a time.
@@ -226,29 +231,42 @@ class Archive:
             most: How many at most.
 
         Returns:
-            How many were.
+            How many were; fewer than `most` when no more are left.
+
+        Raises:
+            HistoryError: The history cannot be written.
         """
-        done = 0
-        while self._can_search() and done < most:
+        self._prepare()
+        done, count, some = 0, CHUNK, CHUNK
+        while self._dialect.can_search and count == some and done < most:
+            some = min(CHUNK, most - done)
             with self._session() as session:
-                count = index_some(session.connection(), min(CHUNK, most - done))
+                count = self._dialect.index(session.connection(), some)
                 session.commit()
             done += count
-            if count < CHUNK:
-                break
         return done
 
-    # -- searching ---
+    # -- the database ---
 
-    def _can_search(self) -> bool:
-        if self._searches is None:
+    def _prepare(self) -> None:
+        """Make the search index where there is none."""
+        if not self._prepared:
             with self._session() as session:
-                self._searches = make_index(session.connection())
+                self._dialect.prepare(session.connection())
                 session.commit()
-        return self._searches
+            self._prepared = True
 
-    def _reading(self) -> AbstractContextManager[Session]:
-        return self._session(self._engine.execution_options(**{READS: True}))
+    @contextmanager
+    def _reading(self) -> Iterator[Session]:
+        with self._session(self._engine.execution_options(**{READS: True})) as session:
+            driver = session.connection().connection.dbapi_connection
+            with self._lock:
+                self._reads = driver
+            try:
+                yield session
+            finally:
+                with self._lock:
+                    self._reads = None
 
     @contextmanager
     def _session(self, engine: Engine | None = None) -> Iterator[Session]:
@@ -265,69 +283,3 @@ class Archive:
 
 def _record(row: TaskRow) -> Record:
     return Record(task_of(row), row.agent_type, row.project, row.submitted_at, row.finished_at)
-
-
-def _page(wanted: Wanted, offset: int, limit: int) -> Wanted:
-    from dataclasses import replace  # noqa: PLC0415 - here alone
-
-    return replace(wanted, offset=offset, limit=limit)
-
-
-def _ids(connection: Connection, wanted: Wanted, terms: Sequence[str], *, indexed: bool) -> list[str]:
-    """Ids of the tasks that are wanted: the newest first, or where words are looked up the last changed.
-
-    Args:
-        connection: For reading.
-        wanted: Which are.
-        terms: The words that must stand in them.
-        indexed: Whether the words can be looked up; else every text is read.
-    """
-    chosen, values = _chosen(wanted)
-    order = "tasks.created_at DESC, tasks.id"
-    found, more = "tasks", dict[str, str]()
-    if indexed:
-        found, more = source(terms)
-        order = "f.rowid DESC"
-    elif terms:
-        more = {f"term{at}": f"%{_like(term)}%" for at, term in enumerate(terms)}
-        chosen += "".join(
-            f" AND (tasks.input LIKE :{name} ESCAPE '\\' OR tasks.output LIKE :{name} ESCAPE '\\')"
-            for name in more
-        )
-    query = f"SELECT tasks.id FROM {found} WHERE {chosen} ORDER BY {order} LIMIT :most OFFSET :skipped"  # noqa: S608
-    values |= more | {"most": wanted.limit, "skipped": wanted.offset}
-    return [str(row[0]) for row in connection.execute(text(query), values)]
-
-
-def _chosen(wanted: Wanted) -> tuple[str, dict[str, Any]]:
-    """What a task must fulfil besides its words, as SQL with its parameters.
-
-    What stands for the sender's own answers is none.
-    """
-    parts = ["tasks.sender_id != tasks.agent_name"]
-    values: dict[str, Any] = {}
-    for name, part, value in (
-        ("agent", "(tasks.agent_name = :agent OR tasks.agent_type = :agent)", wanted.agent),
-        ("sender", "tasks.sender_id = :sender", wanted.sender),
-        ("status", "tasks.status = :status", wanted.status),
-        ("project", "tasks.project = :project", wanted.project),
-        ("since", "tasks.created_at >= :since", _stored(wanted.since)),
-        ("until", "tasks.created_at < :until", _stored(wanted.until)),
-    ):
-        if value:
-            parts.append(part)
-            values[name] = value
-    return " AND ".join(parts), values
-
-
-def _stored(time: datetime | None) -> str:
-    """A time as it stands in the database."""
-    return "" if time is None else time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
-
-
-def _told(time: object) -> str | None:
-    return time.isoformat() if isinstance(time, datetime) else None
-
-
-def _like(term: str) -> str:
-    return term.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

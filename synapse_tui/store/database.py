@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Engine, UpdateBase
+from sqlalchemy import ColumnElement, Engine, UpdateBase
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm.exc import StaleDataError
 from sqlmodel import Session, col, delete, func, insert, select, update
@@ -16,8 +16,10 @@ from synapse_tui.model import INSTRUCTIONS, SYSTEM, DeliveryState, ReplyState, T
 
 from .aftermath import HOST_ENDED, after_end
 from .batch import AgentKey, Batch, Change, Mark, Owed, Restored, Stored
-from .engine import BUSY, Alive, is_broken, move_aside, open_engine
+from .backends import backend_of
+from .engine import BUSY, Alive
 from .pages import find_tasks, read_changes, read_page
+from .place import Place
 from .push import Delivery, PushLeft
 from .push_rows import prune_push, push_left, push_log, webhooks_left, write_push
 from .rows import (
@@ -44,7 +46,7 @@ class Database:
     """Reads and writes the history.
 
     Args:
-        path: The file.
+        place: Where it is.
         owner: This process, as `alive` knows it.
         alive: Tells whether the process of an owner still runs.
         clock: The time now, aware.
@@ -52,15 +54,15 @@ class Database:
     """
 
     def __init__(
-        self, path: Path, *, owner: str, alive: Alive, clock: Callable[[], datetime], busy: float = BUSY
+        self, place: Place, *, owner: str, alive: Alive, clock: Callable[[], datetime], busy: float = BUSY
     ) -> None:
-        self._path = path
-        self._owner = owner
+        self._backend = backend_of(place, busy=busy)
+        self._naming = self._backend.naming
+        self._owner = self._naming.owner(owner)
         self._alive = alive
         self._clock = clock
-        self._busy = busy
         self._engine: Engine | None = None
-        self._file: tuple[int, int] | None = None
+        self._file: object = None
         self._known: set[str] = set()
         """Tasks that are in the file for certain."""
         self._lost = ""
@@ -68,20 +70,20 @@ class Database:
 
     def open(self) -> None:
         """Open the file, where it is not, and settle what ended processes left under way."""
-        if self._engine is not None and self._identity() == self._file:
+        if self._engine is not None and self._backend.identity() == self._file:
             return
         if self._engine is not None:
-            self._lost = f"{self._path} was removed"
+            self._lost = f"{self._backend.shown} was removed"
         self.close()
-        engine, moved = open_engine(self._path, busy=self._busy)
+        engine, moved = self._backend.open()
         try:
             self._sweep(engine)
         except BaseException:
             engine.dispose()
             raise
-        self._engine, self._file = engine, self._identity()
+        self._engine, self._file = engine, self._backend.identity()
         if moved:
-            self._lost = f"{self._path} was no sound database and is {moved} now"
+            self._lost = f"{self._backend.shown} was no sound database and is {moved} now"
 
     def write(self, batch: Batch) -> str:
         """Write all of a batch or nothing.
@@ -95,11 +97,13 @@ class Database:
         except StaleDataError:  # someone has removed rows: they are written anew
             self._write(batch)
         except DBAPIError as error:
-            if not is_broken(error):
+            if self._backend.is_broken(error):
+                self.close()
+                moved = self._backend.move_aside()
+                self._lost = f"{self._backend.shown} was no sound database and is {moved} now"
+                self.open()
+            elif not self._backend.is_race(error):
                 raise
-            self.close()
-            self._lost = f"{self._path} was no sound database and is {move_aside(self._path)} now"
-            self.open()
             self._write(batch)
         lost, self._lost = self._lost, ""
         return lost
@@ -111,8 +115,7 @@ class Database:
             key: The agent.
             but: Context id of its session now.
         """
-        self.open()
-        with Session(self._engine) as session:
+        with self._settling(self._opened()) as session:
             rows = session.exec(
                 select(TaskRow).where(
                     TaskRow.project == key.project,
@@ -155,8 +158,7 @@ class Database:
             project: The project.
             but: Tasks that are known to this process.
         """
-        self.open()
-        with Session(self._engine) as session:
+        with self._settling(self._opened()) as session:
             rows = session.exec(
                 select(TaskRow).where(
                     TaskRow.project == project,
@@ -209,7 +211,10 @@ class Database:
         return self._is_gone(row.owner)
 
     def _is_gone(self, owner: str) -> bool:
-        return owner == self._owner or not self._alive(owner)
+        """Whether a process does nothing more for what it owned; of another machine's nobody can tell."""
+        if owner == self._owner:
+            return True
+        return self._naming.is_here(owner) and not self._alive(self._naming.process(owner))
 
     def find(self, key: AgentKey, prefix: str) -> list[Task]:
         """The tasks of an agent whose ids begin so."""
@@ -238,7 +243,7 @@ class Database:
         with Session(self._engine) as session:
             ended = (
                 select(TaskRow.id)
-                .where(col(TaskRow.finished_at) < before)
+                .where(col(TaskRow.finished_at) < before, self._of_here())
                 .order_by(col(TaskRow.finished_at))
                 .limit(CHUNK)
             )
@@ -247,6 +252,10 @@ class Database:
             session.exec(delete(TaskRow).where(col(TaskRow.id).in_(ids)))
             session.commit()
         return len(ids)
+
+    def _of_here(self) -> ColumnElement[bool]:
+        """That a task is one of this machine: how long others keep theirs is for them to say."""
+        return col(TaskRow.project).startswith(self._naming.machines, autoescape=True)
 
     def push_left(self, project: str) -> PushLeft:
         """What ended processes left to be told; see `push_rows`."""
@@ -269,8 +278,7 @@ class Database:
         self._push(lambda session: prune_push(session, before))
 
     def _push(self, work: Callable[[Session], Result]) -> Result:
-        self.open()
-        with Session(self._engine) as session:
+        with self._settling(self._opened()) as session:
             found = work(session)
             session.commit()
         return found
@@ -281,14 +289,6 @@ class Database:
             self._engine.dispose()
             self._engine = None
             self._known.clear()
-
-    def _identity(self) -> tuple[int, int] | None:
-        """Which file has the path: one that was removed would be written to and found by nobody."""
-        try:
-            status = self._path.stat()
-        except OSError:
-            return None
-        return status.st_dev, status.st_ino
 
     def _write(self, batch: Batch) -> None:
         if not batch:
@@ -303,21 +303,28 @@ class Database:
             for statement, values in _statements(batch, known, self._owner):
                 if values:
                     session.exec(statement, params=values)
-            write_push(session, batch.push, self._owner)
+            write_push(session, batch.push, self._owner, self._backend)
             session.commit()
         ended = {task_id for task_id, each in batch.tasks.items() if each.task.state.final}
         self._known = (known | batch.tasks.keys()) - ended
 
     def _sweep(self, engine: Engine) -> None:
-        with Session(engine) as session:
+        with self._settling(engine) as session:
             unfinished = col(TaskRow.finished_at).is_(None)
             owners = session.exec(select(TaskRow.owner).where(unfinished).distinct()).all()
-            gone = [owner for owner in owners if owner != self._owner and not self._alive(owner)]
+            gone = [owner for owner in owners if owner != self._owner and self._is_gone(owner)]
             rows = session.exec(select(TaskRow).where(unfinished, col(TaskRow.owner).in_(gone))).all()
             self._settle(session, rows)
             ended = select(TaskRow.id).where(col(TaskRow.finished_at).is_not(None))
             session.exec(delete(OutboxRow).where(col(OutboxRow.task_id).in_(ended)))
             session.commit()
+
+    @contextmanager
+    def _settling(self, engine: Engine) -> Iterator[Session]:
+        """A transaction that takes up what others left: of several on this machine one at a time."""
+        with Session(engine) as session:
+            self._backend.now(session, self._clock, (f"settle {self._naming.machines}",))
+            yield session
 
     def _settle(self, session: Session, rows: Sequence[TaskRow]) -> dict[str, OutboxRow]:
         """Say of messages that nobody works on any more how they stand.

@@ -1,7 +1,8 @@
 """Locks and modifications in a database that several processes share; every question is one transaction.
 
 SQLite lets one writer in at a time (`BEGIN IMMEDIATE`, waited for): what is read in a transaction still holds
-when it writes.
+when it writes. On a server, transactions about the same files wait for one another; what may change between
+reading and writing all the same is written only where it is as it was read.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from typing import TypeVar
 
-from sqlalchemy import Engine
+from sqlalchemy import ColumnElement, Engine
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm.exc import StaleDataError
 from sqlmodel import Session, col, delete, func, select, update
 
 from synapse_tui.errors import HistoryError
@@ -27,12 +29,20 @@ from synapse_tui.file_safety import (
     local_task,
 )
 
-from .engine import BUSY, Alive, open_engine
+from .backends import backend_of
+from .engine import BUSY, Alive
 from .lock_schema import LOCK_STEPS
 from .lock_tables import LockRow, ModificationRow
+from .place import Place
+
+Result = TypeVar("Result")
 
 CHUNK = 500
 """How many rows are removed in one transaction: others wait for the lock meanwhile."""
+TRIES = 5
+"""How often a transaction is tried that others hinder."""
+AGREE = timedelta(seconds=2)
+"""Clocks that differ by less are not told apart."""
 _ALLOWED = Verdict(allowed=True)
 
 
@@ -43,21 +53,21 @@ class FileSafety:
     counts as free. Every method waits for the disk: never call one in an event loop.
 
     Args:
-        path: The database, `.synapse/file_safety.db` as a rule.
-        alive: Tells whether the process of a holder still runs.
-        clock: The time now, aware.
+        place: The database, `.synapse/file_safety.db` as a rule.
+        alive: Tells whether the process of a holder on this machine still runs; of others the lease counts.
+        clock: The time now, aware; on a server its own clock counts for leases.
         lease: How long a lock holds that nobody renews.
-        busy: Seconds that another process is waited for.
+        busy: Seconds that another process, or the server, is waited for.
 
     Raises:
-        HistoryError: A newer version has written the file.
+        HistoryError: A newer version has written it, or the server cannot be used.
         OSError: It cannot be made.
         sqlalchemy.exc.DBAPIError: It is locked, or cannot be read or written.
     """
 
     def __init__(
         self,
-        path: Path,
+        place: Place,
         *,
         alive: Alive,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -69,9 +79,11 @@ class FileSafety:
         self._lease = lease
         self.moved = ""
         """Where a broken database was moved to when this one was opened; empty as a rule."""
+        # What a power cut may take away from a file is the last locks: nobody holds them any more then.
+        self._backend = backend_of(place, steps=LOCK_STEPS, busy=busy, durable=False)
+        self._naming = self._backend.naming
         self._engine: Engine
-        # What a power cut may take away is the last locks: nobody holds them any more then.
-        self._engine, self.moved = open_engine(path, steps=LOCK_STEPS, busy=busy, durable=False)
+        self._engine, self.moved = self._backend.open()
 
     def close(self) -> None:
         """Close the database."""
@@ -80,6 +92,24 @@ class FileSafety:
     def _session(self) -> Session:
         # What was read stays readable after the commit: another process may have removed the row by then.
         return Session(self._engine, expire_on_commit=False)
+
+    def _transact(self, work: Callable[[Session, datetime], Result], *alone: str) -> Result:
+        """Do something in one transaction, and again where another one was in the way.
+
+        Args:
+            work: Gets the session and the time by which leases are counted.
+            alone: What no two transactions may do at a time.
+        """
+        for attempt in range(TRIES):
+            try:
+                with self._session() as session:
+                    found = work(session, self._backend.now(session, self._clock, alone))
+                    session.commit()
+                    return found
+            except (DBAPIError, StaleDataError) as error:
+                if attempt == TRIES - 1 or not self._backend.is_race(error):
+                    raise
+        raise AssertionError
 
     # -- locks ---
 
@@ -97,28 +127,35 @@ class FileSafety:
         Returns:
             Whether they are the holder's now, with the first lock; else the first lock of another.
         """
-        now = self._clock()
-        with self._session() as session:
-            rows = self._living(session, files, now)
-            foreign = [row for row in rows.values() if row.agent_name != holder.agent_id]
+        names = {self._naming.file(file): file for file in files}
+        who = self._naming.agent(holder.agent_id)
+
+        def acquire(session: Session, now: datetime) -> Verdict:
+            rows = self._living(session, list(names), now)
+            foreign = [row for row in rows.values() if row.agent_name != who]
             if foreign:
-                session.commit()
-                return _denied(foreign[0])
-            taken = [self._take(rows.get(file), file, holder, intent, now) for file in dict.fromkeys(files)]
+                return self._denied(foreign[0], now)
+            taken = [self._take(rows.get(name), name, file, holder, now) for name, file in names.items()]
+            for row in taken:
+                row.intent = intent or row.intent
             session.add_all(taken)
             session.flush()
-            verdict = Verdict(allowed=True, lock=_lock(taken[0])) if taken else _ALLOWED
-            session.commit()
-        return verdict
+            return Verdict(allowed=True, lock=self._lock(taken[0], now)) if taken else _ALLOWED
 
-    def _take(self, row: LockRow | None, file: str, holder: Holder, intent: str, now: datetime) -> LockRow:
+        return self._transact(acquire, *names)
+
+    def _take(self, row: LockRow | None, name: str, file: str, holder: Holder, now: datetime) -> LockRow:
         if row is None:
-            row = LockRow(file_path=file, agent_name=holder.agent_id, locked_at=now, expires_at=now)
+            who = self._naming.agent(holder.agent_id)
+            row = LockRow(
+                file_path=name, agent_name=who, locked_at=now, expires_at=now, call=holder.call
+            )
+        row.file_name = self._naming.spelled(file)
         row.expires_at = now + self._lease
         row.task_id = holder.task_id or row.task_id
-        row.intent = intent or row.intent
         row.process = holder.process
-        row.call = holder.call
+        # What its holder has asked for does not end with a tool that writes the file meanwhile.
+        row.call = holder.call if row.call else ""
         return row
 
     def release_lock(self, file: str, agent_id: str, *, call: str = "") -> bool:
@@ -132,15 +169,22 @@ class FileSafety:
         Returns:
             Whether there was one.
         """
-        chosen = [LockRow.file_path == file, LockRow.agent_name == agent_id]
+        name = self._naming.file(file)
+        chosen = [col(LockRow.file_path) == name, col(LockRow.agent_name) == self._naming.agent(agent_id)]
         if call:
-            chosen.append(LockRow.call == call)
-        with self._session() as session:
-            found = session.exec(select(LockRow).where(*chosen)).all()
-            for row in found:
-                session.delete(row)
-            session.commit()
-        return bool(found)
+            chosen.append(col(LockRow.call) == call)
+        return bool(self._release(chosen))
+
+    def _release(self, chosen: Sequence[ColumnElement[bool]]) -> list[LockRow]:
+        """Remove locks; gives those that were."""
+
+        def release(session: Session, _now: datetime) -> list[LockRow]:
+            rows = list(session.exec(select(LockRow).where(*chosen)).all())
+            ids = [row.id for row in rows]
+            session.exec(delete(LockRow).where(col(LockRow.id).in_(ids), *chosen))
+            return rows
+
+        return self._transact(release)
 
     def release_agent(self, agent_id: str, *, calls_only: bool = False) -> list[str]:
         """Give the locks of an agent back.
@@ -152,14 +196,10 @@ class FileSafety:
         Returns:
             Their files.
         """
-        with self._session() as session:
-            rows = session.exec(select(LockRow).where(LockRow.agent_name == agent_id)).all()
-            ended = [row for row in rows if row.call or not calls_only]
-            files = [row.file_path for row in ended]
-            for row in ended:
-                session.delete(row)
-            session.commit()
-        return files
+        chosen = [col(LockRow.agent_name) == self._naming.agent(agent_id)]
+        if calls_only:
+            chosen.append(col(LockRow.call) != "")
+        return [self._file(row) for row in self._release(chosen)]
 
     def break_lock(self, file: str) -> Lock | None:
         """Take a lock away from whoever holds it: for a person, never for an agent.
@@ -167,69 +207,63 @@ class FileSafety:
         Returns:
             The lock that was; None when there was none.
         """
-        with self._session() as session:
-            row = session.exec(select(LockRow).where(LockRow.file_path == file)).first()
-            lock = _lock(row) if row is not None else None
-            if row is not None:
-                session.delete(row)
-            session.commit()
-        return lock
+        rows = self._release([col(LockRow.file_path) == self._naming.file(file)])
+        return self._lock(rows[0]) if rows else None
 
     def renew(self, agent_id: str) -> int:
         """Let the locks of an agent's tool calls that hold do so for another lease; gives how many."""
-        now = self._clock()
-        with self._session() as session:
-            done = session.exec(
-                update(LockRow)
-                .where(
-                    col(LockRow.agent_name) == agent_id,
-                    col(LockRow.call) != "",
-                    col(LockRow.expires_at) > now,
-                )
-                .values(expires_at=now + self._lease)
-            )
-            session.commit()
-        return int(done.rowcount)
+        mine = col(LockRow.agent_name) == self._naming.agent(agent_id)
+
+        def renew(session: Session, now: datetime) -> int:
+            held = update(LockRow).where(mine, col(LockRow.call) != "", col(LockRow.expires_at) > now)
+            return int(session.exec(held.values(expires_at=now + self._lease)).rowcount)
+
+        return self._transact(renew)
 
     def validate_write(self, file: str, agent_id: str) -> Verdict:
         """Whether an agent may write a file now: nobody else has locked it. Takes no lock."""
-        now = self._clock()
-        with self._session() as session:
-            row = self._living(session, [file], now).get(file)
-            verdict = _ALLOWED
-            if row is not None:
-                own = row.agent_name == agent_id
-                verdict = Verdict(allowed=True, lock=_lock(row)) if own else _denied(row)
-            session.commit()
-        return verdict
+        name = self._naming.file(file)
+
+        def validate(session: Session, now: datetime) -> Verdict:
+            row = self._living(session, [name], now).get(name)
+            if row is None:
+                return _ALLOWED
+            own = row.agent_name == self._naming.agent(agent_id)
+            return Verdict(allowed=True, lock=self._lock(row, now)) if own else self._denied(row, now)
+
+        return self._transact(validate)
 
     def locks(self, agent_id: str = "") -> list[Lock]:
-        """The locks that hold, the oldest first; those of one agent, or all."""
-        now = self._clock()
-        with self._session() as session:
-            query = select(LockRow).order_by(col(LockRow.locked_at), col(LockRow.id))
-            rows = session.exec(query.where(LockRow.agent_name == agent_id) if agent_id else query).all()
-            living = self._only_living(session, rows, now)
-            found = [_lock(row) for row in living]
-            session.commit()
-        return found
+        """The locks that hold, the oldest first; those of one agent, or all of the project."""
+        if agent_id:
+            chosen = col(LockRow.agent_name) == self._naming.agent(agent_id)
+        else:
+            chosen = col(LockRow.file_path).startswith(self._naming.files, autoescape=True)
 
-    def _living(self, session: Session, files: Sequence[str], now: datetime) -> dict[str, LockRow]:
+        def read(session: Session, now: datetime) -> list[Lock]:
+            query = select(LockRow).where(chosen).order_by(col(LockRow.locked_at), col(LockRow.id))
+            living = self._only_living(session, session.exec(query).all(), now)
+            return [self._lock(row, now) for row in living]
+
+        return self._transact(read)
+
+    def _living(self, session: Session, names: Sequence[str], now: datetime) -> dict[str, LockRow]:
         """The locks of files that hold; those that do not are removed."""
-        rows = session.exec(select(LockRow).where(col(LockRow.file_path).in_(files))).all()
+        rows = session.exec(select(LockRow).where(col(LockRow.file_path).in_(names))).all()
         return {row.file_path: row for row in self._only_living(session, rows, now)}
 
     def _only_living(self, session: Session, rows: Sequence[LockRow], now: datetime) -> list[LockRow]:
         alive: dict[str, bool] = {"": True}
         living: list[LockRow] = []
         for row in rows:
-            if row.process not in alive:
-                alive[row.process] = self._alive(row.process)
-            if alive[row.process] and row.expires_at > now:
+            here = row.process if self._naming.is_here(row.agent_name) else ""
+            if here not in alive:
+                alive[here] = self._alive(here)
+            if alive[here] and row.expires_at > now:
                 living.append(row)
             else:
-                session.delete(row)
-        session.flush()
+                session.expunge(row)
+                session.exec(delete(LockRow).where(*_unchanged(row)))
         return living
 
     # -- modifications ---
@@ -243,35 +277,42 @@ class FileSafety:
         task_id = modification.task_id or local_task(modification.agent_id, modification.time)
         row = ModificationRow(
             task_id=task_id,
-            agent_name=modification.agent_id,
-            file_path=modification.file,
+            agent_name=self._naming.agent(modification.agent_id),
+            file_path=self._naming.file(modification.file),
+            file_name=self._naming.spelled(modification.file),
             change_type=modification.change.value,
             affected_lines=modification.lines,
             intent=modification.intent,
             timestamp=modification.time,
             meta=dict(modification.metadata),
         )
-        with self._session() as session:
+
+        def record(session: Session, _now: datetime) -> Modification:
             session.add(row)
-            session.commit()
-            return _modification(row)
+            session.flush()
+            return self._modification(row)
+
+        # Their numbers come in the order of their commits, so that who has seen one has seen all before it.
+        return self._transact(record, f"record {self._naming.files}")
 
     def modifications(self, query: ModificationQuery | None = None) -> list[Modification]:
         """Changes of files, the newest first."""
         asked = query or ModificationQuery()
         chosen = select(ModificationRow).order_by(col(ModificationRow.id).desc()).limit(asked.limit)
         if asked.file:
-            chosen = chosen.where(ModificationRow.file_path == asked.file)
+            chosen = chosen.where(ModificationRow.file_path == self._naming.file(asked.file))
+        else:
+            chosen = chosen.where(self._of_project())
         if asked.agent_id:
-            chosen = chosen.where(ModificationRow.agent_name == asked.agent_id)
+            chosen = chosen.where(ModificationRow.agent_name == self._naming.agent(asked.agent_id))
         if asked.but:
-            chosen = chosen.where(ModificationRow.agent_name != asked.but)
+            chosen = chosen.where(ModificationRow.agent_name != self._naming.agent(asked.but))
         if asked.since is not None:
             chosen = chosen.where(col(ModificationRow.timestamp) >= asked.since)
         if asked.after:
             chosen = chosen.where(col(ModificationRow.id) > asked.after)
         with self._session() as session:
-            return [_modification(row) for row in session.exec(chosen).all()]
+            return [self._modification(row) for row in session.exec(chosen).all()]
 
     def cleanup(self, before: datetime) -> tuple[int, int]:
         """Remove modifications older than a time, and locks that do not hold.
@@ -282,12 +323,12 @@ class FileSafety:
         removed = 0
         while count := self._remove_some(before):
             removed += count
-        now = self._clock()
-        with self._session() as session:
+
+        def free(session: Session, now: datetime) -> int:
             rows = session.exec(select(LockRow)).all()
-            living = self._only_living(session, rows, now)
-            session.commit()
-        return removed, len(rows) - len(living)
+            return len(rows) - len(self._only_living(session, rows, now))
+
+        return removed, self._transact(free)
 
     def last_modification(self) -> int:
         """The number of the newest modification; 0 for none."""
@@ -297,81 +338,97 @@ class FileSafety:
     def counts(self) -> dict[str, int]:
         """How many locks hold, and how many modifications are known."""
         with self._session() as session:
-            modifications = session.exec(select(func.count()).select_from(ModificationRow)).one()
+            query = select(func.count()).select_from(ModificationRow).where(self._of_project())
+            modifications = session.exec(query).one()
         return {"locks": len(self.locks()), "modifications": int(modifications)}
 
     def facts(self) -> dict[str, object]:
         """What helps to find a fault: version and soundness of the database."""
         with self._engine.connect() as connection:
-            ask = connection.exec_driver_sql
-            return {
-                "schema_version": ask("SELECT MAX(version) FROM schema_version").scalar(),
-                "journal_mode": ask("PRAGMA journal_mode").scalar(),
-                "integrity": ask("PRAGMA quick_check").scalar(),
-                "moved_aside": self.moved,
-            }
+            return {**self._backend.facts(connection), "moved_aside": self.moved}
 
     def _remove_some(self, before: datetime) -> int:
         with self._session() as session:
-            old = select(ModificationRow.id).where(col(ModificationRow.timestamp) < before).limit(CHUNK)
-            ids = session.exec(old).all()
+            old = col(ModificationRow.timestamp) < before, self._of_project()
+            ids = session.exec(select(ModificationRow.id).where(*old).limit(CHUNK)).all()
             session.exec(delete(ModificationRow).where(col(ModificationRow.id).in_(ids)))
             session.commit()
         return len(ids)
 
+    def _of_project(self) -> ColumnElement[bool]:
+        return col(ModificationRow.file_path).startswith(self._naming.files, autoescape=True)
+
+    def _file(self, row: LockRow | ModificationRow) -> str:
+        return self._naming.key(row.file_name or row.file_path)
+
+    def _denied(self, row: LockRow, now: datetime) -> Verdict:
+        lock = self._lock(row, now)
+        return Verdict(allowed=False, reason=f"locked by {lock.agent_id}", lock=lock)
+
+    def _lock(self, row: LockRow, now: datetime | None = None) -> Lock:
+        """A lock, its times by the clock of this machine.
+
+        Args:
+            row: The lock.
+            now: The time by which leases are counted; None where the times do not matter.
+        """
+        ahead = self._clock() - now if now is not None else timedelta()
+        shift = ahead if abs(ahead) > AGREE else timedelta()
+        return Lock(
+            id=row.id or 0,
+            file=self._file(row),
+            agent_id=self._naming.agent_id(row.agent_name),
+            task_id=row.task_id,
+            intent=row.intent,
+            locked_at=row.locked_at + shift,
+            expires_at=row.expires_at + shift,
+            call=row.call,
+        )
+
+    def _modification(self, row: ModificationRow) -> Modification:
+        return Modification(
+            id=row.id or 0,
+            file=self._file(row),
+            change=ChangeType(row.change_type),
+            agent_id=self._naming.agent_id(row.agent_name),
+            task_id=row.task_id,
+            lines=row.affected_lines,
+            intent=row.intent,
+            time=row.timestamp,
+            metadata=row.meta,
+        )
+
+
+def _unchanged(row: LockRow) -> tuple[ColumnElement[bool], ...]:
+    """That a lock is as it was read: its holder may have renewed it meanwhile."""
+    return (
+        col(LockRow.id) == row.id,
+        col(LockRow.expires_at) == row.expires_at,
+        col(LockRow.process) == row.process,
+    )
+
 
 @contextmanager
-def opened_file_safety(path: Path, *, alive: Alive) -> Iterator[FileSafety]:
+def opened_file_safety(place: Place, *, alive: Alive) -> Iterator[FileSafety]:
     """A database of locks for as long as a command runs.
 
     Args:
-        path: The file.
+        place: Where it is.
         alive: Tells whether the process of a holder still runs.
 
     Raises:
         HistoryError: It cannot be opened or used.
     """
     try:
-        safety = FileSafety(path, alive=alive)
+        safety = FileSafety(place, alive=alive)
     except (OSError, DBAPIError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.orig
         raise HistoryError(
-            f"{path} cannot be opened: {reason}", "check the folder and its permissions"
+            f"{place} cannot be opened: {reason}", "check the folder and its permissions"
         ) from error
     try:
         yield safety
     except DBAPIError as error:
-        raise HistoryError(f"{path} cannot be used: {error.orig}", "try again") from error
+        raise HistoryError(f"{place} cannot be used: {error.orig}", "try again") from error
     finally:
         safety.close()
-
-
-def _denied(row: LockRow) -> Verdict:
-    return Verdict(allowed=False, reason=f"locked by {row.agent_name}", lock=_lock(row))
-
-
-def _lock(row: LockRow) -> Lock:
-    return Lock(
-        id=row.id or 0,
-        file=row.file_path,
-        agent_id=row.agent_name,
-        task_id=row.task_id,
-        intent=row.intent,
-        locked_at=row.locked_at,
-        expires_at=row.expires_at,
-        call=row.call,
-    )
-
-
-def _modification(row: ModificationRow) -> Modification:
-    return Modification(
-        id=row.id or 0,
-        file=row.file_path,
-        change=ChangeType(row.change_type),
-        agent_id=row.agent_name,
-        task_id=row.task_id,
-        lines=row.affected_lines,
-        intent=row.intent,
-        time=row.timestamp,
-        metadata=row.meta,
-    )

@@ -36,4 +36,8 @@ LOCK_STEPS: Sequence[Step] = (
         "CREATE INDEX ix_file_modifications_file_path ON file_modifications (file_path)",
         "CREATE INDEX ix_file_modifications_timestamp ON file_modifications (timestamp)",
     ),
+    (
+        "ALTER TABLE file_locks ADD COLUMN file_name VARCHAR NOT NULL DEFAULT ''",
+        "ALTER TABLE file_modifications ADD COLUMN file_name VARCHAR NOT NULL DEFAULT ''",
+    ),
 )

@@ -15,6 +15,8 @@ class LockRow(SQLModel, table=True):
 
     id: int | None = Field(default=None, primary_key=True)
     file_path: str = Field(unique=True)
+    file_name: str = Field(default="", sa_column_kwargs={"server_default": ""})
+    """The path with its capitals, where those of `file_path` were taken away."""
     agent_name: str = Field(index=True)
     task_id: str = ""
     locked_at: datetime
@@ -35,6 +37,8 @@ class ModificationRow(SQLModel, table=True):
     task_id: str = Field(index=True)
     agent_name: str = Field(index=True)
     file_path: str = Field(index=True)
+    file_name: str = Field(default="", sa_column_kwargs={"server_default": ""})
+    """As in a lock."""
     change_type: str
     affected_lines: str = ""
     intent: str = ""

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import text
-from sqlalchemy.dialects.sqlite import insert
-from sqlmodel import Session, SQLModel, col, delete, select
+from sqlmodel import Session, col, delete, select
 
+from .backends import Backend
 from .push import Delivery, PushLeft, PushNotes, PushState, Subscription
 from .push_tables import DeliveryRow, SubscriptionRow
 from .rows import sound, task_of
@@ -23,7 +23,7 @@ Mine = Callable[[str], bool]
 """Tells whether what a process of that name left is this one's now."""
 
 
-def write_push(session: Session, notes: PushNotes, owner: str) -> None:
+def write_push(session: Session, notes: PushNotes, owner: str, backend: Backend) -> None:
     """Write what was noted, in the caller's transaction."""
     gone = [each for each, subscription in notes.subscriptions.items() if subscription is None]
     if gone:
@@ -33,8 +33,8 @@ def write_push(session: Session, notes: PushNotes, owner: str) -> None:
     deliveries = [
         _delivery_values(each) for each in notes.deliveries.values() if each.subscription_id not in gone
     ]
-    _upsert(session, SubscriptionRow, subscriptions)
-    _upsert(session, DeliveryRow, deliveries)
+    _upsert(session, backend.upsert(SubscriptionRow), subscriptions)
+    _upsert(session, backend.upsert(DeliveryRow), deliveries)
 
 
 def push_left(session: Session, project: str, mine: Mine, owner: str) -> PushLeft:
@@ -92,7 +92,7 @@ _OVER_THE_LIMIT = """DELETE FROM push_deliveries WHERE id IN (
     SELECT id FROM (
         SELECT id, ROW_NUMBER() OVER (PARTITION BY subscription_id ORDER BY created_at DESC) AS place
         FROM push_deliveries WHERE state != 'pending'
-    ) WHERE place > :limit
+    ) AS placed WHERE place > :limit
 )"""
 
 
@@ -114,10 +114,9 @@ def _taken(session: Session, rows: Sequence[SubscriptionRow], owner: str) -> Pus
     )
 
 
-def _upsert(session: Session, table: type[SQLModel], values: Sequence[dict[str, Any]]) -> None:
+def _upsert(session: Session, statement: Any, values: Sequence[dict[str, Any]]) -> None:  # noqa: ANN401 - an insert
     if not values:
         return
-    statement = insert(table)
     newest = {name: statement.excluded[name] for name in values[0] if name != "id"}
     session.exec(statement.on_conflict_do_update(index_elements=["id"], set_=newest), params=values)
 

@@ -106,15 +106,29 @@ def migrate(connection: Connection, steps: Sequence[Step] = STEPS) -> None:
         ForeignFile: It has tables, and they are not ours.
         HistoryError: It has taken more steps than are known here.
     """
-    taken = _version(connection)
+    take_steps(connection, _version(connection), steps, place="~/.synapse/history.db")
+
+
+def take_steps(connection: Connection, taken: int, steps: Sequence[Step], *, place: str) -> None:
+    """Take the steps that are left, in the caller's transaction.
+
+    Args:
+        connection: The database; it has the table of its version.
+        taken: How many it has taken.
+        steps: All steps.
+        place: Which database it is, for people.
+
+    Raises:
+        HistoryError: It has taken more steps than are known here.
+    """
     if taken > len(steps):
         raise HistoryError(
             f"the history was written by a newer synapse-tui (version {taken} of its tables)",
-            "use that one, or move ~/.synapse/history.db away",
+            f"use that one, or another database than {place}",
         )
     for step in steps[taken:]:
         for statement in step:
-            connection.execute(text(statement))
+            connection.exec_driver_sql(statement)
     if taken < len(steps):
         connection.execute(text("DELETE FROM schema_version"))
         connection.execute(

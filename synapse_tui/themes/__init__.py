@@ -1,180 +1,23 @@
-"""Colours: dark and light themes in true colour and in 256 colours, and one of the terminal's own sixteen.
+"""Colours: our own in true colour and in 256 colours, the terminal's sixteen, and those of Textual's themes.
 
-Panes always keep the terminal's own background; a theme colours only what stands around them. Every name of
-`_DARK` can be used in TCSS and in `Content` styles as `$name`.
+Panes always keep the terminal's own background; a theme colours only what stands around them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from textual.theme import BUILTIN_THEMES, Theme
 
-from textual.theme import Theme
+from synapse_tui.model import THEMES as NAMES
 
-DARK = "synapse-dark"
-LIGHT = "synapse-light"
-DARK_256 = "synapse-dark-256"
-LIGHT_256 = "synapse-light-256"
-ANSI = "synapse-16"
+from .borrowed import borrowed
+from .palettes import ANSI, CONTRAST, CONTRAST_LIGHT, DARK, DARK_256, LIGHT, LIGHT_256, Palette
 
-_DARK = {
-    "chrome": "#171a23",
-    "raised": "#262b3a",
-    "dialog": "#1d212d",
-    "field": "#272c3b",
-    "field-focus": "#2f3649",
-    "line": "#333a4d",
-    "ink": "#d8dce8",
-    "ink-muted": "#b0b8cc",
-    "ink-faint": "#a0a8be",
-    "hot": "#7aa2f7",
-    "hot-ink": "#10131b",
-    "focus": "#26345a",
-    "focus-ink": "#ffffff",
-    "alert": "#f2b65a",
-    "alert-ink": "#1d1503",
-    "state-ready": "#8fce7e",
-    "state-working": "#6cc7e8",
-    "state-waiting": "#f2b65a",
-    "state-error": "#f7768e",
-    "state-unknown": "#9aa3bb",
-    "state-unseen": "#c3a6ff",
-    "agent-1": "#e69875",
-    "agent-2": "#83d0b0",
-    "agent-3": "#8fb6ff",
-    "agent-4": "#e0c285",
-    "agent-5": "#c3a6ff",
-    "agent-6": "#8fd3dc",
-    "agent-7": "#f0a3c3",
-    "agent-8": "#b9c7a0",
-}
-_LIGHT = {
-    "chrome": "#e6e9f0",
-    "raised": "#ffffff",
-    "dialog": "#f3f5f9",
-    "field": "#ffffff",
-    "field-focus": "#ffffff",
-    "line": "#c3c9d8",
-    "ink": "#262b3a",
-    "ink-muted": "#454d66",
-    "ink-faint": "#565e75",
-    "hot": "#264fb4",
-    "hot-ink": "#ffffff",
-    "focus": "#dbe5ff",
-    "focus-ink": "#0d1a3d",
-    "alert": "#8a4700",
-    "alert-ink": "#ffffff",
-    "state-ready": "#1f6326",
-    "state-working": "#075a6b",
-    "state-waiting": "#8a4500",
-    "state-error": "#a81c36",
-    "state-unknown": "#545c76",
-    "state-unseen": "#6d3fc0",
-    "agent-1": "#8e3d1b",
-    "agent-2": "#0d6145",
-    "agent-3": "#2150a8",
-    "agent-4": "#6a4e10",
-    "agent-5": "#6d3fc0",
-    "agent-6": "#075a6b",
-    "agent-7": "#8f2b5d",
-    "agent-8": "#42591c",
-}
-_DARK_256 = {
-    "chrome": "#1c1c1c",
-    "raised": "#303030",
-    "dialog": "#262626",
-    "field": "#303030",
-    "field-focus": "#3a3a3a",
-    "line": "#585858",
-    "ink": "#dadada",
-    "ink-muted": "#c6c6c6",
-    "ink-faint": "#b2b2b2",
-    "hot": "#87afff",
-    "hot-ink": "#1c1c1c",
-    "focus": "#000087",
-    "focus-ink": "#ffffff",
-    "alert": "#ffaf5f",
-    "alert-ink": "#1c1c1c",
-    "state-ready": "#87d787",
-    "state-working": "#5fd7ff",
-    "state-waiting": "#ffaf5f",
-    "state-error": "#ff8787",
-    "state-unknown": "#c6c6c6",
-    "state-unseen": "#d7afff",
-    "agent-1": "#ffaf87",
-    "agent-2": "#87d7af",
-    "agent-3": "#87afff",
-    "agent-4": "#d7af5f",
-    "agent-5": "#d7afff",
-    "agent-6": "#87d7d7",
-    "agent-7": "#ffafd7",
-    "agent-8": "#afd787",
-}
-"""Each colour is an entry of the palette of 256, so that none becomes another one by rounding."""
-_LIGHT_256 = {
-    "chrome": "#e4e4e4",
-    "raised": "#ffffff",
-    "dialog": "#eeeeee",
-    "field": "#ffffff",
-    "field-focus": "#ffffff",
-    "line": "#b2b2b2",
-    "ink": "#262626",
-    "ink-muted": "#444444",
-    "ink-faint": "#585858",
-    "hot": "#005faf",
-    "hot-ink": "#ffffff",
-    "focus": "#d7d7ff",
-    "focus-ink": "#00005f",
-    "alert": "#870000",
-    "alert-ink": "#ffffff",
-    "state-ready": "#005f00",
-    "state-working": "#005f5f",
-    "state-waiting": "#870000",
-    "state-error": "#af0000",
-    "state-unknown": "#444444",
-    "state-unseen": "#5f00af",
-    "agent-1": "#870000",
-    "agent-2": "#005f5f",
-    "agent-3": "#005faf",
-    "agent-4": "#5f5f00",
-    "agent-5": "#5f00af",
-    "agent-6": "#005f87",
-    "agent-7": "#87005f",
-    "agent-8": "#005f00",
-}
-_ANSI = {
-    "chrome": "ansi_black",
-    "raised": "ansi_black",
-    "dialog": "ansi_black",
-    "field": "ansi_bright_black",
-    "field-focus": "ansi_bright_black",
-    "line": "ansi_white",
-    "ink": "ansi_white",
-    "ink-muted": "ansi_white",
-    "ink-faint": "ansi_white",
-    "hot": "ansi_cyan",
-    "hot-ink": "ansi_black",
-    "focus": "ansi_blue",
-    "focus-ink": "ansi_bright_white",
-    "alert": "ansi_yellow",
-    "alert-ink": "ansi_black",
-    "state-ready": "ansi_bright_green",
-    "state-working": "ansi_bright_cyan",
-    "state-waiting": "ansi_bright_yellow",
-    "state-error": "ansi_bright_red",
-    "state-unknown": "ansi_white",
-    "state-unseen": "ansi_bright_magenta",
-    "agent-1": "ansi_bright_yellow",
-    "agent-2": "ansi_bright_green",
-    "agent-3": "ansi_bright_cyan",
-    "agent-4": "ansi_bright_white",
-    "agent-5": "ansi_bright_magenta",
-    "agent-6": "ansi_cyan",
-    "agent-7": "ansi_bright_red",
-    "agent-8": "ansi_white",
-}
+AUTO = "auto"
+CYCLE = ("dark", "light", "high-contrast", "high-contrast-light", "16")
+"""What "Next colours" goes through."""
 
 
-def _theme(name: str, colours: Mapping[str, str], *, dark: bool) -> Theme:
+def _theme(name: str, colours: Palette, *, dark: bool) -> Theme:
     variables = dict(colours)
     variables |= {
         "ansi-background": colours["raised"],
@@ -215,16 +58,15 @@ def _theme(name: str, colours: Mapping[str, str], *, dark: bool) -> Theme:
     )
 
 
-THEMES = (
-    _theme(DARK, _DARK, dark=True),
-    _theme(LIGHT, _LIGHT, dark=False),
-    _theme(DARK_256, _DARK_256, dark=True),
-    _theme(LIGHT_256, _LIGHT_256, dark=False),
-    _theme(ANSI, _ANSI, dark=True),
-)
-
-THEME_NAMES = ", ".join(theme.name.removeprefix("synapse-") for theme in THEMES)
-"""All themes for a person."""
+_OWN = {
+    "dark": _theme("synapse-dark", DARK, dark=True),
+    "light": _theme("synapse-light", LIGHT, dark=False),
+    "dark-256": _theme("synapse-dark-256", DARK_256, dark=True),
+    "light-256": _theme("synapse-light-256", LIGHT_256, dark=False),
+    "high-contrast": _theme("synapse-high-contrast", CONTRAST, dark=True),
+    "high-contrast-light": _theme("synapse-high-contrast-light", CONTRAST_LIGHT, dark=False),
+    "16": _theme("synapse-16", ANSI, dark=True),
+}
 
 _AGENT_COLOURS = {
     "claude": "agent-1",
@@ -239,7 +81,7 @@ _AGENT_COLOURS = {
 
 def variable_defaults() -> dict[str, str]:
     """Values of our variables under a theme that does not define them (Textual's own ones)."""
-    return dict(_DARK)
+    return dict(DARK)
 
 
 def agent_colour(agent_type: str) -> str:
@@ -248,15 +90,27 @@ def agent_colour(agent_type: str) -> str:
     return known or f"agent-{sum(agent_type.encode()) % 8 + 1}"
 
 
-def choose_theme(color_system: str | None, *, dark: bool = True) -> str:
-    """The theme that suits a terminal.
+def choose_theme(name: str, color_system: str | None, *, dark: bool = True) -> Theme:
+    """The theme of a name, as it suits a terminal.
 
     Args:
-        color_system: Rich's name of what the terminal can show; `standard` is sixteen colours.
+        name: One of `model.THEMES`.
+        color_system: Rich's name of what the terminal can show; `standard` is sixteen colours, in which no
+            other theme could be told apart.
         dark: Whether its background is dark.
     """
-    if color_system == "truecolor":
-        return DARK if dark else LIGHT
-    if color_system == "256":
-        return DARK_256 if dark else LIGHT_256
-    return ANSI
+    if color_system not in ("truecolor", "256"):
+        return _OWN["16"]
+    if name == AUTO:
+        name = "dark" if dark else "light"
+    rounded = color_system == "256"
+    if name in _OWN:
+        return _OWN.get(f"{name}-256", _OWN[name]) if rounded else _OWN[name]
+    like = BUILTIN_THEMES[name]
+    colours = borrowed(like, LIGHT if not like.dark else DARK, rounded=rounded)
+    return _theme(f"synapse-{name}{'-256' if rounded else ''}", colours, dark=like.dark)
+
+
+def own_theme(name: str) -> Theme | None:
+    """One of our own themes by Textual's name of it, or None."""
+    return next((theme for theme in _OWN.values() if theme.name == name), None)

@@ -136,6 +136,8 @@ class Sidebar(Sturdy, Vertical):
     listing: var[Listing] = var(Listing())
     peers: var[Sequence[Address]] = var(())
     externals: var[Sequence[TalkPicture]] = var(())
+    write_key: var[str] = var("")
+    """The key that begins a message."""
 
     def __init__(
         self,
@@ -207,7 +209,9 @@ class Sidebar(Sturdy, Vertical):
             for task in tasks[-MAX_MESSAGES:]
         ]
         if not rows:
-            rows = [Option("  none yet: type @name and a message,\n  or press F2", disabled=True)]
+            rows = [
+                Option(f"  none yet: type @name and a message,\n  or press {self.write_key}", disabled=True)
+            ]
         self._fill("messages", rows, follow=True)
         waiting = sum(not task.state.final for task in tasks)
         self.query_one("#messages-title", Section).count = f"{waiting} open" if waiting else ""

@@ -8,7 +8,8 @@ from typing import Literal
 from textual.reactive import var
 from textual.timer import Timer
 
-from synapse_tui.actions import DEFAULT_LEADER, key_label, with_function_keys
+from synapse_tui.key_names import key_label
+from synapse_tui.keymap import Keymap
 
 from .segment_bar import Piece, SegmentBar, width_of
 from .text import one_line, shorten
@@ -37,7 +38,8 @@ _KEEP = (
 class StatusBar(SegmentBar):
     """Key hints and notices; targets are action ids, `leader` and `notice`."""
 
-    leader: var[str] = var(DEFAULT_LEADER)
+    keymap: var[Keymap] = var(Keymap)
+    """The keys that hold."""
     notice: var[str] = var("")
     level: var[Level] = var("information")
     count: var[str] = var("")
@@ -58,6 +60,10 @@ class StatusBar(SegmentBar):
         self.notice = ""
         self.refresh()
 
+    def watch_keymap(self) -> None:
+        """Draw anew."""
+        self.refresh()
+
     def watch_count(self) -> None:
         """Draw anew."""
         self.refresh()
@@ -66,8 +72,8 @@ class StatusBar(SegmentBar):
         """Hints at the left, as many as fit beside the notice at the right."""
         right = self._right(width)
         room = width - width_of(right)
-        leader = _hint(LEADER, key_label(self.leader), "menu")
-        return fit_hints(leader, room), right
+        leader = _hint(LEADER, key_label(self.keymap.leader), "menu")
+        return fit_hints(leader, self.keymap, room), right
 
     def _right(self, width: int) -> list[Piece]:
         if self.notice:
@@ -81,14 +87,15 @@ class StatusBar(SegmentBar):
         return []
 
 
-def fit_hints(leader: Sequence[Piece], width: int) -> list[Piece]:
+def fit_hints(leader: Sequence[Piece], keymap: Keymap, width: int) -> list[Piece]:
     """Key hints in the order of the function keys: as many of the useful ones as fit."""
     room = width - width_of(leader)
     hints = {
-        action.id: _hint(action.id, key_label(action.key), action.hint) for action in with_function_keys()
+        action.id: _hint(action.id, key_label(action.keys[0]), action.hint or action.title.lower())
+        for action in keymap.with_keys()
     }
     kept = set()
-    for name in _KEEP:
+    for name in sorted(hints, key=lambda name: _KEEP.index(name) if name in _KEEP else len(_KEEP)):
         if width_of(hints[name]) <= room:
             kept.add(name)
             room -= width_of(hints[name])

@@ -10,9 +10,11 @@ from textual import events
 from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
+from textual.reactive import var
 from textual.widget import Widget
 
-from synapse_tui.actions import ACTIONS, Action, leader_label
+from synapse_tui.actions import DIGITS, Action
+from synapse_tui.keymap import Keymap, leader_label
 
 from .sturdy import Sturdy
 from .text import pad
@@ -34,18 +36,25 @@ class WhichKey(Sturdy, Widget, can_focus=False):
     """
     ALLOW_SELECT: ClassVar[bool] = False
 
+    keymap: var[Keymap] = var(Keymap)
+    """The keys that hold."""
+
     @dataclass
     class Chosen(Message):
         """An entry was clicked."""
 
         action_id: str
 
+    def watch_keymap(self) -> None:
+        """Draw anew."""
+        self.refresh(layout=True)
+
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
         """Rows that the entries take."""
         return self._grid(width)[0]
 
     def _entries(self) -> list[Action]:
-        return [action for action in ACTIONS if action.leader]
+        return [action for action in self.keymap.actions if action.leader]
 
     def _grid(self, width: int) -> tuple[int, int]:
         """Rows, and cells of a column: narrower ones where the screen has too few rows."""
@@ -82,7 +91,7 @@ class WhichKey(Sturdy, Widget, can_focus=False):
         event.stop()
         offset = event.get_content_offset(self)
         action = self.action_at(offset.x, offset.y) if offset else None
-        if action is not None and action.id != "go_to_agent":
+        if action is not None and action.id != DIGITS:
             self.post_message(self.Chosen(action.id))
 
 

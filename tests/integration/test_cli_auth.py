@@ -13,6 +13,7 @@ import pytest
 from synapse_tui.a2a.server import AgentServer, bind_loopback
 from synapse_tui.a2a.services import Services
 from synapse_tui.events import EventBus
+from synapse_tui.host.following import SettingsFollower
 from synapse_tui.host.reach import Reach
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
@@ -40,7 +41,16 @@ class Server:
         environ = {"SYNAPSE_ALLOW_LOCALHOST": "false"}
         paths = UserPaths(shell.home)
         settings = load_settings(shell.folder, paths=paths, environ=environ, trusted=lambda path, data: True)
-        reach = Reach(settings, paths=paths, environ=environ, events=EventBus(), clock=lambda: self.now)
+        self.following = SettingsFollower(
+            settings,
+            project=shell.folder,
+            paths=paths,
+            environ=environ,
+            types=lambda: (),
+            events=EventBus(),
+        )
+        reach = Reach(settings, events=EventBus(), look=self.following.look, clock=lambda: self.now)
+        self.following.listeners.append(reach.follow)
         sockets = bind_loopback(0)
         self.port = sockets.port
         services = Services(access=reach.access, network=reach.network)
@@ -59,9 +69,11 @@ class Server:
 @pytest.fixture
 async def server(shell: Shell) -> AsyncIterator[Server]:
     made = Server(shell)
+    made.following.start()
     await made.server.start()
     yield made
     await made.server.stop()
+    await made.following.stop()
 
 
 def keys_in(out: str) -> dict[str, str]:

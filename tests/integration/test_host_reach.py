@@ -13,6 +13,7 @@ from synapse_tui.a2a.peers import Owner
 from synapse_tui.a2a.problems import HttpProblem
 from synapse_tui.errors import ConfigError
 from synapse_tui.events import Event, EventBus, Notice
+from synapse_tui.host.following import SettingsFollower
 from synapse_tui.host.reach import Reach
 from synapse_tui.model import AgentSpec, TaskState
 from synapse_tui.paths import UserPaths
@@ -50,8 +51,9 @@ async def test_with_keys_they_are_and_the_person_is_told(tmp_path: Path) -> None
     assert "other machines can reach the agents" in told.text
 
 
+@pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("left", ["", "[]", '{"tui.layout": "gr'])
-async def test_a_file_that_lost_its_end_takes_no_key_away(tmp_path: Path, left: str) -> None:
+async def test_a_file_that_lost_its_end_takes_no_key_away(tmp_path: Path, left: str, native: bool) -> None:
     """Keys are demanded until a file that can be read says otherwise, or is removed by hand."""
     keys = {"SYNAPSE_AUTH_ENABLED": True, "SYNAPSE_API_KEYS": "ci=secret", "SYNAPSE_ALLOW_LOCALHOST": False}
     set_to(tmp_path, env=keys)
@@ -60,7 +62,19 @@ async def test_a_file_that_lost_its_end_takes_no_key_away(tmp_path: Path, left: 
     now = 0.0
     paths = UserPaths(tmp_path / "home")
     settings = load_settings(tmp_path, paths=paths, environ={}, trusted=lambda _path, _data: False)
-    access = Reach(settings, paths=paths, environ={}, events=EventBus(), clock=lambda: now).access
+    following = SettingsFollower(
+        settings,
+        project=tmp_path,
+        paths=paths,
+        environ={},
+        types=lambda: (),
+        events=EventBus(),
+        native=native,
+    )
+    reach = Reach(settings, events=EventBus(), look=following.look, clock=lambda: now)
+    following.listeners.append(reach.follow)
+    following.start()
+    access = reach.access
     stranger = Caller(near=True, owner=Owner.OURS)
 
     file.write_text(left)
@@ -77,6 +91,7 @@ async def test_a_file_that_lost_its_end_takes_no_key_away(tmp_path: Path, left: 
     now += REFRESH
     await access.refresh()
     assert access.judge(stranger).admin
+    await following.stop()
 
 
 async def test_agents_message_one_another_over_https(tmp_path: Path) -> None:

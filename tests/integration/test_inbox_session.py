@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from synapse_tui.agents.delivery.intake import MessageStyle
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, MessageRequest, Sender, TaskState
 from tests.integration.session_rig import PEER, Rig, open_rig, until
 from tests.integration.test_history import rows
@@ -13,7 +14,7 @@ IN_INBOX = "in the inbox"
 
 
 async def test_information_is_kept_all_else_is_typed(tmp_path):
-    async with open_rig(tmp_path, info_to_inbox=True) as rig:
+    async with open_rig(tmp_path, style=MessageStyle(info_to_inbox=True)) as rig:
         await rig.ready()
         info = rig.send("by the way", priority=1)
         await rig.done(rig.send("do this", priority=2))
@@ -61,7 +62,7 @@ async def test_it_outlives_a_host_and_a_restart_of_the_agent(tmp_path):
 
 
 async def test_timeline_and_inbox_go_on_in_another_host(tmp_path):
-    async with open_rig(tmp_path, info_to_inbox=True) as first:
+    async with open_rig(tmp_path, style=MessageStyle(info_to_inbox=True)) as first:
         await first.done(first.send("hello"))
         await until(lambda: first.session.report.state is AgentState.READY)
         info = first.send("by the way", priority=1)
@@ -71,7 +72,7 @@ async def test_timeline_and_inbox_go_on_in_another_host(tmp_path):
             AgentState.PROCESSING,
             AgentState.READY,
         ]
-        second: Rig = await go_on(first, tmp_path, info_to_inbox=True)
+        second: Rig = await go_on(first, tmp_path, style=MessageStyle(info_to_inbox=True))
         try:
             assert second.session.timeline.passages == passages
             found = second.session.explain()

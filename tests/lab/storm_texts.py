@@ -26,6 +26,10 @@ _EMOJI = _pool(
     "👍🏽 👩\u200d💻 🇯🇵 ⚠️ 🎉 ✅ 🚀 👨\u200d👩\u200d👧 ❤️ 1️⃣ 😀 🏳️\u200d🌈 é ñ e\u0301",
     "한국어 Ω≈ç √∫ «guillemets» → ✓ „quotes“ €",
 )
+_JOINED = _pool(
+    "👨\u200d👩\u200d👧\u200d👦 🧑🏿\u200d🚀 👩🏽\u200d❤️\u200d💋\u200d👨🏻 🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f 🏴\u200d☠️ 🐻\u200d❄️ 👁️\u200d🗨️ ✊🏾",
+    "🤦🏼\u200d♂️ ☝🏻 ✌️ ☎️ ☎\ufe0e ⌚\ufe0e ©️ ™️ #️⃣ *️⃣ 9️⃣ 🅰️ ℹ️ 🈚 🇺🇳 🇨🇭 🕴️ 🫱🏻\u200d🫲🏿 ♾️ 🪿 नमस्ते สวัสดี ক্ষ",
+)
 _KINDS = ("words", "lines", "japanese", "emoji", "mixed", "!", "/", "#", "@README", "tiny")
 
 
@@ -38,6 +42,15 @@ def message_texts(random: Random, count: int) -> list[str]:
     for place, kind in zip(random.sample(long, 3), ("words", "lines", "japanese"), strict=True):
         texts[place] = _message(random, kind, LONGEST)
     return texts
+
+
+def emoji_texts(random: Random, count: int) -> list[str]:
+    """So many messages of 20 bytes to 1.5 kB that are full of joined emoji; in every third nothing parts them."""
+    pools = (_EMOJI + _WORDS[:6], _EMOJI + _JOINED + _WORDS[:12], _EMOJI + _JOINED)
+    return [
+        _fill(random, pools[index % 3], int(20 * 75 ** random.random()), "" if index % 3 == 2 else " ")
+        for index in range(count)
+    ]
 
 
 def draft_words(random: Random, count: int) -> list[str]:

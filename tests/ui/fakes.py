@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -286,6 +286,9 @@ class FakeSettings:
             "tui.leader": "ctrl+]",
             "tui.sidebar": False,
             "tui.layout": "tabs",
+            "tui.keys": {},
+            "tui.theme": "auto",
+            "tui.notifications": "bell",
         } | values
 
     def text(self, key: str) -> str:
@@ -293,6 +296,11 @@ class FakeSettings:
 
     def flag(self, key: str) -> bool:
         return bool(self._values[key])
+
+    def table(self, key: str) -> Mapping[str, object]:
+        value = self._values[key]
+        assert isinstance(value, Mapping)
+        return value
 
 
 class FakeHost:

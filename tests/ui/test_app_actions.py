@@ -7,17 +7,14 @@ import pytest
 from synapse_tui.actions import (
     ACTIONS,
     GROUPS,
-    by_leader_key,
-    find_action,
-    key_label,
-    keys_markdown,
-    leader_label,
-    textual_key,
-    with_function_keys,
 )
+from synapse_tui.key_names import key_label, textual_key
+from synapse_tui.keymap import Keymap, leader_label
 from synapse_tui.leader import Leader, Step
 from synapse_tui.screens.commands import Commands
 
+KEYS = Keymap()
+find_action = KEYS.find
 DOCS = Path(__file__).parents[2] / "docs" / "keys.md"
 
 
@@ -27,7 +24,7 @@ def test_every_action_can_be_done():
 
 
 def test_keys_are_unique():
-    keys = [action.key for action in ACTIONS if action.key]
+    keys = [key for action in ACTIONS for key in action.keys]
     leaders = [key for action in ACTIONS for key in action.leader]
 
     assert len(set(keys)) == len(keys)
@@ -36,8 +33,8 @@ def test_keys_are_unique():
 
 
 def test_every_function_key_has_a_leader_twin():
-    assert [action.key for action in with_function_keys()] == [f"f{n}" for n in range(1, 11)]
-    assert all(action.leader for action in with_function_keys())
+    assert [action.keys for action in KEYS.with_keys()] == [(f"f{n}",) for n in range(1, 11)]
+    assert all(action.leader for action in KEYS.with_keys())
 
 
 def test_every_action_is_in_a_group_and_explained():
@@ -48,7 +45,7 @@ def test_every_action_is_in_a_group_and_explained():
 
 
 def test_docs_list_what_the_table_has():
-    assert keys_markdown() in DOCS.read_text(encoding="utf-8"), "write docs/keys.md anew from keys_markdown()"
+    assert KEYS.markdown() in DOCS.read_text(encoding="utf-8"), "docs/keys.md is made by Keymap().markdown()"
 
 
 @pytest.mark.parametrize(
@@ -71,8 +68,8 @@ def test_labels():
     assert key_label("f10") == "F10"
     assert leader_label(find_action("go_to_agent")) == "1-9"
     assert leader_label(find_action("next_agent")) == "→"
-    assert by_leader_key("R") is find_action("restart_agent")
-    assert by_leader_key("r") is find_action("rename_agent")
+    assert KEYS.by_leader_key("R") is find_action("restart_agent")
+    assert KEYS.by_leader_key("r") is find_action("rename_agent")
     with pytest.raises(KeyError):
         find_action("no such action")
 
@@ -81,7 +78,7 @@ class TestLeader:
     LEADER = "ctrl+right_square_bracket"
 
     def test_a_key_after_it_is_a_command(self):
-        leader = Leader("ctrl+]")
+        leader = Leader(KEYS)
 
         assert leader.take("z", "z").step is Step.PASS
         assert leader.take(self.LEADER, None).step is Step.WAIT
@@ -91,13 +88,13 @@ class TestLeader:
         assert leader.take("n", "n").step is Step.PASS
 
     def test_digits_say_which_agent(self):
-        leader = Leader("ctrl+]")
+        leader = Leader(KEYS)
         leader.take(self.LEADER, None)
 
         assert leader.take("7", "7").argument == "7"
 
     def test_twice_goes_to_the_agent(self):
-        leader = Leader("ctrl+]")
+        leader = Leader(KEYS)
         leader.take(self.LEADER, None)
 
         assert leader.take(self.LEADER, None).step is Step.LITERAL
@@ -105,7 +102,7 @@ class TestLeader:
 
     @pytest.mark.parametrize("key", ["left_shift", "shift+right_shift", "iso_level3_shift"])
     def test_a_modifier_alone_changes_nothing(self, key):
-        leader = Leader("ctrl+]")
+        leader = Leader(KEYS)
         assert leader.take(key, None).step is Step.PASS
         leader.take(self.LEADER, None)
 
@@ -113,14 +110,14 @@ class TestLeader:
         assert leader.take("R", "R").action is find_action("restart_agent")
 
     def test_escape_gives_up_and_unknown_keys_are_not_passed_on(self):
-        leader = Leader("ctrl+]")
+        leader = Leader(KEYS)
         leader.take(self.LEADER, None)
         assert leader.take("escape", "\x1b").step is Step.CANCEL
         leader.take(self.LEADER, None)
         assert leader.take("ö", "ö").step is Step.UNKNOWN
 
     def test_function_keys_keep_their_meaning(self):
-        leader = Leader("ctrl+]")
+        leader = Leader(KEYS)
         leader.take(self.LEADER, None)
 
         assert leader.take("f5", None).step is Step.PASS

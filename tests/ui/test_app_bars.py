@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from synapse_tui.keymap import Keymap
 from synapse_tui.model import AgentState, ExitStatus
 from synapse_tui.widgets.marks import state_mark
 from synapse_tui.widgets.pane_title import Delivery, PaneTitle
@@ -97,7 +98,7 @@ def test_titles_fit_and_keep_their_buttons(view, width, focused, delivery, scrol
 @given(st.integers(0, 300))
 def test_hints_fit_in_the_order_of_their_keys(width):
     leader = [Piece(" ^] menu ")]
-    row = fit_hints(leader, width)
+    row = fit_hints(leader, Keymap(), width)
 
     assert width_of(row) <= max(width, width_of(leader))
     keys = [int(piece.text.strip()[1:]) for piece in row[1:] if piece.text.strip().startswith("F")]
@@ -105,7 +106,7 @@ def test_hints_fit_in_the_order_of_their_keys(width):
 
 
 def test_all_hints_are_shown_where_there_is_room():
-    text = "".join(piece.text for piece in fit_hints([], 300))
+    text = "".join(piece.text for piece in fit_hints([], Keymap(), 300))
     assert all(f"F{n}" in text for n in range(1, 11))
 
 

@@ -8,6 +8,7 @@ import pytest
 from synapse_tui.actions import ACTIONS
 from synapse_tui.agents.profiles.trust import UntrustedFile
 from synapse_tui.errors import SynapseError
+from synapse_tui.keymap import Keymap
 from synapse_tui.model import AgentSpec, DeliveryState
 from synapse_tui.screens.help import help_text
 from synapse_tui.screens.launcher import split_installed
@@ -128,7 +129,7 @@ def test_palette_finds_by_title_before_words():
 
 @pytest.mark.parametrize("width", [20, 60, 76, 100, 200])
 def test_help_keeps_to_its_width(width):
-    lines = help_text("ctrl+]", width).plain.splitlines()
+    lines = help_text(Keymap(), width).plain.splitlines()
 
     assert "^] ?" in "\n".join(lines)
     indented = [line for line in lines if line.startswith("    ") and len(line) > width]

@@ -284,14 +284,14 @@ def test_buckets_are_not_kept_for_ever() -> None:
 
 async def test_rules_are_followed_when_they_change() -> None:
     clock = Clock()
-    found = [None, rules()]
+    found = [AccessRules(), rules()]
     asked = []
 
-    def reload() -> AccessRules | None:
+    async def look() -> None:
         asked.append(1)
-        return found.pop(0)
+        access.follow(found.pop(0))
 
-    access = Access(AccessRules(), reload=reload, clock=clock)
+    access = Access(AccessRules(), look=look, clock=clock)
     await access.refresh()
     assert not asked, "they were just read"
     clock.now = 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -11,10 +12,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import Connection, text
 
-from synapse_tui.errors import TaskNotFound
+from synapse_tui.errors import HistoryError, TaskNotFound
 from synapse_tui.store.archive import Archive, Wanted
-from synapse_tui.store.search import folded, source, terms_of
+from synapse_tui.store.search import Count, folded, terms_of
+from synapse_tui.store.search_sqlite import source
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -88,13 +91,102 @@ def test_tasks_are_listed_the_newest_first_by_what_is_asked(shelf: Shelf) -> Non
     assert shelf.found("") == ["three", "two", "one"]
     assert shelf.found("", agent="codex") == ["two"]
     assert shelf.found("", agent="synapse-claude-8100") == ["three", "one"]
-    assert shelf.found("", status="failed") == ["two"]
+    assert shelf.found("", states=("failed",)) == ["two"]
     assert shelf.found("", project="/other") == ["three"]
     assert shelf.found("", sender="synapse-codex-8120") == ["three"]
     assert shelf.found("", since=NOW + timedelta(minutes=2)) == ["three", "two"]
     assert shelf.found("", until=NOW + timedelta(minutes=2)) == ["one"]
-    assert shelf.found("", limit=1, offset=1) == ["two"]
     assert len(list(shelf.archive.walk(Wanted(limit=1)))) == 3
+
+
+@pytest.mark.parametrize("query", ["", "text", "の"])
+def test_pages_follow_one_another_whatever_comes_meanwhile(shelf: Shelf, query: str) -> None:
+    every = [f"text の {number}" for number in range(7)]
+    for number in (3, 0, 6, 1, 5, 2, 4):
+        shelf.put(every[number], id=f"{number * 77 % 10}", minutes=number + 1)
+    shelf.archive.index()
+    page = shelf.archive.page(Wanted(query=query, limit=3))
+    seen = [record.task.text for record in page.records]
+    while page.after:
+        shelf.put(f"text の {len(every)}", minutes=100)
+        shelf.archive.index()
+        page = shelf.archive.page(Wanted(query=query, limit=3, after=page.after))
+        seen += [record.task.text for record in page.records]
+    assert seen == every[::-1], "the newest first, in whatever order they were written and indexed"
+
+
+def test_tasks_of_one_moment_are_all_found(shelf: Shelf) -> None:
+    for number in range(5):
+        shelf.put(f"text {number}", minutes=1)
+    assert sorted(shelf.found("text")) == [f"text {number}" for number in range(5)]
+    assert len(list(shelf.archive.walk(Wanted(query="text")))) == 5
+
+
+def test_what_is_looked_up_is_chosen_like_what_is_listed(shelf: Shelf) -> None:
+    shelf.put("one of them", minutes=1)
+    shelf.put("two of them", minutes=2, status="working", agent_name="synapse-codex-8120", agent_type="codex")
+    shelf.put("three of them", minutes=3, project="/other", sender_id="synapse-codex-8120")
+    shelf.archive.index()
+    with closing(sqlite3.connect(shelf.path)) as connection, connection:
+        connection.execute("UPDATE tasks SET status = 'failed' WHERE status = 'working'")
+    since, until = NOW + timedelta(minutes=2), NOW + timedelta(minutes=3)
+    for fields in (
+        {"agent": "codex"},
+        {"sender": "synapse-codex-8120"},
+        {"states": ("failed", "canceled")},
+        {"states": ("working",)},
+        {"project": "/other"},
+        {"since": since},
+        {"until": until},
+        {"since": since, "until": until},
+    ):
+        assert shelf.found("of them", **fields) == shelf.found("", **fields), fields
+    assert shelf.archive.index() == 0, "another state is no other text"
+
+
+def test_tasks_that_are_not_kept_are_never_indexed(shelf: Shelf) -> None:
+    shelf.put("a secret", kept=0)
+    shelf.put("no secret")
+    assert shelf.found("secret") == ["no secret"]
+    with closing(sqlite3.connect(shelf.path)) as connection, connection:
+        connection.execute("UPDATE tasks SET kept = 0")
+    assert shelf.found("secret") == []
+
+
+def test_a_query_is_ended_by_another_thread(shelf: Shelf) -> None:
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+    begun, ended = threading.Event(), threading.Event()
+
+    def count(connection: Connection, _wanted: Wanted) -> list[Count]:
+        begun.set()
+        connection.execute(text(endless))
+        return []
+
+    def interrupt() -> None:
+        begun.wait()
+        while not ended.is_set():
+            shelf.archive.interrupt()
+
+    shelf.archive._dialect.count = count  # type: ignore[assignment]
+    other = threading.Thread(target=interrupt)
+    other.start()
+    with pytest.raises(HistoryError, match="interrupted"):
+        shelf.archive.stats(Wanted())
+    ended.set()
+    other.join()
+    assert shelf.found("") == [], "the next one is answered"
+
+
+def test_an_index_of_before_is_made_anew(shelf: Shelf) -> None:
+    shelf.put("the parser")
+    with closing(sqlite3.connect(shelf.path)) as connection, connection:
+        connection.executescript(
+            "CREATE TABLE search_docs (id INTEGER PRIMARY KEY AUTOINCREMENT, task_id VARCHAR);"
+            "CREATE TABLE search_stale (task_id VARCHAR); CREATE VIRTUAL TABLE search_long USING fts5(body);"
+            "CREATE TRIGGER search_added AFTER INSERT ON tasks BEGIN"
+            " INSERT INTO search_stale VALUES (new.id); END"
+        )
+    assert shelf.found("parse") == ["the parser"]
 
 
 @pytest.mark.parametrize(

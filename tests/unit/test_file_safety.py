@@ -248,6 +248,18 @@ def test_a_tool_call_ends_its_own_lock_only(safety: FileSafety) -> None:
     assert safety.release_agent("a-1") == ["h"]
 
 
+def test_a_lock_that_was_asked_for_outlives_the_tools_that_write_the_file(safety: FileSafety) -> None:
+    call = Holder("a-1", call="1")
+    safety.acquire_lock("f", Holder("a-1"))
+    safety.acquire_lock("f", call)
+    assert not safety.release_lock("f", "a-1", call="1")
+    assert safety.release_agent("a-1", calls_only=True) == []
+    safety.acquire_lock("g", call)
+    safety.acquire_lock("g", Holder("a-1"))
+    assert not safety.release_lock("g", "a-1", call="1")
+    assert [lock.file for lock in safety.locks("a-1")] == ["f", "g"]
+
+
 def test_a_person_breaks_a_lock(safety: FileSafety) -> None:
     safety.acquire_lock("a", CLAUDE)
     broken = safety.break_lock("a")

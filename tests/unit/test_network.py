@@ -41,7 +41,7 @@ def set_to(paths: UserPaths, values: Mapping[str, object]) -> Settings:
 def reach_of(paths: UserPaths, values: dict[str, object]) -> tuple[Reach, list[Notice]]:
     events, told = EventBus(), list[Notice]()
     events.subscribe(lambda event: told.append(event) if isinstance(event, Notice) else None)
-    return Reach(set_to(paths, values), paths=paths, environ={}, events=events), told
+    return Reach(set_to(paths, values), events=events), told
 
 
 def test_nobody_else_reaches_agents_where_nothing_is_set(paths: UserPaths) -> None:

@@ -146,6 +146,9 @@ class TargetPolicy:
             and could call its other programs itself.
         own_ports: Gives the ports of agents on this machine: they act on what they are sent.
         is_here: Tells whether an address is one of this machine's.
+
+    Attributes:
+        allowed: What a person has allowed besides; may be changed at any time.
     """
 
     def __init__(
@@ -158,7 +161,7 @@ class TargetPolicy:
         is_here: Callable[[str], bool] | None = None,
     ) -> None:
         self._resolve = resolve
-        self._allowed = allowed or Allowed()
+        self.allowed = allowed or Allowed()
         self._loopback = loopback
         self._own_ports = own_ports
         self._is_here = is_here or is_own_address
@@ -197,7 +200,7 @@ class TargetPolicy:
             raise TargetRefused(
                 f"port {port} of this machine is an agent's", "agents are told by messages, not by pushes"
             )
-        if self._allowed.has(host, address):
+        if self.allowed.has(host, address):
             return
         if reach is Reach.LOOPBACK and not self._loopback():
             raise TargetRefused(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.tasks.book import TaskBook, conversation, is_asked
@@ -14,6 +14,19 @@ from synapse_tui.model import INFO_PRIORITY, MessageRequest, Task, TaskState, ch
 from .sanitize import check_size
 
 
+@dataclass(slots=True)
+class MessageStyle:
+    """How messages reach the agents of a host, which share it: what is changed here holds for the next one.
+
+    Attributes:
+        plain: Whether they are typed as `A2A: text` in place of `[A2A:<task8>:<sender>] text`.
+        info_to_inbox: Whether those of priority 1 are kept for the agent to read and not typed.
+    """
+
+    plain: bool = False
+    info_to_inbox: bool = False
+
+
 class Intake:
     """Makes tasks of messages and lets them wait in the outbox.
 
@@ -22,17 +35,17 @@ class Intake:
         profile: What is known of it.
         book: Its tasks.
         outbox: Its waiting messages.
-        info_to_inbox: Whether messages of priority 1 are kept for the agent to read and not typed.
+        style: How messages reach it.
     """
 
     def __init__(
-        self, agent_id: str, profile: Profile, book: TaskBook, outbox: Outbox, *, info_to_inbox: bool = False
+        self, agent_id: str, profile: Profile, book: TaskBook, outbox: Outbox, style: MessageStyle
     ) -> None:
         self._agent_id = agent_id
         self._profile = profile
         self._book = book
         self._outbox = outbox
-        self._info_to_inbox = info_to_inbox
+        self._style = style
 
     def take(self, request: MessageRequest) -> Task:
         """Take a message.
@@ -53,7 +66,7 @@ class Intake:
         check_priority(request.priority)
         check_size(request.text)
         followed = self._followed(request.follows) if request.follows else None
-        inbox = self._info_to_inbox and request.priority == INFO_PRIORITY and followed is None
+        inbox = self._style.info_to_inbox and request.priority == INFO_PRIORITY and followed is None
         self._outbox.check_room(request.text, inbox=inbox)
         if followed is not None:
             return self._follow_up(followed, request)

@@ -47,7 +47,8 @@ class SafetyKeeper:
         """Why no lock can be taken at present; empty when they can."""
         self._project = project
         self._path = path
-        self._retention = retention
+        self.retention = retention
+        """May be changed at any time."""
         self._told = told
         self._clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="file-safety")
@@ -91,7 +92,7 @@ class SafetyKeeper:
         """Remove what is older than it is to be kept, at the start and once a day."""
         while True:
             try:
-                await self.ask(lambda store: store.cleanup(self._clock() - self._retention))
+                await self.ask(lambda store: store.cleanup(self._clock() - self.retention))
             except HistoryError as error:
                 log.warning("file safety could not be tidied: %s", error)
             await asyncio.sleep(DAY)

@@ -70,7 +70,7 @@ class FileSafetyOffice:
     Args:
         project: Folder of the project.
         paths: Folders of the user.
-        settings: The settings that hold.
+        settings: The settings at the start.
         events: Heard and told.
         agents: The agents of the host.
         environ: For the folder of sockets.
@@ -92,11 +92,10 @@ class FileSafetyOffice:
         self._agents = agents
         self._environ = environ
         place = Path(settings.text("env.SYNAPSE_FILE_SAFETY_DB_PATH")).expanduser()
-        days = settings.number("env.SYNAPSE_FILE_SAFETY_RETENTION_DAYS")
         self.keeper = SafetyKeeper(
             project,
             project / place,
-            retention=timedelta(days=days),
+            retention=_retention(settings),
             told=lambda text: events.publish(Notice(text, "warning")),
         )
         self.keys = FileKeys(project)
@@ -118,8 +117,9 @@ class FileSafetyOffice:
         """Listen for hooks, where file safety is on; what hinders it is told, and agents run without."""
         if not self.enabled or self._server is not None:
             return
-        self._unsubscribe = self._events.subscribe(self._on_event)
-        self._renewal = asyncio.get_running_loop().create_task(self._renew(), name="renew-locks")
+        if self._renewal is None:
+            self._unsubscribe = self._events.subscribe(self._on_event)
+            self._renewal = asyncio.get_running_loop().create_task(self._renew(), name="renew-locks")
         try:
             folder = sockets_folder(self._environ)
             _remove_left_over(folder)
@@ -134,6 +134,41 @@ class FileSafetyOffice:
         """Open the database, in its thread; called once the first frame is drawn."""
         if self.enabled:
             self.keeper.load()
+
+    def follow(self, settings: Settings) -> None:
+        """Lock files, or lock them no more, and keep changes for as long as other settings say.
+
+        Agents that run already have no hooks when it is switched on: they are shown as not enforced until they
+        are restarted. When it is switched off, hooks are answered as if nobody held anything.
+        """
+        self.keeper.retention = _retention(settings)
+        wanted = settings.flag(_ENABLED)
+        if wanted == self.enabled:
+            return
+        self.enabled = wanted
+        self._begin(self._switched_on() if wanted else self._switched_off())
+
+    async def _switched_on(self) -> None:
+        await self.start()
+        self.load()
+        if self._server is not None and self._agents:
+            self._strays.start()
+            late = [each.agent_id for each in self._agents.values() if self.unproved(each.agent_id)]
+            if late:
+                text = (
+                    f"files are locked now, but not for {', '.join(late)} until restarted: they have no hooks"
+                )
+                self._events.publish(Notice(text, "warning"))
+        self._tell_all()
+
+    async def _switched_off(self) -> None:
+        for session in tuple(self._agents.values()):
+            await self._settle(_worker(session))
+        self._tell_all()
+
+    def _tell_all(self) -> None:
+        for agent_id in tuple(self._agents):
+            self._events.publish(HooksChanged(agent_id))
 
     async def stop(self) -> None:
         """Hear no more, and close the database; locks of agents that live on stay."""
@@ -151,11 +186,11 @@ class FileSafetyOffice:
     @property
     def socket(self) -> Path | None:
         """What hooks call; None where none is answered."""
-        return self._server.path if self._server is not None else None
+        return self._server.path if self._server is not None and self.enabled else None
 
     async def prepare(self, profile: Profile, environ: Mapping[str, str], cwd: Path) -> LaunchHooks:
         """How an agent is started so that its hooks call us; nothing is added where they cannot."""
-        if profile.hooks is None or self._server is None:
+        if profile.hooks is None or self.socket is None:
             return NO_HOOKS
         folder = self._paths.synapse / "hooks"
         try:
@@ -190,7 +225,7 @@ class FileSafetyOffice:
     async def asks_for_hooks(self, agent_id: str) -> bool:
         """Whether a person is to be asked for an agent's hooks, which only they can have installed."""
         session = self._agents.get(agent_id)
-        if self._server is None or session is None:
+        if self.socket is None or session is None:
             return False
         return await self.consent.wanted(session.profile.hooks)
 
@@ -245,12 +280,14 @@ class FileSafetyOffice:
             self._alive.add(agent_id)
             self._events.publish(HooksChanged(agent_id))
         session.hooked(event.kind, event.call)
+        if not self.enabled:  # it was switched off: their state is still worth knowing
+            return b""
         self._strays.hear(agent_id, event)
         return await self.desk.handle(_worker(session), event)
 
     def _on_event(self, event: Event) -> None:
         match event:
-            case AgentAdded() if self._server is not None:
+            case AgentAdded() if self.socket is not None:
                 self._strays.start()
             case AgentStateChanged(agent_id=agent_id, report=report, previous=previous):
                 rests = report.state is AgentState.READY and previous.state is not AgentState.READY
@@ -270,7 +307,7 @@ class FileSafetyOffice:
                 pass
 
     def _at_work(self) -> list[str]:
-        alive = [session for session in self._agents.values() if session.exit is None]
+        alive = [each for each in self._agents.values() if each.exit is None and self.enabled]
         return [session.agent_id for session in alive if session.report.state in _WORKS]
 
     def _find_worker(self, agent_id: str) -> Worker | None:
@@ -307,6 +344,10 @@ class FileSafetyOffice:
         task = asyncio.get_running_loop().create_task(work, name="free-locks")
         self._working.add(task)
         task.add_done_callback(self._working.discard)
+
+
+def _retention(settings: Settings) -> timedelta:
+    return timedelta(days=settings.number("env.SYNAPSE_FILE_SAFETY_RETENTION_DAYS"))
 
 
 def _worker(session: AgentSession) -> Worker:

@@ -1,0 +1,109 @@
+"""What the shell offers for an argument: agents, profiles, tasks, settings, external agents.
+
+Everything is read from files of this machine, so nobody is waited for. What cannot be read is not offered:
+an error in the middle of somebody's typing helps nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeAlias
+
+import click
+
+from synapse_tui.errors import SynapseError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+Source: TypeAlias = Callable[[], Iterable[tuple[str, str]]]
+"""Gives words and what each means."""
+Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
+TASKS = 50
+"""How many of the newest tasks are offered."""
+_SHORT_ID = 8
+
+
+def offering(source: Source) -> Completer:
+    """What offers the words of a source that begin with what was typed, whatever its case."""
+
+    def completer(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        mark = "@" if typed.startswith("@") else ""
+        start = typed.removeprefix(mark).casefold()
+        try:
+            found = dict(source())
+        except (SynapseError, OSError):
+            return []
+        return [
+            CompletionItem(mark + word, help=about)
+            for word, about in found.items()
+            if word.casefold().startswith(start)
+        ]
+
+    return completer
+
+
+def _agents() -> Iterable[tuple[str, str]]:
+    from synapse_tui.addresses import forms_of
+
+    from .caller import Caller, address_of
+
+    caller = Caller.of()
+    live, _ = caller.registry.scan()
+    project = caller.project_of(live)
+    everyone = [address_of(record, project) for record in live]
+    states = {record.agent_id: record.status for record in live}
+    for address in everyone:
+        about = states[address.agent_id] + ("" if address.local else ", in another project")
+        names = forms_of(address, everyone) if address.local else [address.agent_id]
+        yield from ((name, about) for name in names)
+
+
+def _externals() -> Iterable[tuple[str, str]]:
+    from synapse_tui.a2a.external.store import ExternalStore
+
+    from .caller import Caller
+
+    for agent in ExternalStore(Caller.of().paths.external).list():
+        yield agent.alias, f"external: {agent.name}"
+
+
+def _receivers() -> Iterable[tuple[str, str]]:
+    yield from _agents()
+    yield from _externals()
+    yield "all", "every agent of this project"
+
+
+def _profiles() -> Iterable[tuple[str, str]]:
+    from .group import profile_names
+
+    for name in profile_names():
+        yield name, "profile"
+
+
+def _tasks() -> Iterable[tuple[str, str]]:
+    from synapse_tui.store.recent import recent_tasks
+
+    from .caller import Caller
+
+    caller = Caller.of()
+    project = caller.project_of(caller.registry.list())
+    for task in recent_tasks(caller.paths.history, project, TASKS):
+        yield task.task_id[:_SHORT_ID], f"{task.agent_id}, {task.status}: {task.text}"
+
+
+def _settings() -> Iterable[tuple[str, str]]:
+    from synapse_tui.settings import SCHEMA
+
+    for key, setting in SCHEMA.items():
+        yield key, setting.help
+
+
+agents = offering(_agents)
+receivers = offering(_receivers)
+externals = offering(_externals)
+profiles = offering(_profiles)
+tasks = offering(_tasks)
+settings = offering(_settings)

@@ -1,0 +1,108 @@
+"""`synapse completion`: what a shell needs to complete `synapse` and `synapse-tui`, and the answers to it.
+
+The shell runs the program itself with `$_SYNAPSE_COMPLETE` set to the shell's name, and reads lines of kind,
+word and meaning, with tabs between. Nothing is ever written to the terminal, whatever goes wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from .commands import Command
+from .output import show
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+VARIABLE = "_SYNAPSE_COMPLETE"
+_SAFE = frozenset("._@:/+=,%-")
+_LONGEST_HELP = 70
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command(name="completion", cls=Command)
+@click.argument("shell", type=click.Choice(SHELLS))
+def command(shell: str) -> None:
+    """Print what lets SHELL complete `synapse` and `synapse-tui`.
+
+    Commands, options, agents, profiles, tasks, settings and external agents are completed as they are at
+    that moment. Put the line below into the file that your shell reads when it starts.
+    """
+    show((Path(__file__).parent / "shells" / f"synapse.{shell}").read_text(encoding="utf-8").rstrip("\n"))
+
+
+def answer(root: click.Command, name: str) -> NoReturn:
+    """Tell the shell what may stand at the cursor, and end the process; errors are never shown.
+
+    Args:
+        root: The command of the program.
+        name: Its name.
+    """
+    try:
+        shell = os.environ[VARIABLE]
+        words, typed = _asked_by_bash() if shell == "bash" else (sys.argv[1:-1], (sys.argv[1:] or [""])[-1])
+        broken = _broken_off(typed) if shell == "bash" else 0
+        lines = [_line(item, broken) for item in offers(root, name, words, typed)]
+        sys.stdout.write("".join(line for line in lines if line))
+        sys.stdout.flush()
+    except Exception:  # the edge of the process, in the midst of somebody's typing
+        if os.environ.get("SYNAPSE_DEBUG"):
+            raise
+    os._exit(0)  # nothing to clean up, and no word at the interpreter's end
+
+
+def offers(root: click.Command, name: str, words: Sequence[str], typed: str) -> list[CompletionItem]:
+    """What may stand at the cursor.
+
+    Args:
+        root: The command of the program.
+        name: Its name.
+        words: Whole words between the program and the cursor.
+        typed: What stands of the word at the cursor.
+    """
+    from click.shell_completion import ShellComplete
+
+    return ShellComplete(root, {}, name, VARIABLE).get_completions(list(words), typed)
+
+
+def _asked_by_bash() -> tuple[list[str], str]:
+    """Bash splits words at colons and more, so its line is read here."""
+    from click.shell_completion import split_arg_string
+
+    line = os.fsencode(os.environ["COMP_LINE"])[: int(os.environ["COMP_POINT"])].decode(errors="replace")
+    words = split_arg_string(line)[1:]
+    ended = not line or line[-1].isspace()
+    return (words, "") if ended or not words else (words[:-1], words[-1])
+
+
+def _broken_off(typed: str) -> int:
+    """How many characters of a word bash leaves as they are: those up to its last break."""
+    breaks = set(os.environ.get("COMP_WORDBREAKS", "")) & _SAFE
+    return max((at + 1 for at, char in enumerate(typed) if char in breaks), default=0)
+
+
+def _line(item: CompletionItem, broken: int) -> str:
+    """One offer as the shell reads it; empty for a word that a shell might take for more than a word."""
+    word = str(item.value)
+    if item.type != "plain":
+        return f"{item.type}\t\t\n"
+    if not all(char.isalnum() or char in _SAFE for char in word):
+        return ""
+    return f"plain\t{word[broken:]}\t{_short(item.help or '')}\n"
+
+
+def _short(text: str) -> str:
+    """A meaning in one line, without anything that acts on a terminal."""
+    line = " ".join("".join(_printable(text)).split())
+    return line if len(line) <= _LONGEST_HELP else line[: _LONGEST_HELP - 1] + "…"
+
+
+def _printable(text: str) -> Iterator[str]:
+    return (char if char.isprintable() else " " for char in text)

@@ -1,0 +1,178 @@
+"""Tells when one of some files has changed, appeared or gone: inotify on Linux, else a look every second."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from synapse_tui.inotify import (
+    ATTRIB,
+    CLOSE_WRITE,
+    CREATE,
+    DELETE,
+    DELETE_SELF,
+    IGNORED,
+    MOVE_SELF,
+    MOVED_FROM,
+    MOVED_TO,
+    ONLYDIR,
+    OVERFLOW,
+    Happened,
+    Inotify,
+)
+
+LOOK = 1.0
+"""Seconds between two looks where the kernel does not tell."""
+SETTLE = 0.05
+"""Seconds for which what happens is gathered: a file is written in several steps."""
+_MASK = CLOSE_WRITE | CREATE | DELETE | MOVED_FROM | MOVED_TO | ATTRIB | DELETE_SELF | MOVE_SELF | ONLYDIR
+_SELF = DELETE_SELF | MOVE_SELF | IGNORED | OVERFLOW
+Mark = tuple[int, int, int, int] | None
+"""Inode, size, time of the content's and of the file's change; None where there is no file."""
+
+
+class FileWatch:
+    """Watches files that need not be there, nor their folders; made and used in the loop.
+
+    Args:
+        files: The files.
+        changed: Told, in the loop, that one is not what it was; first of all as soon as they are watched.
+        native: Whether the kernel is asked to tell.
+    """
+
+    def __init__(self, files: Sequence[Path], changed: Callable[[], None], *, native: bool = True) -> None:
+        self._files = tuple(files)
+        self._changed = changed
+        self._kernel: Inotify | None = None
+        self._watches: dict[int, Path] = {}
+        self._names: frozenset[bytes] = frozenset()
+        self._marks: Mapping[Path, Mark] = {}
+        self._looking = asyncio.Lock()
+        self._due: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[object]] = set()
+        if native and sys.platform == "linux":
+            with contextlib.suppress(OSError):
+                self._kernel = Inotify(self._heard, rest=SETTLE)
+        self._begin(self._look_anew())
+        if self._kernel is None:
+            self._begin_looking()
+
+    async def look(self) -> bool:
+        """Look at the files now, whether anything was told of them or not.
+
+        Returns:
+            Whether one has changed; `changed` was called then.
+        """
+        async with self._looking:
+            marks = await asyncio.to_thread(_marks, self._files)
+            differs = marks != self._marks
+            self._marks = marks
+        if differs:
+            self._changed()
+        return differs
+
+    async def close(self) -> None:
+        """Watch nothing any more."""
+        if self._due is not None:
+            self._due.cancel()
+        if self._kernel is not None:
+            self._kernel.close()
+            self._kernel = None
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # -- by the kernel ---
+
+    def _arm(self, places: Iterable[Path]) -> bool:
+        """Watch the folders in which the files lie or may appear.
+
+        Returns:
+            Whether all of them are watched.
+        """
+        if self._kernel is None:
+            return False
+        wanted = set(places)
+        self._names = frozenset(
+            os.fsencode(part) for path in (*self._files, *_targets(self._files)) for part in path.parts[1:]
+        )
+        for watch in [watch for watch, folder in self._watches.items() if folder not in wanted]:
+            del self._watches[watch]
+            self._kernel.remove(watch)
+        for folder in wanted:
+            try:
+                self._watches[self._kernel.add(folder, _MASK)] = folder
+            except (FileNotFoundError, NotADirectoryError):
+                continue  # it went in this moment, which its own folder tells
+            except OSError:
+                return False  # no watch is left
+        return True
+
+    def _heard(self, events: Sequence[Happened]) -> None:
+        for watch, mask, _name in events:
+            if mask & IGNORED:
+                self._watches.pop(watch, None)  # the kernel has forgotten it
+        if any(mask & _SELF or name in self._names for _watch, mask, name in events) and self._due is None:
+            self._due = asyncio.get_running_loop().call_later(SETTLE, self._settle)
+
+    def _settle(self) -> None:
+        self._due = None
+        self._begin(self._look_anew())
+
+    async def _look_anew(self) -> None:
+        # Armed first: what appears in a folder after the look is told of.
+        places = await asyncio.to_thread(_places, self._files)
+        if self._kernel is not None and not self._arm(places):
+            self._begin_looking()
+        await self.look()
+
+    # -- by looking ---
+
+    def _begin_looking(self) -> None:
+        if self._kernel is not None:
+            self._kernel.close()
+            self._kernel = None
+        self._begin(self._look_now_and_then())
+
+    async def _look_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK)
+            await self.look()
+
+    def _begin(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.get_running_loop().create_task(work, name="watch-settings")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _marks(files: Iterable[Path]) -> dict[Path, Mark]:
+    return {path: _mark(path) for path in files}
+
+
+def _mark(path: Path) -> Mark:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _places(files: Iterable[Path]) -> set[Path]:
+    """The folders that have to be watched: those of the files, and of what they link to."""
+    return {_nearest(path.parent) for path in (*files, *_targets(files))}
+
+
+def _nearest(folder: Path) -> Path:
+    """A folder, or the nearest one above it that there is."""
+    return next((each for each in (folder, *folder.parents) if each.is_dir()), Path(folder.anchor))
+
+
+def _targets(files: Iterable[Path]) -> list[Path]:
+    """The real files behind those that are links, as far as they can be followed."""
+    found = [Path(os.path.realpath(path)) for path in files]
+    return [real for path, real in zip(files, found, strict=True) if real != path]

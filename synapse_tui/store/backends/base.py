@@ -1,0 +1,63 @@
+"""What differs between the databases that the history and the locks may lie in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from sqlalchemy import Connection, Engine
+from sqlmodel import Session, SQLModel
+
+from synapse_tui.store.naming import Naming
+
+
+class Backend(Protocol):
+    """A kind of database, and which one."""
+
+    @property
+    def shown(self) -> str:
+        """Which database it is, for people; holds no password."""
+
+    @property
+    def naming(self) -> Naming:
+        """What things are called in it."""
+
+    def open(self) -> tuple[Engine, str]:
+        """Open the database, made where there is none, with today's tables.
+
+        Returns:
+            The engine, and where a broken file was moved to; empty as a rule.
+
+        Raises:
+            HistoryError: It cannot be used, or a newer version has written it.
+            OSError: There is no such folder and it cannot be made.
+            sqlalchemy.exc.DBAPIError: It is locked, or cannot be read or written.
+        """
+
+    def identity(self) -> object:
+        """Which file it is: one that was removed would be written to and found by nobody."""
+
+    def is_broken(self, error: BaseException) -> bool:
+        """Whether an error says that the file is no sound database; being locked or out of space is none."""
+
+    def move_aside(self) -> str:
+        """Give a broken database another name; gives where it is now."""
+
+    def is_race(self, error: BaseException) -> bool:
+        """Whether a transaction failed because of another one, so that it is to be tried again."""
+
+    def now(self, session: Session, clock: Callable[[], datetime], alone: Sequence[str] = ()) -> datetime:
+        """The time by which leases are counted, which is the same for all who share the database.
+
+        Args:
+            session: A transaction that has done nothing yet.
+            clock: The time of this machine, aware.
+            alone: What no two transactions may do at a time: this one waits for others that do.
+        """
+
+    def upsert(self, table: type[SQLModel]) -> Any:  # noqa: ANN401 - each has its own class of it
+        """An `INSERT` that takes `on_conflict_do_update`."""
+
+    def facts(self, connection: Connection) -> Mapping[str, object]:
+        """What helps to find a fault."""

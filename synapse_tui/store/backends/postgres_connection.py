@@ -1,0 +1,195 @@
+"""Connections to PostgreSQL that give up in time, and their errors in words for people."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from synapse_tui.errors import HistoryError
+from synapse_tui.store.place import VARIABLE, TeamDatabase, connection_url
+
+if TYPE_CHECKING:
+    import psycopg
+
+Result = TypeVar("Result")
+
+LONGEST_CONNECT = 5.0
+"""Seconds after which a server that does not answer is taken for gone."""
+REST = 1.0
+"""Seconds in which a server that was not reached is not called again: who asks is told at once."""
+_SLACK = 0.5
+"""Seconds by which the server ends a statement earlier than we do: its word tells more."""
+_INSTALL = "install it: pip install 'synapse-tui[postgres]'"
+_SETUP = "docs/database.md has the SQL that makes user and database"
+_ADVICE: tuple[tuple[str, str, str], ...] = (
+    # Class or code of SQLSTATE (PostgreSQL, appendix A), what is wrong, what to do.
+    ("28P01", "refuses the password", "correct it in ~/.pgpass or in {variable}"),
+    ("28", "refuses the user", "see its pg_hba.conf, and user and password in {variable} or ~/.pgpass"),
+    ("3D000", "has no such database", f"make it; {_SETUP}"),
+    ("42501", "does not permit it to this user", f"grant what is missing; {_SETUP}"),
+    ("25006", "is read-only", "name the primary server in {variable}"),
+    ("53300", "has no connection left", "raise its max_connections, or use a pooler in session mode"),
+    ("53100", "has no space left", "free space on the server; it is tried again"),
+    ("57014", "did not answer in time", "look at the server's load; it is tried again"),
+    ("55P03", "did not answer in time", "look at the server's load; it is tried again"),
+    ("57P", "is shutting down or starting", "it is tried again"),
+)
+_TEXTS: tuple[tuple[str, str], ...] = (
+    # What libpq reports by itself has no code.
+    ("password authentication failed", "28P01"),
+    ("no password supplied", "28P01"),
+    ("no pg_hba.conf entry", "28000"),
+    ("authentication failed", "28000"),
+    ("remaining connection slots", "53300"),
+    ("too many clients", "53300"),
+    ("the database system is", "57P03"),
+)
+
+
+def load_driver() -> Any:  # noqa: ANN401 - a module
+    """The module `psycopg`.
+
+    Raises:
+        HistoryError: It is not installed.
+    """
+    try:
+        import psycopg  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise HistoryError(
+            f"{VARIABLE} names a PostgreSQL database, and its driver is missing", _INSTALL
+        ) from error
+    return psycopg
+
+
+class Connector:
+    """Makes connections to a server.
+
+    Args:
+        database: Which one.
+        patience: Seconds that an answer is waited for.
+    """
+
+    def __init__(self, database: TeamDatabase, patience: float) -> None:
+        self._database = database
+        self._patience = patience
+        self._failed: tuple[float, HistoryError] | None = None
+
+    def connect(self) -> psycopg.Connection[Any]:
+        """A connection.
+
+        Raises:
+            HistoryError: There is none.
+        """
+        if self._failed is not None and time.monotonic() - self._failed[0] < REST:
+            raise self._failed[1]
+        self._failed = None
+        driver = load_driver()
+        try:
+            return self._connect(driver)
+        except driver.Error as error:
+            told = self.explain(error) or self._unreachable(error)
+            self._failed = time.monotonic(), told
+            raise told from error
+
+    def explain(self, error: BaseException) -> HistoryError | None:
+        """An error of the server in words for people; None where it is not one that they can do much about."""
+        code = getattr(error, "sqlstate", None) or ""
+        text = str(error)
+        if not code:
+            code = next((found for part, found in _TEXTS if part in text), "")
+            if not code and _is_lost(error):
+                return self._unreachable(error)
+            if "does not exist" in text and 'database "' in text:
+                code = "3D000"
+        for begin, wrong, advice in _ADVICE:
+            if code.startswith(begin):
+                detail = f" ({self._clean(text)})" if code in ("42501", "28000") else ""
+                return HistoryError(
+                    f"the database {self._database} {wrong}{detail}", advice.format(variable=VARIABLE)
+                )
+        return None
+
+    def _connect(self, driver: Any) -> psycopg.Connection[Any]:  # noqa: ANN401 - a module
+        connection: psycopg.Connection[Any] = _timed(driver, self._patience).connect(
+            connection_url(self._database),
+            connect_timeout=max(2, round(min(self._patience, LONGEST_CONNECT))),
+            application_name="synapse-tui",
+            client_encoding="utf-8",
+            # A machine that is gone sends no word of it.
+            keepalives_idle=30,
+            keepalives_interval=5,
+            keepalives_count=3,
+            tcp_user_timeout=round(self._patience * 1000),
+            autocommit=True,
+            # A plan for any word serves no search well, and poolers keep no statements.
+            prepare_threshold=None,
+        )
+        limit = round(max(0.5, self._patience - _SLACK) * 1000)
+        connection.execute(
+            "SELECT set_config('search_path', 'synapse, public', false), set_config('TimeZone', 'UTC', false),"
+            " set_config('statement_timeout', %s, false), set_config('lock_timeout', %s, false),"
+            " set_config('idle_in_transaction_session_timeout', '60000', false)",
+            (str(limit), str(limit)),
+        )
+        connection.autocommit = False
+        connection.adapters.register_dumper(str, _sound_dumper(driver))
+        return connection
+
+    def _unreachable(self, error: BaseException) -> HistoryError:
+        return HistoryError(
+            f"the database {self._database} is not reached: {self._clean(str(error))}",
+            f"see whether the server runs, and {VARIABLE}; it is tried again",
+        )
+
+    def _clean(self, text: str) -> str:
+        """A text of the driver in one line and without the password."""
+        for secret in sorted(self._database.secrets, key=len, reverse=True):
+            text = text.replace(secret, "***")
+        parts = (part.strip() for part in text.splitlines())
+        return next((part for part in parts if part), "no reason was given")[:300]
+
+
+def _is_lost(error: BaseException) -> bool:
+    from psycopg import InterfaceError, OperationalError  # noqa: PLC0415 - an extra
+
+    return isinstance(error, (OperationalError, InterfaceError))
+
+
+def _timed(driver: Any, patience: float) -> type[psycopg.Connection[Any]]:  # noqa: ANN401 - a module
+    """The class of connections that wait no longer than that for an answer.
+
+    The server's own limits do not hold where the server itself stands still.
+    """
+
+    class TimedConnection(driver.Connection):  # type: ignore[misc,unused-ignore]
+        def wait(self, gen: Generator[Any, Any, Result], *args: Any, **options: Any) -> Result:  # noqa: ANN401
+            found: Result = super().wait(self._limited(gen), *args, **options)
+            return found
+
+        def _limited(self, gen: Generator[Any, Any, Result]) -> Generator[Any, Any, Result]:
+            end = time.monotonic() + patience
+            try:
+                wanted = next(gen)
+                while True:
+                    ready = yield wanted
+                    if not ready and time.monotonic() > end:
+                        self.pgconn.finish()
+                        raise driver.OperationalError(f"it did not answer in {patience:g} s")
+                    wanted = gen.send(ready)
+            except StopIteration as stop:
+                found: Result = stop.value
+                return found
+
+    return TimedConnection
+
+
+def _sound_dumper(driver: Any) -> Any:  # noqa: ANN401 - a module and a class
+    """Writes texts without NUL, which PostgreSQL knows none of: one would keep a batch from being written."""
+    from psycopg.types.string import StrDumperUnknown  # noqa: PLC0415 - an extra
+
+    class SoundDumper(StrDumperUnknown):
+        def dump(self, obj: str) -> Any:  # noqa: ANN401 - a Dumper
+            return super().dump(obj.replace("\0", "\ufffd") if "\0" in obj else obj)
+
+    return SoundDumper

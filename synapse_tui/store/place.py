@@ -1,0 +1,106 @@
+"""Where a database is: a file of this machine, or a PostgreSQL server that a team shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from synapse_tui.errors import HistoryError
+from synapse_tui.machine import machine_name
+from synapse_tui.paths import UserPaths
+
+SETTING = "env.SYNAPSE_DATABASE_URL"
+VARIABLE = "SYNAPSE_DATABASE_URL"
+_SCHEMES = ("postgresql", "postgres", "postgresql+psycopg")
+_NO_URL = "of-the-host"
+"""Stands for a URL that cannot be used: a process that has it must not use another database instead."""
+_FORM = "write postgresql://USER@HOST/DATABASE, the password in ~/.pgpass or as USER:PASSWORD"
+
+
+@dataclass(frozen=True, slots=True)
+class TeamDatabase:
+    """A PostgreSQL database that several machines share.
+
+    Attributes:
+        url: Its URL as libpq reads it (section 34.1.1.2 of its manual); may hold a password.
+        machine: The name of this machine (`machine.machine_name`).
+        project: Folder of the project, a real path.
+    """
+
+    url: str = field(repr=False)
+    machine: str
+    project: Path
+
+    def __str__(self) -> str:
+        """Where it is, without user and password; of a URL that cannot be read nothing is told."""
+        if _problem(self.url):
+            return f"of {VARIABLE}"
+        parts = urlsplit(self.url)
+        return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not stand in any text for people: the password, as it is and as it is written."""
+        if _problem(self.url):
+            return ()
+        parts = urlsplit(self.url)
+        written = parts.netloc.rpartition("@")[0].partition(":")[2]
+        query = [part.partition("=")[2] for part in parts.query.split("&") if "password" in part]
+        return tuple(word for each in (written, *query) if each for word in {each, unquote(each)})
+
+
+Place = Path | TeamDatabase
+
+
+def place_of(url: str, file: Path, *, paths: UserPaths, project: Path) -> Place:
+    """Where the history and the locks are.
+
+    Args:
+        url: Of the server, as the settings give it; empty for none.
+        file: The database of this machine, where there is no server.
+        paths: Folders of the user.
+        project: Folder of the project.
+    """
+    if not url.strip():
+        return file
+    return TeamDatabase(url.strip(), machine_name(paths.machines), project)
+
+
+def connection_url(database: TeamDatabase) -> str:
+    """The URL for libpq.
+
+    Raises:
+        HistoryError: It is none; the message shows no part of it, since that could be the password.
+    """
+    problem = _problem(database.url)
+    if problem is not None:
+        raise problem
+    return database.url.replace(urlsplit(database.url).scheme, "postgresql", 1)
+
+
+def without_password(url: str) -> str:
+    """A URL of a server as the agents' own processes get it: they must find the password elsewhere."""
+    if _problem(url) is not None:
+        return _NO_URL
+    parts = urlsplit(url)
+    user, mark, host = parts.netloc.rpartition("@")
+    query = "&".join(part for part in parts.query.split("&") if "password" not in part)
+    return parts._replace(netloc=f"{user.partition(':')[0]}{mark}{host}", query=query).geturl()
+
+
+def _problem(url: str) -> HistoryError | None:
+    """What is wrong with a URL; what stands in it is not told, since it could be the password."""
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - raises where it is none
+    except ValueError:
+        return HistoryError(f"{VARIABLE} is no URL of a PostgreSQL database", _FORM)
+    if parts.scheme not in _SCHEMES:
+        return HistoryError(f"{VARIABLE} is no URL of a PostgreSQL database", _FORM)
+    if parts.netloc.count("@") > 1 or "@" in parts.path + parts.query or parts.fragment:
+        return HistoryError(
+            f"{VARIABLE} cannot be read: a character of its user or password has a meaning there",
+            "write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25 in them",
+        )
+    return None

@@ -1,0 +1,70 @@
+"""Messages full of joined emoji to the real agents: each arrives once, whole, and was typed only once.
+
+Agents and terminals disagree on how wide such emoji are, and so on where they wrap. Run inside a lab that has
+put the agents on PATH and exported the model's log:
+    SYNAPSE_LAB_LOG=<log> pytest tests/lab/test_lab_emoji.py -m lab -k codex
+The texts are decided by a seed, which is printed; SYNAPSE_LAB_SEED repeats it. SYNAPSE_LAB_MESSAGES changes
+how many are sent to an agent in a terminal of each size.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from synapse_tui.agents.delivery.sanitize import typed_text
+from synapse_tui.events import Event, TaskChanged
+from tests.lab.lab_kit import AGENTS, LOG, Lab, open_lab
+from tests.lab.storm import difference, normal
+from tests.lab.storm_texts import emoji_texts
+
+SEED = int(os.environ.get("SYNAPSE_LAB_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
+MESSAGES = int(os.environ.get("SYNAPSE_LAB_MESSAGES", "30"))
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(not LOG, reason="needs the offline lab of real agents (SYNAPSE_LAB_LOG)"),
+]
+
+
+class Fates:
+    """What became of each message, in order."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._notes: dict[str, list[str]] = {}
+        lab.events.subscribe(self._heard)
+
+    def _heard(self, event: Event) -> None:
+        if isinstance(event, TaskChanged):
+            notes = self._notes.setdefault(event.task.id, [])
+            note = f"{event.task.delivery} {event.task.reason}".strip()
+            if notes[-1:] != [note]:
+                notes.append(note)
+
+    def of(self, task_id: str) -> list[str]:
+        """The deliveries and reasons of a task."""
+        return self._notes.get(task_id, [])
+
+
+@pytest.mark.flaky(reruns=0)  # one that is not proved once has found something
+@pytest.mark.parametrize("size", [(80, 24), (100, 32)], ids="{0[0]}x{0[1]}".format)
+@pytest.mark.parametrize("agent", AGENTS)
+async def test_joined_emoji_arrive_whole(agent, size, tmp_path):
+    print(f"\n{agent}: SYNAPSE_LAB_SEED={SEED}", flush=True)
+    texts = emoji_texts(random.Random(f"{agent} {size} {SEED}"), MESSAGES)
+    faults = []
+    async with open_lab(agent, tmp_path, size=size) as lab:
+        fates = Fates(lab)
+        for text in texts:
+            task = await lab.done(lab.send(text))
+            wanted, got = normal(typed_text(task, lab.profile)), normal(await lab.once(task.short_id))
+            lab.note(f"{len(text.encode())} B: {fates.of(task.id)}")
+            if got != wanted:
+                faults.append(f"{task.short_id}: {difference(got, wanted)}")
+            if sum(note.startswith("typing") for note in fates.of(task.id)) != 1:
+                faults.append(f"{task.short_id}: {fates.of(task.id)} {text!r}")
+    print(*faults, sep="\n", flush=True)
+    assert not faults
