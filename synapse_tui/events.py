@@ -102,7 +102,7 @@ class LocksChanged:
 
 @dataclass(frozen=True, slots=True)
 class HooksChanged:
-    """Whether an agent's locks are enforced may have changed: its hooks were heard of, or file safety switched."""
+    """An agent's hooks were heard of, or file safety was switched: whether its locks are enforced may differ."""
 
     agent_id: str
 

@@ -162,7 +162,7 @@ class Display:
         app = SynapseApp(
             self._host,
             specs=opening.specs,
-            layout=opening.layout or self._project.settings.text("tui.layout"),
+            layout=opening.layout or self._host.settings.text("tui.layout"),
             driver_class=detached_driver_class(
                 self._present_size(), link=link, taps=self._taps, on_hangup=self._hung_up
             ),

@@ -138,8 +138,8 @@ class FileSafetyOffice:
     def follow(self, settings: Settings) -> None:
         """Lock files, or lock them no more, and keep changes for as long as other settings say.
 
-        Agents that run already have no hooks when it is switched on: they are shown as not enforced until they
-        are restarted. When it is switched off, hooks are answered as if nobody held anything.
+        Agents that run already have no hooks when it is switched on: they are shown as not enforced until
+        they are restarted. When it is switched off, hooks are answered as if nobody held anything.
         """
         self.keeper.retention = _retention(settings)
         wanted = settings.flag(_ENABLED)
