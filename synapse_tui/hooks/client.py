@@ -5,7 +5,7 @@ it at every tool. Outside a hosted agent, or when its host does not answer in ti
 with 0: the agent goes on as without it.
 """
 
-import _signal
+import _signal  # type: ignore[import-not-found] # typeshed has only `signal`, which is slow to import
 import _socket
 import os
 import sys

@@ -7,6 +7,7 @@ it; else our own groups are taken out of it, and nothing more.
 from __future__ import annotations
 
 import base64
+import codecs
 import hashlib
 import json
 import re
@@ -129,6 +130,7 @@ class HookInstaller:
             for name, data in place.files.items():
                 _write(place.path / name if name else place.path, data)
             return
+        _check_writable(place.path)
         if self.standing(place) is not Standing.MISSING:
             self.remove(place)
         before = _bytes(place.path)
@@ -137,8 +139,11 @@ class HookInstaller:
         if not isinstance(hooks, dict):
             raise ConfigError(f"{place.path}: 'hooks' is no table", "correct the file first")
         for name, groups in place.hooks.items():
+            theirs = hooks.get(name, [])
+            if not isinstance(theirs, list):
+                raise ConfigError(f"{place.path}: 'hooks.{name}' is no list", "correct the file first")
             # At the end: Codex knows the user's own hooks by their place.
-            hooks[name] = [*_list(hooks.get(name)), *_list(groups)]
+            hooks[name] = [*theirs, *_list(groups)]
         after = _text(content, before)
         self._remember(place.path, before, after)
         _write(place.path, after)
@@ -163,19 +168,20 @@ class HookInstaller:
         return True
 
     def _restore(self, path: Path) -> None:
+        _check_writable(path)
         kept = self._recall(path)
         now = _bytes(path)
         if kept is not None and now is not None and hashlib.sha256(now).hexdigest() == kept[1]:
-            self._memory(path).unlink(missing_ok=True)
             if kept[0] is None:
-                path.unlink()
+                path.resolve().unlink()  # of a link that led nowhere before, what it leads to
             else:
                 _write(path, kept[0])
+            self._memory(path).unlink(missing_ok=True)
             return
         content = _document(path)
         _take_out(content)
-        self._memory(path).unlink(missing_ok=True)
         _write(path, _text(content, now))
+        self._memory(path).unlink(missing_ok=True)
 
     # -- what files were before ---
 
@@ -202,12 +208,12 @@ class HookInstaller:
 
 
 def _take_out(content: dict[str, Any]) -> None:
-    """Remove our groups, and the lists and tables that are empty then."""
+    """Remove our hooks, and the groups, lists and tables that are empty then."""
     for name, groups in _groups(content):
-        kept = [group for group in groups if not _is_ours(group)]
-        if kept:
+        kept = [left for left in map(_without_ours, groups) if left is not None]
+        if kept or not groups:
             content["hooks"][name] = kept
-        elif len(kept) < len(groups):
+        else:
             del content["hooks"][name]
     if not content.get("hooks", True):
         del content["hooks"]
@@ -217,6 +223,15 @@ def _groups(content: Mapping[str, Any]) -> list[tuple[str, list[Any]]]:
     hooks = content.get("hooks")
     found = hooks.items() if isinstance(hooks, dict) else ()
     return [(name, groups) for name, groups in found if isinstance(groups, list)]
+
+
+def _without_ours(group: object) -> object:
+    """What is left of a group; None for nothing. People may have put hooks of theirs into one of ours."""
+    if not _is_ours(group):
+        return group
+    hooks = group.get("hooks") if isinstance(group, dict) else None
+    kept = [hook for hook in _list(hooks) if not _is_ours(hook)]
+    return {**group, "hooks": kept} if isinstance(group, dict) and kept else None
 
 
 def _is_ours(group: object) -> bool:
@@ -229,7 +244,8 @@ def _document(path: Path) -> dict[str, Any]:
         content = json.loads(data) if data and data.strip() else {}
     except ValueError as error:
         raise ConfigError(
-            f"{path} is no valid JSON: {error}", "correct it first; nothing was changed"
+            f"{path} is no valid JSON: {error}",
+            "correct it first (comments could not be kept); nothing was changed",
         ) from error
     if not isinstance(content, dict):
         raise ConfigError(f"{path} holds no JSON object", "correct it first; nothing was changed")
@@ -237,10 +253,14 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _text(content: Mapping[str, Any], like: bytes | None) -> bytes:
-    """A document as text, indented as it was."""
-    found = re.search(rb"\n([ \t]+)", like or b"")
+    """A document as text, with the indent, the ends of lines and the mark at its begin that it had."""
+    before = like if like and like.strip() else b"{\n  }\n"
+    found = re.search(rb"\n([ \t]+)", before)
     indent = found[1].decode() if found else "  "
-    return (json.dumps(content, indent=indent, ensure_ascii=False) + "\n").encode()
+    text = json.dumps(content, indent=indent if b"\n" in before.strip() else None, ensure_ascii=False)
+    text += "\n" if before.endswith(b"\n") else ""
+    data = text.replace("\n", "\r\n" if b"\r\n" in before else "\n").encode()
+    return codecs.BOM_UTF8 + data if before.startswith(codecs.BOM_UTF8) else data
 
 
 def _written(content: object) -> bytes:
@@ -254,6 +274,12 @@ def _bytes(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}", "check its permissions") from error
+
+
+def _check_writable(path: Path) -> None:
+    """A file that its owner keeps from being written is not replaced behind their back."""
+    if path.exists() and not path.stat().st_mode & 0o222:
+        raise ConfigError(f"{path} is read-only", "make it writable first; nothing was changed")
 
 
 def _write(path: Path, data: bytes) -> None:

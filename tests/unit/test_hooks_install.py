@@ -83,6 +83,74 @@ def test_what_the_user_changed_since_stays(
     }
 
 
+USERS_FILES = {
+    "no end of the last line": b'{\n  "model": "opus"\n}',
+    "other ends of lines": b'{\r\n\t"model": "opus"\r\n}\r\n',
+    "one line": b'{"model":"opus"}',
+    "a byte order mark": b'\xef\xbb\xbf{"model": "opus"}\n',
+    "nothing": b"",
+    "other writings": '{"model": "o\\u0070us", "名": 1.50, "hooks": {}}\n'.encode(),
+}
+
+
+@pytest.mark.parametrize("text", USERS_FILES.values(), ids=USERS_FILES)
+def test_odd_files_are_what_they_were(tmp_path: Path, installer: HookInstaller, text: bytes) -> None:
+    place = place_of(Dialect.CLAUDE, tmp_path, {})
+    place.path.parent.mkdir()
+    place.path.write_bytes(text)
+    installer.install(place)
+    installed = place.path.read_bytes()
+    assert installer.standing(place) is Standing.INSTALLED
+    assert (b"\r\n" in installed) == (b"\r\n" in text)
+    assert installed.endswith(b"\n") == (text.endswith(b"\n") or not text)
+    installer.remove(place)
+    assert place.path.read_bytes() == text
+
+
+def test_a_link_stays_a_link(tmp_path: Path, installer: HookInstaller) -> None:
+    place = place_of(Dialect.CLAUDE, tmp_path, {})
+    place.path.parent.mkdir()
+    dotfile = tmp_path / "dotfiles.json"
+    place.path.symlink_to(dotfile)
+    for before in (None, b'{"model": "opus"}'):
+        if before is not None:
+            dotfile.write_bytes(before)
+        installer.install(place)
+        assert b"hooks" in dotfile.read_bytes()
+        installer.remove(place)
+        assert place.path.is_symlink()
+        assert (dotfile.read_bytes() if dotfile.exists() else None) == before
+
+
+def test_a_file_that_is_read_only_is_left_alone(tmp_path: Path, installer: HookInstaller) -> None:
+    place = place_of(Dialect.CLAUDE, tmp_path, {})
+    installer.install(place)
+    installed = place.path.read_bytes()
+    place.path.chmod(0o444)
+    with pytest.raises(ConfigError, match="read-only"):
+        installer.remove(place)
+    assert place.path.read_bytes() == installed
+    place.path.chmod(0o600)
+    installer.remove(place)
+    assert not place.path.exists(), "what it was before is still known"
+    place.path.write_bytes(b"{}")
+    place.path.chmod(0o444)
+    with pytest.raises(ConfigError, match="read-only"):
+        installer.install(place)
+    assert place.path.read_bytes() == b"{}"
+
+
+def test_hooks_that_the_user_put_among_ours_stay(tmp_path: Path, installer: HookInstaller) -> None:
+    place = place_of(Dialect.CLAUDE, tmp_path, {})
+    installer.install(place)
+    content = json.loads(place.path.read_text())
+    content["hooks"]["Stop"][0]["hooks"].append({"type": "command", "command": "mine"})
+    place.path.write_text(json.dumps(content))
+    installer.remove(place)
+    mine = {"Stop": [{"hooks": [{"type": "command", "command": "mine"}]}]}
+    assert json.loads(place.path.read_text()) == {"hooks": mine}
+
+
 def test_hooks_of_another_installation_are_replaced(tmp_path: Path, installer: HookInstaller) -> None:
     place = place_of(Dialect.CLAUDE, tmp_path, {})
     installer.install(place)
@@ -94,7 +162,9 @@ def test_hooks_of_another_installation_are_replaced(tmp_path: Path, installer: H
     assert "/old" not in place.path.read_text()
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"hooks": []}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"hooks": []}', '{"hooks": {"Stop": {"a": 1}}}', '{"a": 1} // mine']
+)
 def test_a_broken_file_is_left_alone(tmp_path: Path, installer: HookInstaller, text: str) -> None:
     place = place_of(Dialect.CLAUDE, tmp_path, {})
     place.path.parent.mkdir()
