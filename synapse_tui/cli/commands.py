@@ -10,6 +10,8 @@ import click
 HELP_NAMES = ["-h", "--help"]
 WIDEST = 110
 """Columns that help takes at most."""
+_WHOLE = 1000
+"""Characters that no first sentence has."""
 
 
 class _Documented(click.Command):
@@ -70,6 +72,16 @@ class CommandGroup(_Documented, click.Group):
     """Commands below one word."""
 
     command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Names for the help, in the order of the source."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Each command with its first sentence, which is not cut off."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, each.get_short_help_str(_WHOLE)) for name, each in commands if each])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

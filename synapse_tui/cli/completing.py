@@ -101,9 +101,9 @@ def _settings() -> Iterable[tuple[str, str]]:
         yield key, setting.help
 
 
-agents = offering(_agents)
-receivers = offering(_receivers)
-externals = offering(_externals)
-profiles = offering(_profiles)
-tasks = offering(_tasks)
-settings = offering(_settings)
+complete_agents = offering(_agents)
+complete_receivers = offering(_receivers)
+complete_externals = offering(_externals)
+complete_profiles = offering(_profiles)
+complete_tasks = offering(_tasks)
+complete_settings = offering(_settings)

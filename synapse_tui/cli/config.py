@@ -12,10 +12,13 @@ import click
 from synapse_tui.errors import ConfigError
 from synapse_tui.settings.files import Layer, check_place, shown
 
-from .output import ExitCode, note, note_left_out, show, show_json, show_table, want_json
+from .commands import CommandGroup
+from .completing import complete_settings
+from .options import json_option
+from .output import ExitCode, note, note_left_out, show, show_json, show_table
 from .settings_layers import LAYERS, Layers
 
-_KEY = click.argument("key")
+_KEY = click.argument("key", shell_complete=complete_settings)
 
 
 def _layer_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -26,7 +29,7 @@ def _layer_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-@click.group(name="config")
+@click.group(name="config", cls=CommandGroup)
 def command() -> None:
     """Show, change and check the settings.
 
@@ -37,17 +40,12 @@ def command() -> None:
 
 
 @command.command(name="show")
-@click.argument("keys", nargs=-1, metavar="[KEY]...")
+@click.argument("keys", nargs=-1, metavar="[KEY]...", shell_complete=complete_settings)
 @click.option("--origin", is_flag=True, help="Also where each value comes from.")
 @click.option("--set", "only_set", is_flag=True, help="Only what differs from the default.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.pass_context
-def show_command(
-    context: click.Context, *, keys: tuple[str, ...], origin: bool, only_set: bool, as_json: bool
-) -> None:
+@json_option
+def show_command(*, keys: tuple[str, ...], origin: bool, only_set: bool, as_json: bool) -> None:
     """Print the settings that hold in this folder, or those of KEY or below it (`tui`)."""
-    if as_json:
-        want_json(context)
     layers = Layers.here()
     settings = layers.load()
     note_left_out(settings.problems, settings.untrusted)
@@ -69,12 +67,9 @@ def show_command(
 
 @command.command(name="get")
 @_KEY
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.pass_context
-def get_command(context: click.Context, *, key: str, as_json: bool) -> None:
+@json_option
+def get_command(*, key: str, as_json: bool) -> None:
     """Print the value of one setting."""
-    if as_json:
-        want_json(context)
     layers = Layers.here()
     settings = layers.load()
     setting = layers.setting(key)
@@ -88,14 +83,12 @@ def get_command(context: click.Context, *, key: str, as_json: bool) -> None:
 
 
 @command.command(name="keys")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.pass_context
-def keys_command(context: click.Context, *, as_json: bool) -> None:
+@json_option
+def keys_command(*, as_json: bool) -> None:
     """List all settings with their kinds, defaults and meanings."""
     from synapse_tui.settings import SCHEMA
 
     if as_json:
-        want_json(context)
         about = [
             {
                 "key": setting.key,
@@ -172,15 +165,13 @@ def edit_command(*, layer: Layer | None) -> None:
 
 @command.command(name="validate")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path, dir_okay=False), metavar="[FILE]...")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def validate_command(context: click.Context, *, files: tuple[Path, ...], as_json: bool) -> None:
     """Check the files that count here, trusted or not, or each FILE.
 
     The exit code is 2 when something is wrong.
     """
-    if as_json:
-        want_json(context)
     layers = Layers.here()
     problems = layers.problems(files)
     if as_json:

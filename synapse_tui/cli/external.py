@@ -11,7 +11,7 @@ from synapse_tui.a2a.external.store import ExternalStore
 
 from .caller import Caller
 from .commands import CommandGroup
-from .completing import externals
+from .completing import complete_externals
 from .options import json_option
 from .output import note, show, show_json, show_table
 from .sending import check_timeout, response_option, wait_option
@@ -97,7 +97,7 @@ def list_all(*, as_json: bool) -> None:
 
 
 @command.command(name="info")
-@click.argument("alias", shell_complete=externals)
+@click.argument("alias", shell_complete=complete_externals)
 @click.option("--card", is_flag=True, help="Print the card as it was when the agent was added.")
 @json_option
 def info(*, alias: str, card: bool, as_json: bool) -> None:
@@ -114,7 +114,7 @@ def info(*, alias: str, card: bool, as_json: bool) -> None:
 
 
 @command.command(name="send", cls=TextCommand)
-@click.argument("alias", shell_complete=externals)
+@click.argument("alias", shell_complete=complete_externals)
 @click.argument("message")
 @response_option()
 @wait_option()
@@ -144,7 +144,7 @@ def send(
 
 
 @command.command(name="remove")
-@click.argument("alias", shell_complete=externals)
+@click.argument("alias", shell_complete=complete_externals)
 @json_option
 def remove(*, alias: str, as_json: bool) -> None:
     """Forget an external agent, and what was said with it in this project."""

@@ -14,8 +14,11 @@ from synapse_tui.durations import duration, moment
 from synapse_tui.errors import InvalidValue
 from synapse_tui.file_safety import ChangeType, Lock, Modification, ModificationQuery
 
+from .commands import CommandGroup
+from .completing import complete_agents
 from .file_safety_desk import Desk, json_of_lock, json_of_modification
-from .output import ExitCode, note, plain, show, show_json, show_table, want_json
+from .options import json_option
+from .output import ExitCode, note, plain, show, show_json, show_table
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -24,11 +27,7 @@ _CHANGE_HEADS = ("TIME", "FILE", "CHANGE", "LINES", "AGENT", "TASK", "INTENT")
 
 
 def _agent_option(about: str) -> Callable[[Function], Function]:
-    return click.option("--agent", metavar="AGENT", default="", help=about)
-
-
-def _json_option(function: Function) -> Function:
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
+    return click.option("--agent", metavar="AGENT", default="", shell_complete=complete_agents, help=about)
 
 
 def _limit_option(function: Function) -> Function:
@@ -38,18 +37,15 @@ def _limit_option(function: Function) -> Function:
     )
 
 
-@click.group(name="file-safety")
+@click.group(name="file-safety", cls=CommandGroup)
 def command() -> None:
     """Who may write which file of this project, and who has written what."""
 
 
 @command.command(name="status")
-@_json_option
-@click.pass_context
-def status_command(context: click.Context, *, as_json: bool) -> None:
+@json_option
+def status_command(*, as_json: bool) -> None:
     """Print whether file safety is on, where its database lies and what is in it."""
-    if as_json:
-        want_json(context)
     desk = Desk.here()
     facts = desk.status()
     if as_json:
@@ -64,12 +60,9 @@ def status_command(context: click.Context, *, as_json: bool) -> None:
 
 @command.command(name="locks")
 @_agent_option("Only those of AGENT.")
-@_json_option
-@click.pass_context
-def locks_command(context: click.Context, *, agent: str, as_json: bool) -> None:
+@json_option
+def locks_command(*, agent: str, as_json: bool) -> None:
     """List the locks that hold, the oldest first."""
-    if as_json:
-        want_json(context)
     desk = Desk.here()
     with desk.opened() as safety:
         locks = safety.locks(desk.agent_id(agent) if agent else "")
@@ -81,7 +74,7 @@ def locks_command(context: click.Context, *, agent: str, as_json: bool) -> None:
 @_agent_option("For AGENT; by default the agent inside which this runs, else you.")
 @click.option("--intent", metavar="TEXT", default="", help="What for, in a few words.")
 @click.option("--task", metavar="TASK", default="", help="For which task.")
-@_json_option
+@json_option
 @click.pass_context
 def lock_command(
     context: click.Context, *, files: Sequence[Path], agent: str, intent: str, task: str, as_json: bool
@@ -90,8 +83,6 @@ def lock_command(
 
     The exit code is 4 when another agent holds one of them; it is named on standard output.
     """
-    if as_json:
-        want_json(context)
     desk = Desk.here()
     holder = desk.holder(agent, task)
     keys = [desk.key(file) for file in files]
@@ -114,14 +105,12 @@ def lock_command(
 @_agent_option("Those of AGENT; by default of the agent inside which this runs, else yours.")
 @click.option("--all", "every", is_flag=True, help="All locks of that agent.")
 @click.option("--force", is_flag=True, help="Whoever holds them: for people, not inside an agent.")
-@_json_option
+@json_option
 @click.pass_context
 def unlock_command(
     context: click.Context, *, files: Sequence[Path], agent: str, every: bool, force: bool, as_json: bool
 ) -> None:
     """Give the locks of FILEs back. The exit code is 4 when one of them was not held."""
-    if as_json:
-        want_json(context)
     if bool(files) == every:
         raise InvalidValue("say which files", "name FILEs, or give --all for all locks of the agent")
     desk = Desk.here()
@@ -156,12 +145,9 @@ def _miss(context: click.Context, missed: Sequence[str], by: str) -> None:
 @command.command(name="history")
 @click.argument("file", type=click.Path(path_type=Path))
 @_limit_option
-@_json_option
-@click.pass_context
-def history_command(context: click.Context, *, file: Path, limit: int, as_json: bool) -> None:
+@json_option
+def history_command(*, file: Path, limit: int, as_json: bool) -> None:
     """List the changes of FILE, the newest first."""
-    if as_json:
-        want_json(context)
     desk = Desk.here()
     with desk.opened() as safety:
         changes = safety.modifications(ModificationQuery(file=desk.key(file), limit=limit))
@@ -172,12 +158,9 @@ def history_command(context: click.Context, *, file: Path, limit: int, as_json: 
 @_agent_option("Only those of AGENT.")
 @click.option("--hours", type=click.FloatRange(min=0), default=24.0, show_default=True, help="How far back.")
 @_limit_option
-@_json_option
-@click.pass_context
-def recent_command(context: click.Context, *, agent: str, hours: float, limit: int, as_json: bool) -> None:
+@json_option
+def recent_command(*, agent: str, hours: float, limit: int, as_json: bool) -> None:
     """List the last changes of files, the newest first."""
-    if as_json:
-        want_json(context)
     desk = Desk.here()
     since = datetime.now(UTC) - timedelta(hours=min(hours, 10 * 366 * 24.0))
     query = ModificationQuery(agent_id=desk.agent_id(agent) if agent else "", since=since, limit=limit)
@@ -199,10 +182,8 @@ def recent_command(context: click.Context, *, agent: str, hours: float, limit: i
 @click.option("--intent", metavar="TEXT", default="", help="What for, in a few words.")
 @click.option("--task", metavar="TASK", default="", help="In which task.")
 @_agent_option("By AGENT; by default the agent inside which this runs, else you.")
-@_json_option
-@click.pass_context
+@json_option
 def record_command(
-    context: click.Context,
     *,
     file: Path,
     change: str,
@@ -213,8 +194,6 @@ def record_command(
     as_json: bool,
 ) -> None:
     """Note that FILE was changed; the agents' own tools are noted by themselves."""
-    if as_json:
-        want_json(context)
     desk = Desk.here()
     noted = Modification(
         file=desk.key(file),
@@ -235,12 +214,9 @@ def record_command(
 
 @command.command(name="cleanup")
 @click.option("--days", type=click.IntRange(0, 100_000), help="Keep those of the last DAYS days.")
-@_json_option
-@click.pass_context
-def cleanup_command(context: click.Context, *, days: int | None, as_json: bool) -> None:
+@json_option
+def cleanup_command(*, days: int | None, as_json: bool) -> None:
     """Remove old changes (by default those older than the settings say) and locks that do not hold."""
-    if as_json:
-        want_json(context)
     desk = Desk.here()
     kept = desk.retention_days if days is None else days
     with desk.opened() as safety:
@@ -252,12 +228,9 @@ def cleanup_command(context: click.Context, *, days: int | None, as_json: bool) 
 
 
 @command.command(name="debug")
-@_json_option
-@click.pass_context
-def debug_command(context: click.Context, *, as_json: bool) -> None:
+@json_option
+def debug_command(*, as_json: bool) -> None:
     """Print what helps to find a fault: paths, settings and their origins, the database's state."""
-    if as_json:
-        want_json(context)
     facts = Desk.here().debug()
     if as_json:
         show_json(facts)

@@ -17,8 +17,11 @@ from synapse_tui.errors import InvalidValue, SynapseError
 from synapse_tui.model import TaskState
 
 from .caller import Caller
+from .commands import CommandGroup
+from .completing import complete_agents, complete_tasks
 from .history_formats import FORMATS, json_of, write
-from .output import cells, note, plain, show, show_json, show_table, want_json
+from .options import json_option
+from .output import cells, note, plain, show, show_json, show_table
 
 if TYPE_CHECKING:
     from synapse_tui.store.archive import Archive, Record, Wanted
@@ -34,7 +37,13 @@ def _filters(function: Function) -> Function:
     """The options that choose tasks."""
     for option in reversed(
         (
-            click.option("--agent", metavar="AGENT", default="", help="Only those for that id or type."),
+            click.option(
+                "--agent",
+                metavar="AGENT",
+                default="",
+                shell_complete=complete_agents,
+                help="Only those for that id or type.",
+            ),
             click.option("--from", "sender", metavar="ID", default="", help="Only those of that sender."),
             click.option(
                 "--status",
@@ -50,10 +59,6 @@ def _filters(function: Function) -> Function:
     return function
 
 
-def _json_option(function: Function) -> Function:
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
-
-
 def _limit_option(function: Function) -> Function:
     kind = click.IntRange(1, 100_000)
     return click.option("-n", "--limit", type=kind, default=50, show_default=True, help="How many at most.")(
@@ -61,7 +66,7 @@ def _limit_option(function: Function) -> Function:
     )
 
 
-@click.group(name="history")
+@click.group(name="history", cls=CommandGroup)
 def command() -> None:
     """The messages that were sent, and their answers: list, search, export, remove."""
 
@@ -69,39 +74,32 @@ def command() -> None:
 @command.command(name="list")
 @_filters
 @_limit_option
-@_json_option
-@click.pass_context
-def list_command(context: click.Context, /, *, limit: int, as_json: bool, **filters: Any) -> None:
+@json_option
+def list_command(*, limit: int, as_json: bool, **filters: Any) -> None:
     """List the tasks of this project, the newest first."""
-    _list(context, "", limit, as_json=as_json, filters=filters)
+    _list("", limit, as_json=as_json, filters=filters)
 
 
 @command.command(name="search")
 @click.argument("words", nargs=-1, required=True)
 @_filters
 @_limit_option
-@_json_option
-@click.pass_context
-def search_command(
-    context: click.Context, /, *, words: Sequence[str], limit: int, as_json: bool, **filters: Any
-) -> None:
+@json_option
+def search_command(*, words: Sequence[str], limit: int, as_json: bool, **filters: Any) -> None:
     """List the tasks in whose message or answer all WORDS stand.
 
     Any part of a text is found, in every script, whatever its case and width. A quoted WORD with spaces is
     looked for as it is.
     """
     query = " ".join(f'"{word}"' if " " in word and '"' not in word else word for word in words)
-    _list(context, query, limit, as_json=as_json, filters=filters)
+    _list(query, limit, as_json=as_json, filters=filters)
 
 
 @command.command(name="show")
-@click.argument("task")
-@_json_option
-@click.pass_context
-def show_command(context: click.Context, *, task: str, as_json: bool) -> None:
+@click.argument("task", shell_complete=complete_tasks)
+@json_option
+def show_command(*, task: str, as_json: bool) -> None:
     """Print one task: message, answer, and every step with its time and reason."""
-    if as_json:
-        want_json(context)
     with _archive() as archive:
         record, steps = archive.find(task)
     if as_json:
@@ -128,12 +126,9 @@ def show_command(context: click.Context, *, task: str, as_json: bool) -> None:
 
 @command.command(name="stats")
 @_filters
-@_json_option
-@click.pass_context
-def stats_command(context: click.Context, /, *, as_json: bool, **filters: Any) -> None:
+@json_option
+def stats_command(*, as_json: bool, **filters: Any) -> None:
     """Count the tasks of this project by agent and state."""
-    if as_json:
-        want_json(context)
     wanted = _wanted(filters)
     with _archive() as archive:
         stats = archive.stats(wanted)
@@ -185,12 +180,9 @@ def export_command(*, form: str, query: str, output: Path | None, **filters: Any
 )
 @click.option("--dry-run", is_flag=True, help="Only tell how many would be removed.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@_json_option
-@click.pass_context
-def cleanup_command(context: click.Context, *, days: int, dry_run: bool, yes: bool, as_json: bool) -> None:
+@json_option
+def cleanup_command(*, days: int, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Remove tasks, of all projects, that ended more than DAYS days ago; hosts do that after 30 days."""
-    if as_json:
-        want_json(context)
     before = datetime.now(UTC) - timedelta(days=days)
     with _archive() as archive:
         count = archive.clean(before, dry=True)
@@ -204,9 +196,7 @@ def cleanup_command(context: click.Context, *, days: int, dry_run: bool, yes: bo
         show(f"{count} tasks {'would be' if dry_run else 'were'} removed")
 
 
-def _list(context: click.Context, query: str, limit: int, *, as_json: bool, filters: dict[str, Any]) -> None:
-    if as_json:
-        want_json(context)
+def _list(query: str, limit: int, *, as_json: bool, filters: dict[str, Any]) -> None:
     wanted = _wanted(filters, query, limit)
     with _archive() as archive:
         records = archive.select(wanted)

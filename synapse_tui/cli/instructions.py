@@ -15,7 +15,7 @@ from synapse_tui.errors import InvalidValue
 
 from .caller import Caller, address_of
 from .commands import CommandGroup
-from .completing import agents
+from .completing import complete_agents
 from .options import json_option
 from .output import note, plain, show, show_json
 from .reporting import receipt
@@ -27,7 +27,7 @@ def command() -> None:
 
 
 @command.command(name="show")
-@click.argument("agent", required=False, default="", shell_complete=agents)
+@click.argument("agent", required=False, default="", shell_complete=complete_agents)
 @click.option("--type", "agent_type", metavar="T", default="", help="What an agent of that type would get.")
 @click.option("--now", is_flag=True, help="What would be sent now, also when the agent was told already.")
 @json_option
@@ -52,7 +52,7 @@ def show_command(*, agent: str, agent_type: str, now: bool, as_json: bool) -> No
 
 
 @command.command(name="send")
-@click.argument("agent", shell_complete=agents)
+@click.argument("agent", shell_complete=complete_agents)
 @json_option
 def send_command(*, agent: str, as_json: bool) -> None:
     """Send AGENT its instructions again, as they are now."""

@@ -11,11 +11,11 @@ from synapse_tui.errors import AgentNotFound, SynapseError
 
 from .caller import Caller
 from .commands import Command
-from .completing import agents
+from .completing import complete_agents
 
 
 @click.command(name="logs", cls=Command)
-@click.argument("agent", shell_complete=agents)
+@click.argument("agent", shell_complete=complete_agents)
 @click.option(
     "-n",
     "--lines",

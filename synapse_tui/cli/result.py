@@ -12,7 +12,7 @@ from synapse_tui.registry import is_live
 
 from .caller import Caller, address_of
 from .commands import Command
-from .completing import tasks
+from .completing import complete_tasks
 from .options import json_option
 from .order import Outcome, ended_without_result
 from .output import WaitTimedOut, exit_code_for, note
@@ -25,7 +25,7 @@ UNKNOWN = 404
 
 
 @click.command(name="result", cls=Command)
-@click.argument("task", shell_complete=tasks)
+@click.argument("task", shell_complete=complete_tasks)
 @wait_option(0)
 @json_option
 @click.pass_context

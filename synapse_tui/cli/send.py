@@ -9,7 +9,7 @@ import click
 from synapse_tui.errors import AgentNotFound
 
 from .caller import Caller
-from .completing import receivers, tasks
+from .completing import complete_receivers, complete_tasks
 from .options import json_option
 from .output import exit_code_for
 from .reporting import report, report_json
@@ -18,14 +18,14 @@ from .texts import TextCommand, read_message
 
 
 @click.command(name="send", cls=TextCommand)
-@click.argument("target", shell_complete=receivers)
+@click.argument("target", shell_complete=complete_receivers)
 @click.argument("message")
 @sending_options()
 @click.option(
     "--reply-to",
     metavar="TASK",
     default="",
-    shell_complete=tasks,
+    shell_complete=complete_tasks,
     help="It answers that task: it goes to whoever sent the task.",
 )
 @click.option(
@@ -33,7 +33,7 @@ from .texts import TextCommand, read_message
     "follows",
     metavar="TASK",
     default="",
-    shell_complete=tasks,
+    shell_complete=complete_tasks,
     help="It goes on with that task of TARGET.",
 )
 @json_option

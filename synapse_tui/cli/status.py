@@ -15,7 +15,7 @@ from synapse_tui.errors import SynapseError
 
 from .caller import Caller, address_of
 from .commands import Command
-from .completing import agents
+from .completing import complete_agents
 from .options import json_option
 from .output import error_json, exit_code_for, fail, note, show, show_json, show_table
 from .status_text import HEADS, explanation, row
@@ -54,7 +54,7 @@ class Seen:
 
 
 @click.command(name="status", cls=Command)
-@click.argument("agent", required=False, default="", shell_complete=agents)
+@click.argument("agent", required=False, default="", shell_complete=complete_agents)
 @click.option("--why", is_flag=True, help="The rule, what it matched, the states before, what waits and why.")
 @json_option
 @click.pass_context

@@ -14,7 +14,7 @@ from synapse_tui.sessions.client import ask, request
 from synapse_tui.sessions.start import connect
 
 from .commands import Command
-from .completing import agents
+from .completing import complete_agents
 from .output import show
 from .sessions import RunningSession, running_sessions
 
@@ -23,7 +23,7 @@ STOP_SECONDS = 20.0
 
 
 @click.command(name="stop", cls=Command)
-@click.argument("agent", metavar="ID|NAME|PROFILE", shell_complete=agents)
+@click.argument("agent", metavar="ID|NAME|PROFILE", shell_complete=complete_agents)
 @click.option("--all", "every", is_flag=True, help="All agents that PROFILE means, not just one.")
 def command(agent: str, every: bool) -> None:
     """End an agent: by id, by name, or by profile when there is one of it in this project.

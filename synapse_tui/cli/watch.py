@@ -14,7 +14,7 @@ from synapse_tui.registry import is_live
 
 from .caller import Caller, address_of
 from .commands import Command
-from .completing import agents
+from .completing import complete_agents
 from .options import json_option
 from .output import TaskEnded, exit_code_for, fail, note, plain, show, show_json, show_table
 from .watch_follower import Follower, Watch, label
@@ -34,7 +34,7 @@ synapse watch --list               the watches of this project
 
 
 @click.command(name="watch", cls=Command, help=HELP)
-@click.argument("agent", required=False, default="", shell_complete=agents)
+@click.argument("agent", required=False, default="", shell_complete=complete_agents)
 @click.option("--every", metavar="S", type=float, default=None, help="Seconds of rest before a nudge. [60]")
 @click.option("--nudge", metavar="TEXT", default=None, help="What the agent is told. [continue]")
 @click.option("--times", metavar="N", type=int, default=None, help="How many nudges at most. [5]")

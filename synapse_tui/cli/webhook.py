@@ -16,11 +16,11 @@ from synapse_tui.errors import InvalidValue
 
 from .caller import Caller
 from .commands import CommandGroup
-from .completing import agents
+from .completing import complete_agents
 from .options import json_option
 from .output import note, plain, show, show_json, show_table
 
-_AGENT = click.argument("agent", shell_complete=agents)
+_AGENT = click.argument("agent", shell_complete=complete_agents)
 
 
 @click.group(name="webhook", cls=CommandGroup)
