@@ -22,9 +22,9 @@ _LABEL = 24
 def machine_name(folder: Path) -> str:
     """The name of this machine, for this user: `laptop-3f9a1c`.
 
-    It is made of the host name and of what the system is known by (machine-id(5), gethostuuid(3)), hashed with
-    the user, and kept in a file: host names change. A home folder that several machines share has a file for
-    each of them.
+    It is made of the host name and of what the system is known by (machine-id(5), gethostuuid(3)), hashed
+    with the user, and kept in a file: host names change. A home folder that several machines share has a file
+    for each of them.
 
     Args:
         folder: Where it is kept (`~/.synapse/machines`); one that cannot be written is done without.

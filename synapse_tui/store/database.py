@@ -15,8 +15,8 @@ from sqlmodel import Session, col, delete, func, insert, select, update
 from synapse_tui.model import INSTRUCTIONS, SYSTEM, DeliveryState, ReplyState, Task, TaskQuery
 
 from .aftermath import HOST_ENDED, after_end
-from .batch import AgentKey, Batch, Change, Mark, Owed, Restored, Stored
 from .backends import backend_of
+from .batch import AgentKey, Batch, Change, Mark, Owed, Restored, Stored
 from .engine import BUSY, Alive
 from .pages import find_tasks, read_changes, read_page
 from .place import Place

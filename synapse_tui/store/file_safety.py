@@ -7,46 +7,28 @@ reading and writing all the same is written only where it is as it was read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-from typing import TypeVar
+from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, Engine
+from sqlalchemy import ColumnElement
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.orm.exc import StaleDataError
 from sqlmodel import Session, col, delete, func, select, update
 
 from synapse_tui.errors import HistoryError
-from synapse_tui.file_safety import (
-    LEASE,
-    ChangeType,
-    Holder,
-    Lock,
-    Modification,
-    ModificationQuery,
-    Verdict,
-    local_task,
-)
+from synapse_tui.file_safety import Holder, Lock, Verdict
 
-from .backends import backend_of
-from .engine import BUSY, Alive
-from .lock_schema import LOCK_STEPS
+from .engine import Alive
 from .lock_tables import LockRow, ModificationRow
+from .modifications import Modifications
 from .place import Place
 
-Result = TypeVar("Result")
-
-CHUNK = 500
-"""How many rows are removed in one transaction: others wait for the lock meanwhile."""
-TRIES = 5
-"""How often a transaction is tried that others hinder."""
 AGREE = timedelta(seconds=2)
 """Clocks that differ by less are not told apart."""
 _ALLOWED = Verdict(allowed=True)
 
 
-class FileSafety:
+class FileSafety(Modifications):
     """Who may write which file of a project, and what was written.
 
     Files are named by their keys (`file_safety.FileKeys`). A lock that has expired, or whose process is gone,
@@ -64,54 +46,6 @@ class FileSafety:
         OSError: It cannot be made.
         sqlalchemy.exc.DBAPIError: It is locked, or cannot be read or written.
     """
-
-    def __init__(
-        self,
-        place: Place,
-        *,
-        alive: Alive,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        lease: timedelta = LEASE,
-        busy: float = BUSY,
-    ) -> None:
-        self._alive = alive
-        self._clock = clock
-        self._lease = lease
-        self.moved = ""
-        """Where a broken database was moved to when this one was opened; empty as a rule."""
-        # What a power cut may take away from a file is the last locks: nobody holds them any more then.
-        self._backend = backend_of(place, steps=LOCK_STEPS, busy=busy, durable=False)
-        self._naming = self._backend.naming
-        self._engine: Engine
-        self._engine, self.moved = self._backend.open()
-
-    def close(self) -> None:
-        """Close the database."""
-        self._engine.dispose()
-
-    def _session(self) -> Session:
-        # What was read stays readable after the commit: another process may have removed the row by then.
-        return Session(self._engine, expire_on_commit=False)
-
-    def _transact(self, work: Callable[[Session, datetime], Result], *alone: str) -> Result:
-        """Do something in one transaction, and again where another one was in the way.
-
-        Args:
-            work: Gets the session and the time by which leases are counted.
-            alone: What no two transactions may do at a time.
-        """
-        for attempt in range(TRIES):
-            try:
-                with self._session() as session:
-                    found = work(session, self._backend.now(session, self._clock, alone))
-                    session.commit()
-                    return found
-            except (DBAPIError, StaleDataError) as error:
-                if attempt == TRIES - 1 or not self._backend.is_race(error):
-                    raise
-        raise AssertionError
-
-    # -- locks ---
 
     def acquire_lock(self, file: str, holder: Holder, *, intent: str = "") -> Verdict:
         """Take a lock, or renew one's own.
@@ -147,9 +81,7 @@ class FileSafety:
     def _take(self, row: LockRow | None, name: str, file: str, holder: Holder, now: datetime) -> LockRow:
         if row is None:
             who = self._naming.agent(holder.agent_id)
-            row = LockRow(
-                file_path=name, agent_name=who, locked_at=now, expires_at=now, call=holder.call
-            )
+            row = LockRow(file_path=name, agent_name=who, locked_at=now, expires_at=now, call=holder.call)
         row.file_name = self._naming.spelled(file)
         row.expires_at = now + self._lease
         row.task_id = holder.task_id or row.task_id
@@ -266,63 +198,13 @@ class FileSafety:
                 session.exec(delete(LockRow).where(*_unchanged(row)))
         return living
 
-    # -- modifications ---
-
-    def record_modification(self, modification: Modification) -> Modification:
-        """Note a change of a file.
-
-        Returns:
-            It with its number; one without a task gets `local-<id>`.
-        """
-        task_id = modification.task_id or local_task(modification.agent_id, modification.time)
-        row = ModificationRow(
-            task_id=task_id,
-            agent_name=self._naming.agent(modification.agent_id),
-            file_path=self._naming.file(modification.file),
-            file_name=self._naming.spelled(modification.file),
-            change_type=modification.change.value,
-            affected_lines=modification.lines,
-            intent=modification.intent,
-            timestamp=modification.time,
-            meta=dict(modification.metadata),
-        )
-
-        def record(session: Session, _now: datetime) -> Modification:
-            session.add(row)
-            session.flush()
-            return self._modification(row)
-
-        # Their numbers come in the order of their commits, so that who has seen one has seen all before it.
-        return self._transact(record, f"record {self._naming.files}")
-
-    def modifications(self, query: ModificationQuery | None = None) -> list[Modification]:
-        """Changes of files, the newest first."""
-        asked = query or ModificationQuery()
-        chosen = select(ModificationRow).order_by(col(ModificationRow.id).desc()).limit(asked.limit)
-        if asked.file:
-            chosen = chosen.where(ModificationRow.file_path == self._naming.file(asked.file))
-        else:
-            chosen = chosen.where(self._of_project())
-        if asked.agent_id:
-            chosen = chosen.where(ModificationRow.agent_name == self._naming.agent(asked.agent_id))
-        if asked.but:
-            chosen = chosen.where(ModificationRow.agent_name != self._naming.agent(asked.but))
-        if asked.since is not None:
-            chosen = chosen.where(col(ModificationRow.timestamp) >= asked.since)
-        if asked.after:
-            chosen = chosen.where(col(ModificationRow.id) > asked.after)
-        with self._session() as session:
-            return [self._modification(row) for row in session.exec(chosen).all()]
-
     def cleanup(self, before: datetime) -> tuple[int, int]:
         """Remove modifications older than a time, and locks that do not hold.
 
         Returns:
             How many modifications, how many locks.
         """
-        removed = 0
-        while count := self._remove_some(before):
-            removed += count
+        removed = self._remove_before(before)
 
         def free(session: Session, now: datetime) -> int:
             rows = session.exec(select(LockRow)).all()
@@ -330,36 +212,12 @@ class FileSafety:
 
         return removed, self._transact(free)
 
-    def last_modification(self) -> int:
-        """The number of the newest modification; 0 for none."""
-        with self._session() as session:
-            return int(session.exec(select(func.max(ModificationRow.id))).one() or 0)
-
     def counts(self) -> dict[str, int]:
         """How many locks hold, and how many modifications are known."""
         with self._session() as session:
             query = select(func.count()).select_from(ModificationRow).where(self._of_project())
             modifications = session.exec(query).one()
         return {"locks": len(self.locks()), "modifications": int(modifications)}
-
-    def facts(self) -> dict[str, object]:
-        """What helps to find a fault: version and soundness of the database."""
-        with self._engine.connect() as connection:
-            return {**self._backend.facts(connection), "moved_aside": self.moved}
-
-    def _remove_some(self, before: datetime) -> int:
-        with self._session() as session:
-            old = col(ModificationRow.timestamp) < before, self._of_project()
-            ids = session.exec(select(ModificationRow.id).where(*old).limit(CHUNK)).all()
-            session.exec(delete(ModificationRow).where(col(ModificationRow.id).in_(ids)))
-            session.commit()
-        return len(ids)
-
-    def _of_project(self) -> ColumnElement[bool]:
-        return col(ModificationRow.file_path).startswith(self._naming.files, autoescape=True)
-
-    def _file(self, row: LockRow | ModificationRow) -> str:
-        return self._naming.key(row.file_name or row.file_path)
 
     def _denied(self, row: LockRow, now: datetime) -> Verdict:
         lock = self._lock(row, now)
@@ -383,19 +241,6 @@ class FileSafety:
             locked_at=row.locked_at + shift,
             expires_at=row.expires_at + shift,
             call=row.call,
-        )
-
-    def _modification(self, row: ModificationRow) -> Modification:
-        return Modification(
-            id=row.id or 0,
-            file=self._file(row),
-            change=ChangeType(row.change_type),
-            agent_id=self._naming.agent_id(row.agent_name),
-            task_id=row.task_id,
-            lines=row.affected_lines,
-            intent=row.intent,
-            time=row.timestamp,
-            metadata=row.meta,
         )
 
 

@@ -110,9 +110,9 @@ class LocalNaming:
 class TeamNaming:
     """Names in a database of a team.
 
-    Agents are `synapse-claude-8100@laptop-3f9a1c`, processes and projects begin with `laptop-3f9a1c:`, files are
-    `github.com/team/app:src/main.py` in lower case, as some file systems tell no cases apart, and files of no
-    repository `laptop-3f9a1c:/home/me/notes.txt`.
+    Agents are `synapse-claude-8100@laptop-3f9a1c`, processes and projects begin with `laptop-3f9a1c:`. Files
+    of a repository are `github.com/team/app:src/main.py`, in lower case, since some file systems tell no cases
+    apart; all others `laptop-3f9a1c:/home/me/notes.txt`.
 
     Args:
         database: The database; the files of the project are looked at when the first file is named.

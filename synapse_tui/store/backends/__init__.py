@@ -1,4 +1,4 @@
-"""The kinds of databases; what differs between them in keeping data stands here, in searching in `search_*`."""
+"""The kinds of databases: how they keep data; how they search stands in `search_*`."""
 
 from __future__ import annotations
 

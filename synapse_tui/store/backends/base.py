@@ -11,6 +11,9 @@ from sqlmodel import Session, SQLModel
 
 from synapse_tui.store.naming import Naming
 
+Clock = Callable[[], datetime]
+"""Gives the time now, aware."""
+
 
 class Backend(Protocol):
     """A kind of database, and which one."""
@@ -47,7 +50,7 @@ class Backend(Protocol):
     def is_race(self, error: BaseException) -> bool:
         """Whether a transaction failed because of another one, so that it is to be tried again."""
 
-    def now(self, session: Session, clock: Callable[[], datetime], alone: Sequence[str] = ()) -> datetime:
+    def now(self, session: Session, clock: Clock, alone: Sequence[str] = ()) -> datetime:
         """The time by which leases are counted, which is the same for all who share the database.
 
         Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from synapse_tui.store.naming import TeamNaming
 from synapse_tui.store.place import TeamDatabase
 from synapse_tui.store.schema import take_steps
 
+from .base import Clock
 from .postgres_connection import Connector, load_driver
 from .postgres_schema import POSTGRES_STEPS
 
@@ -32,7 +33,7 @@ _HELD = """WITH held AS MATERIALIZED (
 
 
 class Postgres:
-    """A server. Its clock counts for leases, and what must not happen at the same time waits for a lock there.
+    """A server; its clock counts for leases, and what must not happen twice at a time waits for a lock there.
 
     Args:
         database: Which one.
@@ -87,7 +88,7 @@ class Postgres:
             return True
         return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", "") in _RACES
 
-    def now(self, session: Session, clock: Callable[[], datetime], alone: Sequence[str] = ()) -> datetime:  # noqa: ARG002
+    def now(self, session: Session, clock: Clock, alone: Sequence[str] = ()) -> datetime:  # noqa: ARG002
         """The time of the server, once nobody else does what is to be done alone."""
         keys = sorted(map(_lock_key, set(alone)))  # in one order, or two could wait for each other
         found: datetime = session.connection().execute(text(_HELD), {"keys": keys}).scalar_one()
@@ -156,7 +157,7 @@ class Postgres:
         """Let an error of the server, but one that a new try mends, be one in words for people."""
         told = self._connector.explain(context.original_exception)
         if told is not None and not context.is_pre_ping:
-            context.chained_exception = told  # type: ignore[misc]
+            context.chained_exception = told
 
 
 def _version(connection: Connection) -> int:

@@ -93,7 +93,7 @@ class Connector:
             raise told from error
 
     def explain(self, error: BaseException) -> HistoryError | None:
-        """An error of the server in words for people; None where it is not one that they can do much about."""
+        """An error of the server in words for people; None where they can do nothing about it."""
         code = getattr(error, "sqlstate", None) or ""
         text = str(error)
         if not code:
@@ -127,13 +127,13 @@ class Connector:
         )
         limit = round(max(0.5, self._patience - _SLACK) * 1000)
         connection.execute(
-            "SELECT set_config('search_path', 'synapse, public', false), set_config('TimeZone', 'UTC', false),"
-            " set_config('statement_timeout', %s, false), set_config('lock_timeout', %s, false),"
+            "SELECT set_config('search_path', 'synapse, public', false),"
+            " set_config('TimeZone', 'UTC', false), set_config('statement_timeout', %s, false),"
             " set_config('idle_in_transaction_session_timeout', '60000', false)",
-            (str(limit), str(limit)),
+            (str(limit),),
         )
         connection.autocommit = False
-        connection.adapters.register_dumper(str, _sound_dumper(driver))
+        connection.adapters.register_dumper(str, _sound_dumper())
         return connection
 
     def _unreachable(self, error: BaseException) -> HistoryError:
@@ -184,7 +184,7 @@ def _timed(driver: Any, patience: float) -> type[psycopg.Connection[Any]]:  # no
     return TimedConnection
 
 
-def _sound_dumper(driver: Any) -> Any:  # noqa: ANN401 - a module and a class
+def _sound_dumper() -> Any:  # noqa: ANN401 - a class
     """Writes texts without NUL, which PostgreSQL knows none of: one would keep a batch from being written."""
     from psycopg.types.string import StrDumperUnknown  # noqa: PLC0415 - an extra
 

@@ -1,6 +1,6 @@
 """The steps by which a PostgreSQL database comes to today's tables; a published step is never changed.
 
-All tables lie in the schema `synapse`. Names and ids are compared byte by byte (`COLLATE "C"`), as SQLite does.
+All tables lie in the schema `synapse`. Names and ids are compared byte by byte (`COLLATE "C"`), as by SQLite.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from sqlmodel import Session, SQLModel
 from synapse_tui.store import engine
 from synapse_tui.store.naming import LocalNaming
 from synapse_tui.store.schema import Step
+
+from .base import Clock
 
 
 class Sqlite:
@@ -58,7 +60,7 @@ class Sqlite:
         """Never: who waits too long for another is told that the file is locked."""
         return False
 
-    def now(self, session: Session, clock: Callable[[], datetime], alone: Sequence[str] = ()) -> datetime:  # noqa: ARG002
+    def now(self, session: Session, clock: Clock, alone: Sequence[str] = ()) -> datetime:  # noqa: ARG002
         """The time of this machine."""
         return clock()
 
