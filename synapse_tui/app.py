@@ -28,6 +28,7 @@ from .screens.dialog import Dialog, describe
 from .screens.events import EventReader
 from .screens.key_gate import KeyGate
 from .screens.main import MainScreen
+from .screens.preferences import read_keymap
 from .screens.receipts import Line
 from .screens.session import RestoreOffer, SessionControls
 from .screens.view_state import restore_view
@@ -112,8 +113,7 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         self._view = view
         self._restore = restore
         self.errors = ErrorGate(monotonic)
-        self._leader = leader
-        self.keymap = self._read_keys()
+        self.keymap = read_keymap(host.settings, leader)
         self.gate = KeyGate(self, Leader(self.keymap))
         self.begun = False
         """Whether the agents that were there are shown and the first question is asked."""
@@ -129,13 +129,6 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         self.commands = Commands(self, host, self.main)
         self._reader = EventReader(self, host, self.main)
         self._unsubscribe: Callable[[], None] = lambda: None
-
-    def _read_keys(self) -> Keymap:
-        """The keys as the settings say now."""
-        settings = self.host.settings
-        leader = self._leader or settings.text("tui.leader")
-        bindings = {name: [str(key) for key in keys] for name, keys in settings.table("tui.keys").items() if isinstance(keys, list)}
-        return Keymap.of(leader, bindings)
 
     def _make_view(self, session: AgentSession) -> PaneView:
         mentions: Interceptor = MentionInterceptor(
@@ -174,6 +167,8 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         self.begun = True
 
     def _open_first(self) -> None:
+        if self.keymap.problem:
+            self.notice(f"tui.keys: {self.keymap.problem}", "warning")
         problems = len(self.host.profiles.problems)
         if problems:
             shows = f"{self.keymap.way('problems')} shows why"
@@ -226,6 +221,15 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         return self._reader.sent_from(agent_id)
 
     # What the person asks for
+
+    def use_keys(self, keymap: Keymap) -> None:
+        """Let other keys hold from now on."""
+        self.keymap = keymap
+        self.gate.show_leader(pending=False)
+        self.gate.leader.use(keymap)
+        self.main.show_keys(keymap)
+        if keymap.problem:
+            self.notice(f"tui.keys: {keymap.problem}", "warning")
 
     def on_main_screen_asked(self, message: MainScreen.Asked) -> None:
         """Do what was asked for."""

@@ -24,6 +24,7 @@ from synapse_tui.events import (
     LocksChanged,
     Notice,
     PeersChanged,
+    SettingsChanged,
     TaskChanged,
     WatchChanged,
 )
@@ -33,6 +34,7 @@ from synapse_tui.widgets.text import plural
 from .fates import Fate, delivery_of, fate_of_receipt, fate_of_task
 from .file_story import FileStory, RecentChanges
 from .message_detail import MessageDetail
+from .preferences import follow
 from .receipts import Line, Receipts
 from .watch import WatchView
 
@@ -242,6 +244,11 @@ class EventReader:
     @_read.register
     def _hooks_changed(self, _event: HooksChanged) -> Awaitable[None] | None:
         self._main.show_agents()
+        return None
+
+    @_read.register
+    def _settings_changed(self, event: SettingsChanged) -> Awaitable[None] | None:
+        follow(self._app, event)
         return None
 
     @_read.register

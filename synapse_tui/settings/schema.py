@@ -279,6 +279,14 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "Whether files are locked while an agent writes them, and agents are told `file-safety.md`.",
             ),
             Setting(
+                "env.SYNAPSE_DATABASE_URL",
+                "text",
+                "",
+                "PostgreSQL database of a team for history and locks: postgresql://USER@HOST/DATABASE.",
+                project=False,
+                restart=True,
+            ),
+            Setting(
                 "env.SYNAPSE_FILE_SAFETY_DB_PATH",
                 "text",
                 ".synapse/file_safety.db",

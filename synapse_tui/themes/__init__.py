@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from textual.theme import BUILTIN_THEMES, Theme
 
-from synapse_tui.model import THEMES as NAMES
-
 from .borrowed import borrowed
 from .palettes import ANSI, CONTRAST, CONTRAST_LIGHT, DARK, DARK_256, LIGHT, LIGHT_256, Palette
 

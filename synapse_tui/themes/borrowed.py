@@ -1,7 +1,7 @@
 """Our colours made from a theme of Textual's, so that all that is written can be read.
 
-A theme gives a background, a foreground and five colours with a meaning. What they are written on is mixed from
-the first two; the others are lightened, or darkened, until their contrast is enough everywhere.
+A theme gives a background, a foreground and five colours with a meaning. What they are written on is mixed
+from the first two; the others are lightened, or darkened, until their contrast is enough everywhere.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ CONTRAST = 4.6
 """A little more than WCAG 2.1 asks of text (1.4.3)."""
 STEP = 0.04
 """How much of white or black is added at a time."""
-PLACES = {"chrome": 0.0, "dialog": 0.03, "raised": 0.07, "field": 0.09, "field-focus": 0.13}
+PLACES = {"chrome": 0.0, "dialog": 0.03, "raised": 0.07, "field": 0.08, "field-focus": 0.11}
 """What is written on: the background with so much of the foreground."""
-FOCUS = 0.28
+FOCUS = 0.18
 """How much of the first colour the marked row has."""
 MUTED, FAINT, LINE = 0.15, 0.25, 0.75
 """How much of the background the lesser inks have, and the lines."""
+ROUNDINGS = 4
+"""How often a colour is rounded at most: the nearest one is not always left as it is."""
 DARKEST, LIGHTEST = Color(0x10, 0x13, 0x1B), Color(0xFF, 0xFF, 0xFF)
 
 
@@ -59,7 +61,9 @@ def borrowed(theme: Theme, agents: Palette, *, rounded: bool) -> dict[str, str]:
         "state-unseen": Color.parse(given["accent"]),
     }
     wanted |= {name: Color.parse(value) for name, value in agents.items() if name.startswith("agent-")}
-    found |= {name: _readable(color, places, dark=theme.dark, rounded=rounded) for name, color in wanted.items()}
+    found |= {
+        name: _readable(color, places, dark=theme.dark, rounded=rounded) for name, color in wanted.items()
+    }
     found["line"] = _snap(foreground.blend(background, LINE), rounded=rounded)
     on_colour = DARKEST if theme.dark else LIGHTEST
     for name in ("hot-ink", "alert-ink"):
@@ -87,14 +91,20 @@ def contrast(one: Color, other: Color) -> float:
 
 def _luminance(color: Color) -> float:
     """Relative luminance (WCAG 2.1)."""
-    parts = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in color.normalized)
+    parts = (
+        part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in color.normalized
+    )
     red, green, blue = parts
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def _snap(color: Color, *, rounded: bool) -> Color:
-    """The colour itself, or the nearest one of the palette of 256."""
+    """The colour itself, or the nearest one of the palette of 256 that rounding leaves as it is."""
     if not rounded:
         return color
-    near = RichColor.from_rgb(*color.rgb).downgrade(ColorSystem.EIGHT_BIT).get_truecolor()
-    return Color(near.red, near.green, near.blue)
+    for _time in range(ROUNDINGS):
+        near = RichColor.from_rgb(*color.rgb).downgrade(ColorSystem.EIGHT_BIT).get_truecolor()
+        if near == color.rgb:
+            break
+        color = Color(near.red, near.green, near.blue)
+    return color

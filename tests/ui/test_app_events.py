@@ -448,7 +448,6 @@ async def test_colours_follow_the_outer_terminal():
     app = make_app(host, theme=None)
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
-        app.appearance._chosen = False
         outer = OuterTerminal()
         outer.foreground, outer.background = (10, 20, 30), (250, 250, 250)
         app.post_message(OuterTerminalChanged(outer))

@@ -2,19 +2,23 @@
 
 import pytest
 from rich.color import Color, ColorSystem
+from textual.theme import BUILTIN_THEMES, Theme
 
-from synapse_tui.themes import ANSI, DARK, DARK_256, LIGHT, LIGHT_256, THEMES, choose_theme
+from synapse_tui.model import THEMES
+from synapse_tui.themes import CYCLE, choose_theme
 
 PLACES = ("chrome", "raised", "dialog", "field", "field-focus", "focus")
 READABLE = 4.5
 """WCAG 2.1, contrast of text (1.4.3)."""
+HIGH = 7.0
+"""The same for who sees badly (1.4.6)."""
+NAMES = [name for name in THEMES if name not in ("auto", "16")]
 
 
-def shown(name: str, variable: str) -> tuple[float, float, float]:
+def shown(theme: Theme, variable: str) -> tuple[float, float, float]:
     """A colour as a terminal with the theme's number of colours shows it, each part from 0 to 1."""
-    theme = next(theme for theme in THEMES if theme.name == name)
     color = Color.parse(theme.variables[variable])
-    if name in (DARK_256, LIGHT_256):
+    if theme.name.endswith("-256"):
         color = color.downgrade(ColorSystem.EIGHT_BIT)
     return color.get_truecolor().normalized
 
@@ -25,15 +29,17 @@ def luminance(color: tuple[float, float, float]) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def contrast(name: str, ink: str, place: str) -> float:
+def contrast(theme: Theme, ink: str, place: str) -> float:
     """Contrast of two variables of a theme (WCAG 2.1)."""
-    low, high = sorted(luminance(shown(name, variable)) for variable in (ink, place))
+    low, high = sorted(luminance(shown(theme, variable)) for variable in (ink, place))
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize("name", [DARK, LIGHT, DARK_256, LIGHT_256])
-def test_all_that_is_written_can_be_read(name):
-    theme = next(theme for theme in THEMES if theme.name == name)
+@pytest.mark.parametrize("colours", ["truecolor", "256"])
+@pytest.mark.parametrize("name", NAMES)
+def test_all_that_is_written_can_be_read(name, colours):
+    theme = choose_theme(name, colours)
+    wanted = HIGH if name.startswith("high-contrast") else READABLE
     inks = [
         variable
         for variable in theme.variables
@@ -41,29 +47,44 @@ def test_all_that_is_written_can_be_read(name):
     ]
     pairs = [(ink, place) for ink in (*inks, "alert", "focus-ink") for place in PLACES]
     pairs += [("hot-ink", "hot"), ("alert-ink", "alert"), ("hot-ink", "state-error")]
-    poor = {pair: round(contrast(name, *pair), 2) for pair in pairs if contrast(name, *pair) < READABLE}
+    poor = {pair: round(contrast(theme, *pair), 2) for pair in pairs if contrast(theme, *pair) < wanted}
     assert not poor
 
 
-@pytest.mark.parametrize("name", [DARK_256, LIGHT_256])
+@pytest.mark.parametrize("name", NAMES)
 def test_rounding_changes_no_hue(name):
-    theme = next(theme for theme in THEMES if theme.name == name)
+    theme = choose_theme(name, "256")
     for variable in (*PLACES, "ink", "ink-muted", "ink-faint", "hot", "alert", "state-ready", "state-error"):
         meant = Color.parse(theme.variables[variable]).get_truecolor().normalized
-        for before, after in zip(meant, shown(name, variable), strict=True):
+        rounded = Color.parse(theme.variables[variable]).downgrade(ColorSystem.EIGHT_BIT)
+        for before, after in zip(meant, rounded.get_truecolor().normalized, strict=True):
             assert abs(before - after) < 0.05, variable
 
 
 @pytest.mark.parametrize(
-    ("colours", "dark", "theme"),
+    ("name", "colours", "dark", "theme"),
     [
-        ("truecolor", True, DARK),
-        ("truecolor", False, LIGHT),
-        ("256", True, DARK_256),
-        ("256", False, LIGHT_256),
-        ("standard", True, ANSI),
-        (None, False, ANSI),
+        ("auto", "truecolor", True, "synapse-dark"),
+        ("auto", "truecolor", False, "synapse-light"),
+        ("auto", "256", True, "synapse-dark-256"),
+        ("auto", "256", False, "synapse-light-256"),
+        ("auto", "standard", True, "synapse-16"),
+        ("auto", None, False, "synapse-16"),
+        ("light", "truecolor", True, "synapse-light"),
+        ("light", "256", True, "synapse-light-256"),
+        ("high-contrast", "256", False, "synapse-high-contrast"),
+        ("nord", "truecolor", False, "synapse-nord"),
+        ("nord", "256", False, "synapse-nord-256"),
+        ("nord", "standard", True, "synapse-16"),
     ],
 )
-def test_the_theme_suits_the_terminal(colours, dark, theme):
-    assert choose_theme(colours, dark=dark) == theme
+def test_the_theme_suits_the_terminal(name, colours, dark, theme):
+    assert choose_theme(name, colours, dark=dark).name == theme
+
+
+def test_every_theme_of_textual_can_be_chosen():
+    left_out = {"textual-dark", "textual-light", "ansi-dark", "ansi-light"}
+    assert set(BUILTIN_THEMES) - set(THEMES) == left_out
+    assert set(CYCLE) <= set(THEMES)
+    for name in THEMES:
+        assert choose_theme(name, "truecolor").dark in (True, False)
