@@ -11,6 +11,7 @@ from .model import (
     Verdict,
     denial,
     local_task,
+    told_change,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "Verdict",
     "denial",
     "local_task",
+    "told_change",
 ]

@@ -22,6 +22,9 @@ class ChangeType(StrEnum):
     DELETE = "DELETE"
 
 
+_DONE = {ChangeType.CREATE: "created", ChangeType.MODIFY: "changed", ChangeType.DELETE: "deleted"}
+
+
 @dataclass(frozen=True, slots=True)
 class Holder:
     """Who takes a lock.
@@ -127,16 +130,36 @@ class ModificationQuery:
     limit: int = 50
 
 
-def denial(lock: Lock, now: datetime) -> str:
-    """Why a file may not be written, for an agent that is told so: who holds it, and what to do instead."""
+def denial(lock: Lock, now: datetime, news: Modification | None = None) -> str:
+    """Why a file may not be written, for an agent that is told so: who holds it, and what to do instead.
+
+    Args:
+        lock: The lock of another.
+        now: The time now, aware.
+        news: The last change of the file, where the agent has not been told of it; None for none.
+    """
     held = duration((now - lock.locked_at).total_seconds())
     left = duration((lock.expires_at - now).total_seconds())
     purpose = f" ({lock.intent})" if lock.intent else ""
+    change = f" It was {told_change(news, now)}." if news is not None else ""
     return (
-        f"{lock.file} is locked by {lock.agent_id} since {held}{purpose}. Do not write it by other means. "
-        f"Go on with other work and try again later (the lock ends in {left} at the latest), "
-        f'or ask its holder: $SYNAPSE_BIN send {lock.agent_id} "..."'
+        f"{lock.file} is locked by {lock.agent_id} for {held} now{purpose}.{change} Do not write it by other "
+        f"means. Go on with other work, read it anew and try again later (the lock ends in {left} at the "
+        f'latest), or ask its holder: $SYNAPSE_BIN send {lock.agent_id} "..."'
     )
+
+
+def told_change(change: Modification, now: datetime, who: str = "") -> str:
+    """A change in words: `changed by synapse-claude-8100 5s ago, lines 3-7`.
+
+    Args:
+        change: The change.
+        now: The time now, aware.
+        who: By whom, where others have changed the file too; empty for the change's own agent.
+    """
+    touched = f", lines {change.lines}" if change.lines and change.change is ChangeType.MODIFY else ""
+    ago = duration((now - change.time).total_seconds())
+    return f"{_DONE[change.change]} by {who or change.agent_id} {ago} ago{touched}"
 
 
 def local_task(agent_id: str, time: datetime) -> str:

@@ -111,6 +111,21 @@ async def test_another_agent_is_denied_at_once_and_told_by_whom(rig: Rig, dialec
     assert [lock.agent_id for lock in await rig.locks()] == [CLAUDE.agent_id]
 
 
+async def test_a_denial_tells_what_has_become_of_the_file_unless_that_is_known(rig: Rig) -> None:
+    (rig.project / "a.py").write_text("1\n")
+    patch = {"tool_name": "apply_patch", "tool_use_id": "p"}
+    patch |= {"tool_input": {"command": "*** Begin Patch\n*** Update File: a.py\n@@\n*** End Patch"}}
+    assert await rig.says(CODEX, "start", "codex") == b""
+    await rig.edit(CLAUDE, "pre", "a.py")
+    assert b"was changed" not in await rig.says(CODEX, "pre", "codex", **patch)
+    (rig.project / "a.py").write_text("2\n")
+    await rig.edit(CLAUDE, "post", "a.py")
+    await rig.edit(CLAUDE, "pre", "a.py")
+    assert b"It was changed by synapse-claude-8100" in await rig.says(CODEX, "pre", "codex", **patch)
+    await rig.says(CODEX, "prompt", "codex", prompt="what is new?")
+    assert b"was changed" not in await rig.says(CODEX, "pre", "codex", **patch)
+
+
 async def test_a_patch_of_several_files_gets_all_or_none(rig: Rig) -> None:
     await rig.edit(CLAUDE, "pre", "b.py")
     patch = "*** Begin Patch\n*** Add File: a.py\n+x\n*** Delete File: b.py\n*** End Patch"

@@ -275,9 +275,12 @@ def test_a_denial_names_the_holder_and_what_to_do(safety: FileSafety, clock: Clo
     lock = safety.validate_write("a.py", CODEX.agent_id).lock
     assert lock is not None
     text = denial(lock, clock.now)
-    assert "a.py is locked by synapse-claude-8100 since 1m05s (rename)" in text
+    assert "a.py is locked by synapse-claude-8100 for 1m05s now (rename). Do not write it" in text
     assert "ends in 3m55s" in text
     assert "send synapse-claude-8100" in text
+    news = change(clock, "a.py", lines="3-7")
+    clock.goes(seconds=12)
+    assert "It was changed by synapse-claude-8100 12s ago, lines 3-7. Do not" in denial(lock, clock.now, news)
 
 
 # -- modifications ---

@@ -147,12 +147,19 @@ class HookDesk:
             lambda store: store.acquire_locks(list(paths), holder, intent=worker.intent[:INTENT])
         )
         if not verdict.allowed and verdict.lock is not None:
-            return denial_answer(event.dialect, denial(verdict.lock, self._clock()))
+            news = await self._unknown_change(worker.agent_id, verdict.lock.file)
+            return denial_answer(event.dialect, denial(verdict.lock, self._clock(), news))
         files = await asyncio.to_thread(lambda: {key: take(path) for key, path in paths.items()})
         self._snapshots.put(worker.agent_id, event.call, files)
         self._news.knows(worker.agent_id, paths)
         self._events.publish(LocksChanged(worker.agent_id))
         return b""
+
+    async def _unknown_change(self, agent_id: str, key: str) -> Modification | None:
+        """The last change of a file that another made since an agent was told of changes."""
+        query = ModificationQuery(key, but=agent_id, after=self._news.seen(agent_id), limit=1)
+        found = await self._keeper.ask(lambda store: store.modifications(query))
+        return found[0] if found else None
 
     async def _after(self, worker: Worker, event: HookEvent) -> None:
         """A tool is over: what it changed is noted, and its locks are given back."""

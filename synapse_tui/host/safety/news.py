@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
-from synapse_tui.durations import duration
-from synapse_tui.file_safety import ChangeType, Modification
+from synapse_tui.file_safety import Modification, told_change
 
 MOST = 15
 """How many files are named at once."""
-_DONE = {ChangeType.CREATE: "created", ChangeType.MODIFY: "changed", ChangeType.DELETE: "deleted"}
 
 
 class News:
@@ -80,8 +78,5 @@ class News:
 
 def _line(file: str, changes: Sequence[Modification], now: datetime) -> str:
     """What became of one file; the newest change counts."""
-    newest = changes[0]
     who = ", ".join(dict.fromkeys(change.agent_id for change in changes))
-    touched = f", lines {newest.lines}" if newest.lines and newest.change is ChangeType.MODIFY else ""
-    ago = duration((now - newest.time).total_seconds())
-    return f"- {file} was {_DONE[newest.change]} by {who} {ago} ago{touched}"
+    return f"- {file} was {told_change(changes[0], now, who)}"
