@@ -36,6 +36,8 @@ delete process.env.SYNAPSE_NPM
 
 export const Synapse = async ({ directory }) => {
   if (!AGENT || !PLACE) return {}
+  // Sessions of subagents: the agent's own turn goes on while they are given prompts and come to an end.
+  const children = new Set()
   const tell = (event, told) => ask(event, { directory, ...told })
   await tell("start", {})
   return {
@@ -48,15 +50,19 @@ export const Synapse = async ({ directory }) => {
       const answer = await tell("post", told)
       if (answer.context) output.output += `\n\n${answer.context}`
     },
-    "chat.message": async (_input, output) => {
+    "chat.message": async (input, output) => {
+      if (children.has(input.sessionID)) return
       const text = (output.parts ?? []).map((part) => part.text ?? "").join("\n")
       const answer = await tell("prompt", { prompt: text })
       const last = (output.parts ?? []).findLast((part) => part.type === "text" && !part.synthetic)
       if (answer.context && last) last.text += `\n\n${answer.context}`
     },
     event: async ({ event }) => {
+      const { info, sessionID } = event.properties ?? {}
+      if (event.type === "session.created" && info?.parentID) children.add(info.id)
       if (event.type === "permission.asked") await tell("asked", {})
-      if (event.type === "session.idle" || event.type === "session.error") await tell("idle", {})
+      const over = event.type === "session.idle" || event.type === "session.error"
+      if (over && !children.has(sessionID)) await tell("idle", {})
     },
     dispose: async () => {
       await tell("end", {})

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,9 @@ from synapse_tui.host.safety.keeper import SafetyKeeper
 from synapse_tui.host.safety.server import HookServer
 from synapse_tui.host.safety.snapshots import Snapshot, compare, take
 from synapse_tui.process_times import process_name
+
+Opencode = Callable[[str], Awaitable[asyncio.subprocess.Process]]
+"""Runs a script with the hooks of opencode's plugin."""
 
 ALIVE = process_name(os.getpid())
 CLAUDE = Worker("synapse-claude-8100", ALIVE, "11111111-task", "rename it")
@@ -313,9 +316,23 @@ def test_what_became_of_a_file(tmp_path: Path) -> None:
 # -- opencode's plugin ---
 
 
-CALLS = """
+SCRIPT = """
 const plugin = await import(process.argv[1])
 const hooks = await plugin.Synapse({ directory: process.argv[2] })
+"""
+CHILD = """
+await hooks["tool.execute.before"]({ tool: "write", callID: "1" }, { args: { filePath: "a.py" } })
+const tell = (type, properties) => hooks.event({ event: { type, properties } })
+await tell("session.created", { info: { id: "main" } })
+await tell("session.created", { info: { id: "child", parentID: "main" } })
+await hooks["chat.message"]({ sessionID: "child" }, { parts: [] })
+await tell("session.idle", { sessionID: "child" })
+console.log("the child is done")
+await new Promise((resolve) => process.stdin.once("data", resolve))
+await tell("session.idle", { sessionID: "main" })
+process.exit()
+"""
+CALLS = """
 if (process.env.npm_config_fetch_retries) throw new Error("it would go to what the shell runs")
 const input = { tool: "write", callID: "1", sessionID: "s" }
 try {
@@ -327,31 +344,43 @@ try {
 """
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
-async def test_the_plugin_of_opencode_tells_its_tool_why_it_is_denied(rig: Rig) -> None:
-    async def run() -> str:
-        process = await asyncio.create_subprocess_exec(
-            *("node", "--input-type=module", "-e", CALLS, "--", str(rig.project.parent / "plugin.mjs")),
-            str(rig.project),
-            env={
-                **os.environ,
-                **hooks.environ,
-                "SYNAPSE_AGENT_ID": CODEX.agent_id,
-                "SYNAPSE_HOOKS": str(server.path),
-            },
+@pytest.fixture
+async def opencode(rig: Rig) -> AsyncIterator[Opencode]:
+    if shutil.which("node") is None:
+        pytest.skip("needs Node.js")
+    folder = rig.project.parent
+    hooks = prepare(Dialect.OPENCODE, folder / "hooks", os.environ)
+    (folder / "plugin.mjs").write_bytes(opencode_plugin())
+    server = HookServer(folder / "h", lambda _agent, event: rig.desk.handle(CODEX, event))
+    await server.start()
+    told = {"SYNAPSE_AGENT_ID": CODEX.agent_id, "SYNAPSE_HOOKS": str(server.path)}
+
+    async def run(script: str) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *("node", "--input-type=module", "-e", SCRIPT + script),
+            *("--", str(folder / "plugin.mjs"), str(rig.project)),
+            env={**os.environ, **hooks.environ, **told},
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
-        out, _ = await process.communicate()
-        return out.decode().strip()
 
-    (rig.project.parent / "plugin.mjs").write_bytes(opencode_plugin())
-    hooks = prepare(Dialect.OPENCODE, rig.project.parent / "hooks", os.environ)
-    server = HookServer(rig.project.parent / "h", lambda _agent, event: rig.desk.handle(CODEX, event))
-    await server.start()
-    try:
-        assert await run() == "went on"
-        await rig.desk.gone(CODEX)
-        await rig.edit(CLAUDE, "pre", "a.py")
-        assert "a.py is locked by synapse-claude-8100" in await run()
-    finally:
-        await server.stop()
+    yield run
+    await server.stop()
+
+
+async def test_the_plugin_of_opencode_tells_its_tool_why_it_is_denied(rig: Rig, opencode: Opencode) -> None:
+    out, _ = await (await opencode(CALLS)).communicate()
+    assert out.strip() == b"went on"
+    await rig.desk.gone(CODEX)
+    await rig.edit(CLAUDE, "pre", "a.py")
+    out, _ = await (await opencode(CALLS)).communicate()
+    assert b"a.py is locked by synapse-claude-8100" in out
+
+
+async def test_a_subagent_of_opencode_does_not_end_the_agents_turn(rig: Rig, opencode: Opencode) -> None:
+    process = await opencode(CHILD)
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"the child is done\n"
+    assert [lock.file for lock in await rig.locks()] == ["a.py"]
+    await process.communicate(b"go on")
+    assert await rig.locks() == []
