@@ -13,7 +13,7 @@ from pathlib import Path
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.collector import Collector
-from synapse_tui.daemon.logs import log_to
+from synapse_tui.daemon.logs import follow_log_level, log_to
 from synapse_tui.daemon.project import ProjectFiles, check_any
 from synapse_tui.driver import driver_class, restore_terminal
 from synapse_tui.files import private_folder
@@ -39,6 +39,7 @@ def run(base: Path, specs: Sequence[AgentSpec], *, layout: str | None) -> None:
 async def _main(base: Path, specs: Sequence[AgentSpec], layout: str | None) -> None:
     project = ProjectFiles(find_project(base), UserPaths.of_environment())
     host = project.new_host(base)
+    follow_log_level(host.following)
     wanted = list(specs) or project.agents()
     check_any(host, wanted)
     hung_up = asyncio.Event()

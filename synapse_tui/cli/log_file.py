@@ -1,7 +1,7 @@
 """The log of commands, `~/.synapse/logs/synapse.log`: written where `SYNAPSE_LOG_FILE` asks for it.
 
-A message may hold anything, so of the words of a command only its name and the names of its options are logged.
-Unless it is asked for, a command reads one small file for it and imports nothing.
+A message may hold anything, so of the words of a command only its name and the names of its options are
+logged. Unless it is asked for, a command reads one small file for it and imports nothing.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ LARGEST = 5 * 1024 * 1024
 """Bytes from which on a new file is begun; the last one stays as `synapse.log.1`."""
 _VARIABLE = "SYNAPSE_LOG_FILE"
 
-Ended = Callable[[int, BaseException | None], None]
-"""Told how the command ended: its exit code, and the error that nobody expected."""
+Ended = Callable[[int], None]
+"""Told the exit code of the command."""
 
 
 def begin(name: str, words: Sequence[str], environ: Mapping[str, str] = os.environ) -> Ended:
@@ -40,7 +40,7 @@ def begin(name: str, words: Sequence[str], environ: Mapping[str, str] = os.envir
         return _nothing
 
 
-def _nothing(_code: int, _error: BaseException | None) -> None:
+def _nothing(_code: int) -> None:
     """What is told is not written."""
 
 
@@ -65,9 +65,7 @@ def _begin(paths: UserPaths, name: str, words: Sequence[str], environ: Mapping[s
     if not settings.flag(f"env.{_VARIABLE}"):
         return _nothing
     handler = logging.FileHandler(_open_file(paths.logs), encoding="utf-8")
-    handler.setFormatter(
-        logging.Formatter("%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s")
-    )
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"))
     root = logging.getLogger()
     root.addHandler(handler)
     if logging.lastResort is not None:  # warnings still reach the person
@@ -76,15 +74,19 @@ def _begin(paths: UserPaths, name: str, words: Sequence[str], environ: Mapping[s
     log = logging.getLogger(__name__)
     what = " ".join([name, *_shown(words)])
     began = time.monotonic()
-    log.info("%s in %s", what, os.environ.get("PWD", "?"))
+    log.info("%s in %s", what, _folder())
 
-    def ended(code: int, error: BaseException | None) -> None:
+    def ended(code: int) -> None:
         log.info("%s ended with %d after %.3f s", what, code, time.monotonic() - began)
-        if error is not None:
-            log.debug("what was not expected", exc_info=error)
-            log.removeHandler(handler)
 
     return ended
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109 - as text, and it may be gone
+    except OSError:
+        return "a folder that is gone"
 
 
 def _open_file(folder: Path) -> Path:

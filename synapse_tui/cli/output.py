@@ -13,6 +13,8 @@ import click
 
 from synapse_tui import errors
 
+from . import log_file
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -88,7 +90,9 @@ def run_command(command: click.Command, words: Sequence[str], *, name: str, obj:
         name: What it is called in messages.
         obj: Handed to the command as `context.obj`.
     """
+    ended = log_file.begin(name, words)
     code = _run(command, list(words), name, obj)
+    ended(code)
     # What a closed pipe left in the buffer would be an error at the interpreter's end.
     try:
         sys.stdout.flush()
@@ -125,12 +129,15 @@ def _run(command: click.Command, words: list[str], name: str, obj: object) -> in
 
 def _unforeseen(error: Exception, name: str, *, as_json: bool) -> int:
     """Tell of an error that no command expects; gives the exit code."""
+    import logging
+
     if isinstance(error, FileNotFoundError) and _folder_is_gone():
         gone = errors.ConfigError(
             "the current folder does not exist any more", "change to another one with cd, then try again"
         )
         fail(gone, name=name, as_json=as_json)
         return exit_code_for(gone).value
+    logging.getLogger(__name__).info("%s failed in a way that nobody expected", name, exc_info=error)
     odd = errors.SynapseError(f"{type(error).__name__}: {error}", "set SYNAPSE_DEBUG=1 to see where")
     fail(odd, name=name, as_json=as_json)
     return ExitCode.FAILED.value

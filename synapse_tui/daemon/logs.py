@@ -5,6 +5,11 @@ from __future__ import annotations
 import logging
 from typing import TextIO
 
+from synapse_tui.host.following import SettingsFollower
+from synapse_tui.settings import Settings
+
+_CHATTY = ("httpx", "uvicorn")
+
 
 def log_to(file: TextIO) -> logging.Handler:
     """Send the log records of this process to a file.
@@ -14,11 +19,26 @@ def log_to(file: TextIO) -> logging.Handler:
     """
     handler = logging.StreamHandler(file)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.getLogger().addHandler(handler)
+    set_level("INFO")
+    return handler
+
+
+def set_level(name: str) -> None:
+    """Log records of this severity and above: `DEBUG` to `CRITICAL`."""
     root = logging.getLogger()
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
-    for chatty in ("httpx", "uvicorn"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    root.setLevel(name)
+    for chatty in _CHATTY:
+        logging.getLogger(chatty).setLevel(max(root.level, logging.WARNING))
     # The A2A SDK writes each mistake of a caller down, with its text; our own errors come by our own loggers.
     logging.getLogger("a2a").setLevel(logging.CRITICAL)
-    return handler
+
+
+def follow_log_level(following: SettingsFollower) -> None:
+    """Log as `SYNAPSE_LOG_LEVEL` says, now and whenever it changes."""
+
+    def follow(settings: Settings) -> None:
+        set_level(settings.text("env.SYNAPSE_LOG_LEVEL"))
+
+    follow(following.settings)
+    following.listeners.append(follow)

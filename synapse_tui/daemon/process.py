@@ -19,6 +19,7 @@ from synapse_tui.paths import UserPaths
 from synapse_tui.workspace import Handover, SavedAgent, SavedView, WorkspaceKeeper, WorkspaceStore
 
 from .display import Display, Opening
+from .logs import follow_log_level
 from .project import ProjectFiles
 from .restore import LostWorkspace, find_lost
 from .server import SessionServer
@@ -96,6 +97,8 @@ async def run_session(order: SessionOrder, handover: Handover | None = None) -> 
         scrollback=project.settings.flag("tui.save_scrollback"),
     )
     keeper.lost = pending
+    host.following.listeners.append(lambda now: keeper.keep_lines(now.flag("tui.save_scrollback")))
+    follow_log_level(host.following)
     _handle_signals(display)
     succession: Succession | None = None
     try:

@@ -317,7 +317,8 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "env.SYNAPSE_LOG_FILE",
                 "boolean",
                 False,
-                "Whether each host logs into a file of its own, and commands of `synapse` into one as well.",
+                "Whether commands log into `~/.synapse/logs/synapse.log`; hosts log there in any case.",
+                project=False,
             ),
         )
     }

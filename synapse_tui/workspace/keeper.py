@@ -174,9 +174,16 @@ class WorkspaceKeeper:
         workspace = self._workspace(clean=clean)
         await self._write(lambda: self._store.save(workspace))
 
+    def keep_lines(self, keep: bool) -> None:
+        """Keep the lines of the terminals from now on, or remove those that are kept at the next look."""
+        self._scrollback = keep
+
     async def save_lines(self) -> None:
         """Save the lines of every terminal that has changed since, one after the other."""
         if not self._scrollback:
+            if self._seen:  # some were kept until a moment ago
+                self._seen.clear()
+                await self._write(self._store.forget_scrollbacks)
             return
         lost = {agent.agent_id for agent in self.lost()}
         agents = {agent_id: agent for agent_id, agent in self._host.agents.items() if agent_id not in lost}
