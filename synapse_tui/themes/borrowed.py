@@ -25,7 +25,7 @@ FOCUS = 0.18
 """How much of the first colour the marked row has."""
 MUTED, FAINT, LINE = 0.15, 0.25, 0.75
 """How much of the background the lesser inks have, and the lines."""
-ROUNDINGS = 4
+ROUNDINGS = 32
 """How often a colour is rounded at most: the nearest one is not always left as it is."""
 DARKEST, LIGHTEST = Color(0x10, 0x13, 0x1B), Color(0xFF, 0xFF, 0xFF)
 
