@@ -23,11 +23,13 @@ from .leader import Leader
 from .mention import MentionInterceptor
 from .model import AgentSpec
 from .screens.appearance import Appearance
+from .screens.attention import Attention
 from .screens.commands import Commands
 from .screens.dialog import Dialog, describe
 from .screens.events import EventReader
 from .screens.key_gate import KeyGate
 from .screens.main import MainScreen
+from .screens.pane_messages import PaneMessages
 from .screens.preferences import read_keymap
 from .screens.receipts import Line
 from .screens.session import RestoreOffer, SessionControls
@@ -36,7 +38,6 @@ from .themes import variable_defaults
 from .widgets.pane_keys import Interceptor
 from .widgets.status_bar import Level
 from .widgets.sturdy import ErrorGate, Sturdy
-from .widgets.talk_view import TalkView
 from .widgets.terminal_view import TerminalView
 
 if TYPE_CHECKING:
@@ -46,15 +47,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TOAST_SECONDS = 5.0
-BELL_SECONDS = 1.0
-"""Least time between two bells: an agent must not ring for ever."""
 
 
 class PaneView(Sturdy, TerminalView):
     """The terminal of an agent, which goes on when one of its handlers fails."""
 
 
-class SynapseApp(Sturdy, App[None], inherit_bindings=False):
+class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
     """Shows the agents of a host.
 
     Args:
@@ -117,7 +116,13 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         self.gate = KeyGate(self, Leader(self.keymap))
         self.begun = False
         """Whether the agents that were there are shown and the first question is asked."""
-        self._rang_at = float("-inf")
+        self.attention = Attention(
+            mode=lambda: host.settings.text("tui.notifications"),
+            bell=self.bell,
+            notify=self.notify_outside,
+            clock=monotonic,
+            later=self.set_timer,
+        )
         self.appearance = Appearance(self, lambda: host.settings.text("tui.theme"), theme)
         self.main = MainScreen(
             host,
@@ -282,51 +287,6 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         if pane is not None and isinstance(pane.view, TerminalView):
             pane.view.give_back()
 
-    def on_terminal_view_mentioned(self, message: TerminalView.Mentioned) -> None:
-        """A message was typed as `@agent text` in a pane: send it in the name of its agent."""
-        pane = next((pane for pane in self.main.deck.panes if pane.view is message.view), None)
-        if pane is not None:
-            mention = message.mention
-            self.commands.send_mention(pane.agent_id, mention.address, mention.text, mention.priority)
-
-    def on_terminal_view_link_clicked(self, message: TerminalView.LinkClicked) -> None:
-        """Copy a link: opening it is for the person's own machine, which may be another one."""
-        self.copy_to_clipboard(message.link)
-        self.notice(f"copied {message.link}")
-
-    def on_talk_view_sent(self, message: TalkView.Sent) -> None:
-        """Send what was written to an external agent."""
-        self.commands.send_talk(message.view, message.text)
-
-    def on_talk_view_asked(self, message: TalkView.Asked) -> None:
-        """Do what was clicked in the tab of an external agent."""
-        names = {"card": "external_card", "tasks": "external_tasks", "new": "new_external"}
-        self.perform(names.get(message.command, "cancel_external"), message.alias)
-
-    def on_talk_view_copied(self, message: TalkView.Copied) -> None:
-        """Tell that something was copied."""
-        self.notice(f"copied {len(message.text)} characters")
-
-    def toggle_scroll(self, view: Widget) -> None:
-        """Enter the scroll mode of a terminal view, or leave it."""
-        if isinstance(view, TerminalView):
-            (view.leave_scroll_mode if view.scroll_mode is not None else view.enter_scroll_mode)()
-
-    def leave_scroll(self, view: Widget) -> None:
-        """Return to the live screen."""
-        if isinstance(view, TerminalView):
-            view.leave_scroll_mode()
-
-    def on_terminal_view_status_changed(self, message: TerminalView.StatusChanged) -> None:
-        """Show in the pane's title where its view stands."""
-        for pane in self.main.deck.panes:
-            if pane.view is message.view:
-                pane.scrolled = message.status
-
-    def on_terminal_view_copied(self, message: TerminalView.Copied) -> None:
-        """Tell that something was copied."""
-        self.notice(f"copied {len(message.text)} characters")
-
     # Notices and errors
 
     def notice(self, text: str, level: Level = "information") -> None:
@@ -350,12 +310,10 @@ class SynapseApp(Sturdy, App[None], inherit_bindings=False):
         """Textual would leave at the first error of any handler; agents must not go down with a widget."""
         self.report(error)
 
-    def ring(self) -> None:
-        """Ring the terminal's bell, at most once a second."""
-        now = monotonic()
-        if now - self._rang_at >= BELL_SECONDS:
-            self._rang_at = now
-            self.bell()
+    def notify_outside(self, title: str, text: str) -> None:
+        """Let the terminal around the application show a notification."""
+        if isinstance(self._driver, SynapseDriver):
+            self._driver.notify(title, text)
 
     # Terminal
 

@@ -22,6 +22,7 @@ from .events import OuterTerminalChanged, TerminalKey, TerminalKeyRelease, Termi
 from .handshake import Reaction
 from .link import LinkListener, LinkOptions, TerminalLink
 from .mouse import textual_mouse
+from .notification import notification
 from .outer import OuterTerminal
 from .tokenizer import ESCAPE_DELAY
 from .tokens import FocusToken, KeyToken, MouseToken, PasteToken, TextToken, Token
@@ -102,6 +103,7 @@ class SynapseDriver(Driver):
             self._size = (measured.columns, measured.lines)
         self._last_cell = (0, 0)
         self._keyboard = 0
+        self._notified = 0
 
     # -- attaching -----------------------------------------------------------------------------------------
 
@@ -179,6 +181,20 @@ class SynapseDriver(Driver):
         self._keyboard = child_flags
         if self.link is not None:
             self.link.request_keyboard(child_flags)
+
+    def notify(self, title: str, text: str) -> None:
+        """Let the terminal show a notification on the desktop; recordings and mirrors show none.
+
+        Args:
+            title: Who calls.
+            text: What for.
+        """
+        if self.link is not None:
+            self._notified += 1
+            outer, environ = self.link.outer, self.link.environ
+            serial = self._notified
+            self.link.write(notification(title, text, version=outer.version, environ=environ, serial=serial))
+            self.link.flush()
 
     # -- Textual's interface -------------------------------------------------------------------------------
 

@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from .main import MainScreen
 
 
+FINISHED_SECONDS = 1.5
+"""How long an agent is at rest before a person is called: some only fetch the next message."""
+
+
 class EventReader:
     """Changes the main screen as the events say.
 
@@ -148,14 +152,23 @@ class EventReader:
 
     @_read.register
     def _state_changed(self, event: AgentStateChanged) -> Awaitable[None] | None:
-        began = event.report.state is AgentState.WAITING and event.previous.state is not AgentState.WAITING
-        if began and not self._looked_at(event.agent_id):
-            self._app.ring()
+        before, state = event.previous.state, event.report.state
+        if state is AgentState.WAITING and before is not state and not self._looked_at(event.agent_id):
+            self._app.attention.call(self._name(event.agent_id), event.report.detail or "waits for you")
+        elif state is AgentState.READY and before in (AgentState.PROCESSING, AgentState.WAITING):
+            self._main.set_timer(FINISHED_SECONDS, lambda: self._finished(event.agent_id))
         session = self._host.agents.get(event.agent_id)
         if session is not None and event.report.state is AgentState.STARTING:
             self._app.appearance.tell(session)
         self._main.show_agents()
         return None
+
+    def _finished(self, agent_id: str) -> None:
+        """Call the person when an agent is at rest since a moment, and nobody has looked at it."""
+        session = self._host.agents.get(agent_id)
+        at_rest = session is not None and session.report.state is AgentState.READY and session.unseen
+        if at_rest and not self._looked_at(agent_id):
+            self._app.attention.call(self._name(agent_id), "has finished")
 
     @_read.register
     def _exited(self, event: AgentProcessExited) -> Awaitable[None] | None:
@@ -175,7 +188,7 @@ class EventReader:
         if self._looked_at(event.agent_id):
             return None
         self._main.ring(event.agent_id)
-        self._app.ring()
+        self._app.attention.call(self._name(event.agent_id), event.text or "rang the bell")
         if event.text:
             self._app.notice(f"{self._name(event.agent_id)}: {event.text}")
         return None
@@ -190,7 +203,7 @@ class EventReader:
     def _task_changed(self, event: TaskChanged) -> Awaitable[None] | None:
         target = event.task.target
         if is_external(event.task) and self._main.talks.heard(event.task, looked_at=self._looked_at(target)):
-            self._app.ring()
+            self._app.attention.call(self._name(target), "has answered")
         self._main.show_news()
         self._show_delivery(event.task)
         for screen in self._app.screen_stack:
@@ -210,7 +223,7 @@ class EventReader:
         self._main.show_agents()
         agent = self._main.find(event.agent_id)
         if agent is not None and agent.gave_up and not self._looked_at(event.agent_id):
-            self._app.ring()
+            self._app.attention.call(agent.label, "does not go on: its watch gave up")
         for screen in self._app.screen_stack:
             if isinstance(screen, WatchView) and screen.agent_id == event.agent_id and screen.is_mounted:
                 screen.show_news()

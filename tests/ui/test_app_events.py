@@ -161,7 +161,7 @@ async def test_bells_are_not_passed_on_without_end(bells):
             host.events.publish(AgentBell(CODEX))
         await pilot.pause()
         assert len(bells) == 1
-        app._rang_at -= 2
+        app.attention._rang_at -= 2
         host.events.publish(AgentBell(CODEX))
         await pilot.pause()
         assert len(bells) == 2
