@@ -7,11 +7,17 @@ __all__ = ["main"]
 
 def main() -> None:
     """Entry point of `synapse`; ends the process."""
+    import os
     import sys
 
     try:
-        from .group import synapse
+        from .group import completed_by, synapse
         from .output import run_command
+
+        if "_SYNAPSE_COMPLETE" in os.environ:
+            from .completion import answer
+
+            answer(completed_by)
     except KeyboardInterrupt:
         sys.exit(130)
     run_command(synapse, sys.argv[1:], name="synapse")

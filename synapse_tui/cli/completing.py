@@ -1,7 +1,7 @@
 """What the shell offers for an argument: agents, profiles, tasks, settings, external agents.
 
-Everything is read from files of this machine, so nobody is waited for. What cannot be read is not offered:
-an error in the middle of somebody's typing helps nobody.
+Nearly everything is read from files of this machine, so nobody is waited for. What cannot be read is not
+offered: an error in the middle of somebody's typing helps nobody.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ Source: TypeAlias = Callable[[], Iterable[tuple[str, str]]]
 Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 TASKS = 50
 """How many of the newest tasks are offered."""
+SESSION_SECONDS = 0.3
+"""How long a host may take to tell its name."""
 _SHORT_ID = 8
 
 
@@ -101,9 +103,33 @@ def _settings() -> Iterable[tuple[str, str]]:
         yield key, setting.help
 
 
+def _sessions() -> Iterable[tuple[str, str]]:
+    from .sessions import running_sessions
+
+    for session in running_sessions(timeout=SESSION_SECONDS):
+        yield session.place.name, str(session.place.project)
+
+
+def complete_folders(
+    _context: click.Context, _parameter: click.Parameter, typed: str
+) -> list[CompletionItem]:
+    """Folders, which the shell itself knows."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(typed, type="dir")]
+
+
+def complete_files(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Files, which the shell itself knows."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(typed, type="file")]
+
+
 complete_agents = offering(_agents)
 complete_receivers = offering(_receivers)
 complete_externals = offering(_externals)
 complete_profiles = offering(_profiles)
 complete_tasks = offering(_tasks)
 complete_settings = offering(_settings)
+complete_sessions = offering(_sessions)

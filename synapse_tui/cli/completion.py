@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import click
 
@@ -20,7 +20,10 @@ from .output import show
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+Finder: TypeAlias = Callable[[Sequence[str]], tuple[click.Command, str]]
+"""Gives the command that completes some words, and the words by which it is called."""
 VARIABLE = "_SYNAPSE_COMPLETE"
+END = "--"
 _SAFE = frozenset("._@:/+=,%-")
 _LONGEST_HELP = 70
 
@@ -28,7 +31,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command(name="completion", cls=Command)
-@click.argument("shell", type=click.Choice(SHELLS))
+@click.argument("shell", metavar="SHELL", type=click.Choice(SHELLS))
 def command(shell: str) -> None:
     """Print what lets SHELL complete `synapse` and `synapse-tui`.
 
@@ -38,38 +41,39 @@ def command(shell: str) -> None:
     show((Path(__file__).parent / "shells" / f"synapse.{shell}").read_text(encoding="utf-8").rstrip("\n"))
 
 
-def answer(root: click.Command, name: str) -> NoReturn:
+def answer(find: Finder) -> NoReturn:
     """Tell the shell what may stand at the cursor, and end the process; errors are never shown.
 
     Args:
-        root: The command of the program.
-        name: Its name.
+        find: Finds the command that completes some words.
     """
     try:
-        shell = os.environ[VARIABLE]
-        words, typed = _asked_by_bash() if shell == "bash" else (sys.argv[1:-1], (sys.argv[1:] or [""])[-1])
-        broken = _broken_off(typed) if shell == "bash" else 0
-        lines = [_line(item, broken) for item in offers(root, name, words, typed)]
-        sys.stdout.write("".join(line for line in lines if line))
-        sys.stdout.flush()
+        in_bash = os.environ[VARIABLE] == "bash"
+        words, typed = _asked_by_bash() if in_bash else (sys.argv[1:-1], (sys.argv[1:] or [""])[-1])
+        broken = _broken_off(typed) if in_bash else 0
+        lines = [_line(item, broken) for item in offers(find, words, typed)]
+        os.write(1, "".join(lines).encode())
     except Exception:  # the edge of the process, in the midst of somebody's typing
         if os.environ.get("SYNAPSE_DEBUG"):
             raise
-    os._exit(0)  # nothing to clean up, and no word at the interpreter's end
+    os._exit(0)  # nothing is to be cleaned up, and not a word said
 
 
-def offers(root: click.Command, name: str, words: Sequence[str], typed: str) -> list[CompletionItem]:
-    """What may stand at the cursor.
+def offers(find: Finder, words: Sequence[str], typed: str) -> list[CompletionItem]:
+    """What may stand at the cursor; nothing behind `--`.
 
     Args:
-        root: The command of the program.
-        name: Its name.
+        find: Finds the command that completes some words.
         words: Whole words between the program and the cursor.
         typed: What stands of the word at the cursor.
     """
     from click.shell_completion import ShellComplete
 
-    return ShellComplete(root, {}, name, VARIABLE).get_completions(list(words), typed)
+    if END in words:
+        return []
+    command, name = find(words)
+    rest = list(words)[len(name.split()) - 1 :]
+    return ShellComplete(command, {}, name, VARIABLE).get_completions(rest, typed)
 
 
 def _asked_by_bash() -> tuple[list[str], str]:

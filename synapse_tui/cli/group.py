@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
@@ -74,11 +74,6 @@ class ProfileCommand(click.Command):
         tui = importlib.import_module("synapse_tui.cli.tui")
         tui.run_profile(ctx.info_name, ctx.args)
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """What synapse-tui takes too."""
-        tui = importlib.import_module("synapse_tui.cli.tui")
-        return cast("list[CompletionItem]", tui.command.shell_complete(ctx, incomplete))
-
 
 class SynapseGroup(CommandGroup):
     """The commands of `synapse`, and every profile as a further one."""
@@ -119,6 +114,13 @@ class SynapseGroup(CommandGroup):
         words = dict(SUMMARIES) | dict.fromkeys(profile_names(), "open the application with this agent")
         found = [word for word in sorted(words) if word.startswith(incomplete)]
         return [CompletionItem(word, help=words[word]) for word in found]
+
+
+def completed_by(words: Sequence[str]) -> tuple[click.Command, str]:
+    """The command that completes these words, and its name: what follows a profile is for the application."""
+    if words and words[0] not in SUMMARIES and is_profile(words[0]):
+        return cast("click.Command", importlib.import_module("synapse_tui.cli.tui").command), "synapse"
+    return synapse, "synapse"
 
 
 def is_profile(word: str) -> bool:

@@ -10,7 +10,7 @@ from .commands import Command
 
 
 @click.command(name="hook", cls=Command)
-@click.argument("event", type=click.Choice(client.EVENTS))
+@click.argument("event", metavar="EVENT", type=click.Choice(client.EVENTS))
 @click.option(
     "--dialect",
     type=click.Choice(["claude", "codex", "gemini", "opencode", "copilot"]),

@@ -40,13 +40,23 @@ def show_log(path: Path, form: str, *, lines: int, follow: bool) -> None:
     _SHOW[form](path, lines, follow)
 
 
+def last_lines(path: Path, lines: int) -> list[str]:
+    """The last lines of the text of a log.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    transcript = Transcript()
+    transcript.take(read_log(path, NEWEST if lines <= FEW else ALL))
+    return (transcript.said() + transcript.screen())[-lines:] if lines else []
+
+
 def _show_text(path: Path, lines: int, follow: bool) -> None:
+    if not follow:
+        _print_last(last_lines(path, lines), lines)
+        return
     newest = NEWEST if lines <= FEW else ALL
     transcript = Transcript()
-    if not follow:
-        transcript.take(read_log(path, newest))
-        _print_last(transcript.said() + transcript.screen(), lines)
-        return
     try:
         for number, items in enumerate(_batches(path, newest)):
             transcript.take(items)

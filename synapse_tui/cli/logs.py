@@ -7,11 +7,13 @@ from pathlib import Path
 import click
 
 from synapse_tui.addresses import fold, parse_agent_id
-from synapse_tui.errors import AgentNotFound, SynapseError
+from synapse_tui.errors import AgentNotFound, InvalidValue, SynapseError
 
 from .caller import Caller
 from .commands import Command
 from .completing import complete_agents
+from .options import json_option
+from .output import show_json
 
 
 @click.command(name="logs", cls=Command)
@@ -22,7 +24,8 @@ from .completing import complete_agents
     metavar="N",
     type=click.IntRange(min=0),
     default=50,
-    help="How many last lines. [50]  An asciicast is always whole.",
+    show_default=True,
+    help="How many last lines; an asciicast is always whole.",
 )
 @click.option("-f", "--follow", is_flag=True, help="Go on as the agent writes; Ctrl+C ends.")
 @click.option(
@@ -30,20 +33,28 @@ from .completing import complete_agents
     "form",
     type=click.Choice(["text", "ansi", "asciicast"]),
     default="text",
-    help="Lines of text, the bytes as they are (they act on your terminal), or a recording to play. [text]",
+    show_default=True,
+    help="Lines of text, the bytes as they are (they act on your terminal), or a recording to play.",
 )
 @click.option("--raw", is_flag=True, help="Deprecated: --format ansi.")
-def command(agent: str, lines: int, follow: bool, form: str, raw: bool) -> None:
+@json_option
+def command(agent: str, lines: int, follow: bool, form: str, raw: bool, as_json: bool) -> None:
     """Show the log of AGENT, also of one that has ended.
 
     Its output is put through a terminal of our own and the text of that is shown, so that nothing in the log
     acts on your terminal.
     """
+    form = "ansi" if raw else form
+    if as_json and (follow or form != "text"):
+        raise InvalidValue("--json is for lines of text that are there", "leave --follow and --format out")
     path = find_log(Caller.of(), agent)
-    from .log_output import show_log
+    from .log_output import last_lines, show_log
 
     try:
-        show_log(path, "ansi" if raw else form, lines=lines, follow=follow)
+        if as_json:
+            show_json({"agent_id": path.stem, "file": str(path), "lines": last_lines(path, lines)})
+        else:
+            show_log(path, form, lines=lines, follow=follow)
     except FileNotFoundError:
         raise SynapseError(f"{path} is gone", "the agent may have been started anew") from None
     except PermissionError:

@@ -33,19 +33,6 @@ HEADS = ("AGENT", "#", "TASK", "FROM", "P", "STATUS", "TEXT")
 TEXT_CELLS = 50
 SHORTEST_PREFIX = 4
 NOBODY = "no agent runs in this project; messages of agents that are not open are kept"
-HELP = """List what waits to be typed into AGENT, or into all agents of this project, or do something with it.
-
-\b
-synapse outbox [AGENT]                   list
-synapse outbox [AGENT] cancel TASK...    take messages back
-synapse outbox [AGENT] hold TASK...      keep them until they are released
-synapse outbox [AGENT] release TASK...   let them go on
-synapse outbox [AGENT] retry TASK...     the same, also if one may have been sent already
-synapse outbox [AGENT] now TASK...       let them go on before all others
-synapse outbox [AGENT] move TASK PLACE   put one at another place, from 1
-
-TASK is an id or the beginning of one, or `all`.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +52,16 @@ class Request:
     place: int = 0
 
 
-@click.command(name="outbox", cls=Command, help=HELP)
+@click.command(name="outbox", cls=Command)
 @click.argument("words", nargs=-1, metavar="[AGENT] [ACTION] [TASK]...")
 @json_option
 @click.pass_context
 def command(context: click.Context, words: tuple[str, ...], as_json: bool) -> None:
-    """List or act, as the words say."""
+    """List what waits to be typed into AGENT, or into all agents of this project, or do something with it.
+
+    Messages outlive the program. Inside an agent the command acts on the messages that this agent sent, and
+    cannot change their order.
+    """
     request = parse(words)
     desk = Desk(Caller.of())
     agents = desk.agents(request.agent)

@@ -49,13 +49,13 @@ Keys while it plays:
 
 @click.command(name="play", cls=Command, epilog=EPILOG)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--speed", metavar="X", type=click.FloatRange(1 / 64, 64), default=1.0, help="How fast. [1]")
+@click.option(
+    "--speed", metavar="X", type=click.FloatRange(1 / 64, 64), default=1, show_default=True, help="How fast."
+)
 @click.option(
     "--idle-limit", metavar="S", type=click.FloatRange(0), help="Let no pause take more than S seconds."
 )
-@click.option(
-    "--from", "start", metavar="T", type=click.FloatRange(0), default=0.0, help="Begin T seconds in."
-)
+@click.option("--from", "start", metavar="T", type=click.FloatRange(0), default=0, help="Begin T seconds in.")
 @click.option("--text", is_flag=True, help="Print the text of the last screen instead.")
 def command(file: Path, speed: float, idle_limit: float | None, start: float, text: bool) -> None:
     """Play FILE, a recording made with --record or any other asciicast of version 2.

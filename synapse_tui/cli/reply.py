@@ -24,6 +24,7 @@ from synapse_tui.errors import (
 from synapse_tui.model import Reply, TaskState
 
 from .caller import Caller
+from .completing import complete_files, complete_tasks
 from .content import STATES, read_content, state_of
 from .options import json_option
 from .output import note, show, show_json, show_table
@@ -35,11 +36,27 @@ _BEGINNING = 60
 
 @click.command(name="reply", cls=TextCommand)
 @click.argument("message", default="")
-@click.option("--to", "task_id", metavar="TASK", default="", help="The task; else the one that awaits it.")
-@click.option("--state", type=click.Choice(STATES), help="What becomes of the task. [completed]")
+@click.option(
+    "--to",
+    "task_id",
+    metavar="TASK",
+    default="",
+    shell_complete=complete_tasks,
+    help="The task; else the one that awaits it.",
+)
+@click.option(
+    "--state", type=click.Choice(STATES), show_default="completed", help="What becomes of the task."
+)
 @click.option("--fail", "failed", is_flag=True, help="Say that the task failed; MESSAGE tells why.")
 @click.option("--reject", "rejected", is_flag=True, help="Refuse the task; MESSAGE tells why.")
-@click.option("--file", "files", metavar="PATH", multiple=True, help="Give a file with the answer.")
+@click.option(
+    "--file",
+    "files",
+    metavar="PATH",
+    multiple=True,
+    shell_complete=complete_files,
+    help="Give a file with the answer.",
+)
 @click.option("--url", "urls", metavar="URL", multiple=True, help="Give a URL with the answer.")
 @click.option("--data", metavar="JSON", multiple=True, help="Give data with the answer.")
 @click.option("--message", "as_message", is_flag=True, help="Answer by a message, without a result.")

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from synapse_tui.errors import ConfigError, SessionError, SessionNotFound
+from synapse_tui.errors import ConfigError, SessionError, SessionNotFound, SynapseError
 from synapse_tui.paths import UserPaths, find_project
 from synapse_tui.sessions.client import ask, host_info, request
 from synapse_tui.sessions.places import SessionPlace, place_of, sockets_folder
 from synapse_tui.sessions.start import await_end, connect, is_there, locked
 
 from .commands import Command
+from .completing import complete_sessions
 from .options import json_option
-from .output import note, show, show_json, show_table
+from .output import error_json, exit_code_for, fail, note, show, show_json, show_table
 
 ASK_SECONDS = 2.0
 """How long a host may take to tell of itself."""
+THREADS = 32
+"""How many hosts are asked at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +42,35 @@ class RunningSession:
     info: dict[str, Any]
 
 
-def running_sessions() -> list[RunningSession]:
-    """Every session of this user that runs and is not ending; sockets that nobody listens at are removed."""
-    return sorted(_running(), key=lambda session: (session.place.name, str(session.place.project)))
+def running_sessions(*, timeout: float = ASK_SECONDS) -> list[RunningSession]:
+    """Every session of this user that runs and is not ending; sockets that nobody listens at are removed.
+
+    All are asked at once: one that does not answer keeps nobody waiting for the others.
+
+    Args:
+        timeout: Seconds that a host may take.
+    """
+    sockets = list(sockets_folder(os.environ).glob("*.sock"))
+    if not sockets:
+        return []
+    with ThreadPoolExecutor(min(THREADS, len(sockets))) as pool:
+        found = pool.map(partial(_look, timeout=timeout), sockets)
+        running = [session for session in found if session is not None]
+    return sorted(running, key=lambda session: (session.place.name, str(session.place.project)))
 
 
-def _running() -> Iterator[RunningSession]:
-    for path in sockets_folder(os.environ).glob("*.sock"):
-        place = SessionPlace(Path(), path.stem, path)
-        try:
-            info = host_info(place, timeout=ASK_SECONDS)
-        except SessionError:
-            info = {}
-        if info is None:
-            _remove_stale(place)
-            continue
-        project = Path(str(info.get("project", "?")))
-        yield RunningSession(SessionPlace(project, str(info.get("session", path.stem)), path), info)
+def _look(socket: Path, *, timeout: float) -> RunningSession | None:
+    """The session at a socket; None when nobody listens."""
+    place = SessionPlace(Path(), socket.stem, socket)
+    try:
+        info = host_info(place, timeout=timeout)
+    except SessionError:
+        info = {}
+    if info is None:
+        _remove_stale(place)
+        return None
+    project = Path(str(info.get("project", "?")))
+    return RunningSession(SessionPlace(project, str(info.get("session", socket.stem)), socket), info)
 
 
 def _remove_stale(place: SessionPlace) -> None:
@@ -148,7 +165,7 @@ def _as_json(session: RunningSession) -> dict[str, object]:
 
 
 @click.command(name="attach", cls=Command)
-@click.argument("name", default="")
+@click.argument("name", default="", shell_complete=complete_sessions)
 @click.option("--mirror", is_flag=True, help="Only watch: the other terminal keeps the keys; q leaves.")
 def attach(name: str, mirror: bool) -> None:
     """Show the session NAME on this terminal; without a name that of the current folder's project.
@@ -163,8 +180,9 @@ def attach(name: str, mirror: bool) -> None:
 
 
 @click.command(name="upgrade", cls=Command)
-@click.argument("name", default="")
-def upgrade(name: str) -> None:
+@click.argument("name", default="", shell_complete=complete_sessions)
+@json_option
+def upgrade(name: str, as_json: bool) -> None:
     """Let this version of synapse-tui go on with the session NAME; its agents run on untouched.
 
     For a session that was started before synapse-tui was updated. Terminals that show it stay attached.
@@ -172,25 +190,54 @@ def upgrade(name: str) -> None:
     from .attaching import hand_over
 
     session = find_session(name)
-    show(f"version {hand_over(session.place)} goes on with {session.place.name}")
+    version = hand_over(session.place)
+    if as_json:
+        show_json({"session": session.place.name, "key": session.place.key, "version": version})
+    else:
+        show(f"version {version} goes on with {session.place.name}")
 
 
 @click.command(name="kill", cls=Command)
-@click.argument("name", default="")
+@click.argument("name", default="", shell_complete=complete_sessions)
 @click.option("--all", "every", is_flag=True, help="All sessions.")
-def kill(name: str, every: bool) -> None:
+@json_option
+@click.pass_context
+def kill(context: click.Context, /, name: str, *, every: bool, as_json: bool) -> None:
     """Stop the session NAME with all its agents; without a name that of the current folder's project."""
     found = running_sessions() if every else [find_session(name)]
-    for session in sorted(found, key=lambda each: not each.info):  # what does not answer comes last
-        connection = connect(session.place)
+    ends = [(each.place, _kill(each)) for each in found]
+    failed = [error for _, error in ends if error is not None]
+    if as_json:
+        show_json([_ended_json(place, error) for place, error in ends])
+    for place, error in ends:
+        if error is not None:
+            fail(error, name="synapse-tui kill")
+        elif not as_json:
+            show(f"stopped {place.name}")
+    if failed:
+        context.exit(int(exit_code_for(failed[0])))
+
+
+def _kill(session: RunningSession) -> SynapseError | None:
+    """Stop a session; gives why it goes on."""
+    place = session.place
+    try:
+        connection = connect(place)
         if connection is None:
-            continue
+            return None
         if not session.info:
             connection.close()
-            raise SessionError(f"session '{session.place.name}' does not answer", _how_to_end(session.place))
+            return SessionError(f"session '{place.name}' does not answer", _how_to_end(place))
         ask(connection, request("kill"), timeout=ASK_SECONDS)
-        await_end(session.place)
-        show(f"stopped {session.place.name}")
+        await_end(place)
+    except SynapseError as error:
+        return error
+    return None
+
+
+def _ended_json(place: SessionPlace, error: SynapseError | None) -> dict[str, object]:
+    told: dict[str, object] = {"session": place.name, "key": place.key}
+    return told if error is None else told | {"error": error_json(error)}
 
 
 def _how_to_end(place: SessionPlace) -> str:

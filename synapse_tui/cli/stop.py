@@ -8,14 +8,15 @@ from typing import Any
 import click
 
 from synapse_tui.addresses import fold
-from synapse_tui.errors import AgentNotFound
+from synapse_tui.errors import AgentNotFound, SynapseError
 from synapse_tui.paths import find_project
 from synapse_tui.sessions.client import ask, request
 from synapse_tui.sessions.start import connect
 
 from .commands import Command
 from .completing import complete_agents
-from .output import show
+from .options import json_option
+from .output import error_json, exit_code_for, fail, show, show_json
 from .sessions import RunningSession, running_sessions
 
 STOP_SECONDS = 20.0
@@ -25,20 +26,43 @@ STOP_SECONDS = 20.0
 @click.command(name="stop", cls=Command)
 @click.argument("agent", metavar="ID|NAME|PROFILE", shell_complete=complete_agents)
 @click.option("--all", "every", is_flag=True, help="All agents that PROFILE means, not just one.")
-def command(agent: str, every: bool) -> None:
+@json_option
+@click.pass_context
+def command(context: click.Context, /, agent: str, *, every: bool, as_json: bool) -> None:
     """End an agent: by id, by name, or by profile when there is one of it in this project.
 
-    Agents of other projects are ended by their id.
+    Agents of other projects are ended by their id. A session ends with its last agent.
     """
     found = find_agents(agent)
     if len(found) > 1 and not every:
         ids = ", ".join(agent_id for _, agent_id in found)
         raise AgentNotFound(f"'{agent}' means {len(found)} agents: {ids}", "name one of them, or add --all")
-    for session, agent_id in found:
+    ends = [(agent_id, _stop(session, agent_id)) for session, agent_id in found]
+    failed = [error for _, error in ends if error is not None]
+    if as_json:
+        show_json([_ended_json(agent_id, error) for agent_id, error in ends])
+    for agent_id, error in ends:
+        if error is not None:
+            fail(error, name="synapse")
+        elif not as_json:
+            show(f"stopped {agent_id}")
+    if failed:
+        context.exit(int(exit_code_for(failed[0])))
+
+
+def _stop(session: RunningSession, agent_id: str) -> SynapseError | None:
+    """End one agent; gives why it goes on."""
+    try:
         connection = connect(session.place)
         if connection is not None:
             ask(connection, request("stop", agents=[agent_id]), timeout=STOP_SECONDS)
-        show(f"stopped {agent_id}")
+    except SynapseError as error:
+        return error
+    return None
+
+
+def _ended_json(agent_id: str, error: SynapseError | None) -> dict[str, object]:
+    return {"agent_id": agent_id} | ({} if error is None else {"error": error_json(error)})
 
 
 def find_agents(word: str) -> list[tuple[RunningSession, str]]:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -19,6 +19,10 @@ from synapse_tui.errors import ConfigError, TerminalUnfit
 from synapse_tui.model import LAYOUTS, AgentSpec
 
 from .commands import Command
+from .completing import complete_folders, complete_profiles
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 SUBCOMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -32,10 +36,24 @@ SUBCOMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
 """Words that are no profiles when they come first: module and name of the command."""
 
 
+def _complete_agents(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Profiles, and as the first word the subcommands."""
+    from click.shell_completion import CompletionItem
+
+    found = complete_profiles(context, parameter, typed)
+    if not context.params.get("agents"):
+        found += [CompletionItem(word) for word in SUBCOMMANDS if word.startswith(typed)]
+    return found
+
+
 @click.command(name="synapse-tui", cls=Command, page="synapse-tui")
-@click.argument("agents", metavar="[PROFILE[:NAME][@DIR]]...", nargs=-1)
+@click.argument("agents", metavar="[PROFILE[:NAME][@DIR]]...", nargs=-1, shell_complete=_complete_agents)
 @click.option(
-    "--cwd", metavar="DIR", default=".", help="Folder of the project and of agents without one of their own."
+    "--cwd",
+    metavar="DIR",
+    default=".",
+    shell_complete=complete_folders,
+    help="Folder of the project and of agents without one of their own.",
 )
 @click.option("--layout", type=click.Choice(LAYOUTS), help="How the panes are arranged.")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of the agent; only with a single one.")
@@ -166,12 +184,27 @@ def main(arguments: Sequence[str] | None = None, name: str = "synapse-tui") -> N
     """Entry point of `synapse-tui`; ends the process."""
     from .output import run_command
 
+    if "_SYNAPSE_COMPLETE" in os.environ:
+        from .completion import answer
+
+        answer(completed_by)
     words, extra = split_arguments(sys.argv[1:] if arguments is None else arguments)
     if words and words[0] in SUBCOMMANDS and name == "synapse-tui":
-        module, attribute = SUBCOMMANDS[words[0]]
-        found = getattr(importlib.import_module(module), attribute)
-        run_command(found, words[1:], name=f"{name} {words[0]}", obj=extra)
+        run_command(subcommand(words[0]), words[1:], name=f"{name} {words[0]}", obj=extra)
     run_command(command, words, name=name, obj=extra)
+
+
+def subcommand(word: str) -> click.Command:
+    """One of SUBCOMMANDS."""
+    module, attribute = SUBCOMMANDS[word]
+    return cast("click.Command", getattr(importlib.import_module(module), attribute))
+
+
+def completed_by(words: Sequence[str]) -> tuple[click.Command, str]:
+    """The command that completes these words, and the words by which it is called."""
+    if words and words[0] in SUBCOMMANDS:
+        return subcommand(words[0]), f"synapse-tui {words[0]}"
+    return command, "synapse-tui"
 
 
 def split_arguments(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...] | None]:

@@ -20,24 +20,13 @@ from .output import TaskEnded, exit_code_for, fail, note, plain, show, show_json
 from .watch_follower import Follower, Watch, label
 
 HEADS = ("AGENT", "TASK", "NUDGES", "EVERY", "WAITS FOR")
-HELP = """Keep AGENT going until its task is done, and tell what happens.
-
-When it has rested for --every seconds with its task not done, it is told to go on, at most --times times. Its
-task is done when it says so (`synapse reply`), or when an answer matches --until. Ctrl+C ends the watch.
-
-\b
-synapse watch AGENT                watch over the running task, or the newest
-synapse watch AGENT --detach       the same, and return at once
-synapse watch AGENT --stop         end that watch
-synapse watch --list               the watches of this project
-"""
 
 
-@click.command(name="watch", cls=Command, help=HELP)
+@click.command(name="watch", cls=Command)
 @click.argument("agent", required=False, default="", shell_complete=complete_agents)
-@click.option("--every", metavar="S", type=float, default=None, help="Seconds of rest before a nudge. [60]")
-@click.option("--nudge", metavar="TEXT", default=None, help="What the agent is told. [continue]")
-@click.option("--times", metavar="N", type=int, default=None, help="How many nudges at most. [5]")
+@click.option("--every", metavar="S", type=float, show_default="60", help="Seconds of rest before a nudge.")
+@click.option("--nudge", metavar="TEXT", show_default="continue", help="What the agent is told.")
+@click.option("--times", metavar="N", type=int, show_default="5", help="How many nudges at most.")
 @click.option("--until", metavar="REGEX", default=None, help="An answer that matches ends the task.")
 @click.option("--task", metavar="ID", default=None, help="The task; else the running or newest one.")
 @click.option("--detach", is_flag=True, help="Return at once; the watch goes on.")
@@ -55,7 +44,12 @@ def command(
     as_json: bool,
     **order: Any,
 ) -> None:
-    """Begin a watch, list those there are, or end one."""
+    """Keep AGENT going until its task is done, and tell what happens.
+
+    When it has rested for --every seconds with its task not done, it is told to go on, at most --times times.
+    Its task is done when it says so (`synapse reply`), or when an answer matches --until. Ctrl+C ends the
+    watch.
+    """
     given = {name: value for name, value in order.items() if value is not None}
     _check(agent, given, detach=detach, listing=listing, stop=stop)
     check_order(WatchOrder(**given))

@@ -82,7 +82,14 @@ def list_all(*, agent: str, as_json: bool) -> None:
 @command.command(name="log")
 @_AGENT
 @click.argument("webhook", required=False, default="")
-@click.option("--limit", metavar="N", type=click.IntRange(1, 200), default=20, help="How many at most. [20]")
+@click.option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(1, 200),
+    default=20,
+    show_default=True,
+    help="How many at most.",
+)
 @json_option
 def log(*, agent: str, webhook: str, limit: int, as_json: bool) -> None:
     """Tell what AGENT's webhooks, or one of them, were told of late, newest first."""

@@ -91,7 +91,7 @@ PAGES: dict[str, Page] = {
         see=("synapse hooks install",),
     ),
     "synapse hook": Page(
-        arguments={"EVENT": "What happened; its details stand on standard input."},
+        arguments={"EVENT": "start, pre, post, prompt, asked, idle or end; more stands on standard input."},
         examples={"synapse hook pre --dialect claude": "What Claude Code runs before it uses a tool."},
         see=("synapse hooks", "synapse file-safety"),
     ),

@@ -71,7 +71,9 @@ PAGES: dict[str, Page] = {
     "synapse outbox": Page(
         arguments={
             "AGENT": f"{_AGENT} All of this project, if it is missing.",
-            "ACTION": "What to do with the messages; `list` if it is missing.",
+            "ACTION": "`list` (if it is missing); `cancel` takes messages back, `hold` keeps them until they "
+            "are released, `release` lets them go on, `retry` too where one may have been sent already, "
+            "`now` puts them before all others, `move TASK PLACE` puts one at another place, from 1.",
             "TASK": "Messages by the beginnings of their ids (4 characters or more), or `all`.",
         },
         examples={

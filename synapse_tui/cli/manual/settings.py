@@ -29,7 +29,7 @@ PAGES: dict[str, Page] = {
         see=("synapse config show",),
     ),
     "synapse config set": Page(
-        arguments={"KEY": _KEY, "VALUES": "The value; several, or JSON, for a list."},
+        arguments={"KEY": _KEY, "VALUE": "The value; several, or JSON, for a list."},
         examples={
             "synapse config set a2a.flow oneway": "In your own file.",
             "synapse config set tui.agents claude codex --project": "For everybody who works on the project.",
