@@ -134,6 +134,7 @@ class AgentConsole:
             self._go_on(launch.adopted)
         else:
             self.detector = StateDetector(profile, now=self._clock(), timeline=self._timeline)
+        self.terminal.half_blanks = profile.quirks.half_blanks  # what was fed before is no output of its own
         self.process.start(scheduler, on_data=self._data, on_exit=self._exited)
         self._plan()
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pyte
 
 from .csi import CONTROLS, Call, call_of, escape_sequence
+from .half_blanks import HalfBlanks
 from .screen import Screen
 from .tokenizer import (
     C1,
@@ -35,6 +36,9 @@ class Stream(pyte.ByteStream):
     Args:
         screen: The screen.
         strict: Kept for pyte's sake; the screen has all that is called.
+
+    Attributes:
+        half_blanks: Takes blanks out of the output that stand for halves of characters; None for taking none.
     """
 
     screen: Screen
@@ -50,6 +54,7 @@ class Stream(pyte.ByteStream):
         """Introducer of the string that the last piece ended in; empty outside of strings."""
         self._string_parts: list[str] = []
         self._string_size = 0
+        self.half_blanks: HalfBlanks | None = None
         super().__init__(screen, strict)
         self.utf8_decoder = Utf8Decoder()
 
@@ -89,6 +94,8 @@ class Stream(pyte.ByteStream):
         """Take decoded output."""
         if not text.isascii() and C1.search(text):
             text = text.translate(C1_TO_ESCAPE)
+        if self.half_blanks is not None:
+            text = self.half_blanks.taken_out(text)
         index = self._resumed = self._resume(text)
         end = len(text)
         while index < end:

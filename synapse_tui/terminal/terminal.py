@@ -10,6 +10,7 @@ from .colors import Colors
 from .damage import NO_DAMAGE, Damage
 from .damage_tracker import DamageTracker
 from .events import TerminalEvent, ignore
+from .half_blanks import HalfBlanks
 from .line import Cell, Line
 from .modes import Modes
 from .screen import Screen
@@ -185,6 +186,15 @@ class Terminal:
     @report_scrolled_lines.setter
     def report_scrolled_lines(self, value: bool) -> None:
         self.screen.report_scrolled_lines = value
+
+    @property
+    def half_blanks(self) -> bool:
+        """Whether the child writes the second cell of some emoji as a blank: see `half_blanks.py`."""
+        return self.stream.half_blanks is not None
+
+    @half_blanks.setter
+    def half_blanks(self, value: bool) -> None:
+        self.stream.half_blanks = HalfBlanks() if value else None
 
     @property
     def cell_pixels(self) -> tuple[int, int]:

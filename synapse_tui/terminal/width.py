@@ -106,10 +106,12 @@ _FOLLOWING = (
     f"|(?:(?<=[{_VIRAMAS}])|(?<=[{_VIRAMAS}]{ZWJ}))(?![{_X}])[{_class(_INDIC)}]"
 )
 """What belongs to the cluster before it."""
+CLUSTER = f"(?:[{_R}]{{2}}|[^{_X}])(?:{_FOLLOWING}){{0,{MAX_CLUSTER - 1}}}"
+"""A character with all that belongs to it, as a part of a regular expression."""
 SEGMENTS = re.compile(
     f"([{_N}]+)(?![{_X}])"  # 1: narrow characters, not the base of a cluster
     f"|([{_W}]+)(?![{_X}])"  # 2: wide ones, likewise
-    f"|((?:[{_R}]{{2}}|[^{_X}])(?:{_FOLLOWING}){{0,{MAX_CLUSTER - 1}}})"  # 3: a cluster
+    f"|({CLUSTER})"  # 3: a cluster
     "|([\\s\\S])"  # 4: an extender without its base
 )
 

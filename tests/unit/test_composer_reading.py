@@ -377,6 +377,21 @@ def test_a_frame_that_is_not_whole_is_none() -> None:
     assert not reading("claude", ["a heading", *rows[1:]], (x, y)).visible
 
 
+@pytest.mark.parametrize("agent", ["claude", "copilot"])
+def test_a_draft_that_fills_the_screen_has_pushed_the_frame_out_of_it(agent: str) -> None:
+    draft = [f"row {number} of a long draft" for number in range(10)]
+    rows, (x, y) = COMPOSERS[agent](*draft)
+    top = next(place for place, row in enumerate(rows) if "row 0" in row)
+    filled = reading(agent, rows[top:], (x, y - top))
+    assert (filled.visible, filled.draft) == (True, "\n".join(draft))
+    assert not reading(agent, [rows[top], *rows[top + len(draft) :]], (x, 0)).visible  # a screen half drawn
+
+
+def test_the_last_row_of_codex_may_be_blank_and_the_last_of_the_screen() -> None:
+    rows, (_, y) = codex("one", "two", "")
+    assert reading("codex", rows[:4], (2, y), lines=4).draft.rstrip() == "one\ntwo"
+
+
 def test_the_shell_modes_of_copilot_and_opencode_take_no_message() -> None:
     rows, cursor = copilot(
         f"{GREY}Execute shell command{NORMAL}", footer=" Shell · Manual Approval · / commands"

@@ -53,6 +53,43 @@ def test_wide_characters_and_emoji():
     assert not stands(text.replace("終わり", "終"), text)
 
 
+EMOJI = "[A2A:01234567:user] 😀 please look ⚠️ 한국어 ❤️ € 🏳️\u200d🌈 at this function 1️⃣"
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        EMOJI.replace("⚠️ 한국어", "⚠️   국어"),
+        EMOJI.replace("function 1️⃣", "functio1️⃣"),
+        EMOJI.replace("at this", "hat this"),
+        EMOJI.replace("⚠️ 한국어", "⚠️   국어").replace("look", "lok").replace("function 1️⃣", "functio1️⃣"),
+    ],
+)
+def test_neighbours_of_joined_emoji_may_be_lost_or_be_old(draft):
+    assert stands(draft, EMOJI)
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        EMOJI.replace("01234567", "01234568"),  # before the first emoji all must be there
+        "half a line" + EMOJI,
+        EMOJI + " and more",
+        EMOJI.removesuffix("1️⃣"),
+        EMOJI.removesuffix("at this function 1️⃣"),
+        EMOJI[:24] + EMOJI[-9:],
+        "😀 ⚠️ another draft of the user's, which is about as long as the message 1️⃣",
+        "",
+    ],
+)
+def test_a_draft_that_is_not_the_text_is_none_for_its_emoji(draft):
+    assert not stands(draft, EMOJI)
+
+
+def test_without_joined_emoji_nothing_may_be_lost():
+    assert not stands(TEXT.replace("please", "pleas").replace("thanks", "hanks"), TEXT)
+
+
 def test_a_text_of_emoji_only():
     assert stands("🎉 🎉", "🎉 🎉")
     assert not stands("🎉", "👍")

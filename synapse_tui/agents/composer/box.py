@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _DEFAULT_BACKGROUND = -1
 _MAX_HINTS = 8
 """Rows over a composer that are looked at for its hints."""
+_FILLS = 8
+"""Rows of a composer at the top of the screen that has pushed its frame out of it, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +98,19 @@ def _above(rows: Sequence[str], rules: ComposerRules, bottom: int) -> Box | None
         if rules.above is not None and rules.above.match(rows[top - 1]):
             break
         top -= 1
-    if rules.above is not None and (top == 0 or not rules.above.match(rows[top - 1])):
+    if rules.above is not None and not _begins_at(rows, rules, top, bottom):
         return None
     first, last = top + rules.margin[0], bottom - rules.margin[1]
     if first > last:
         return None
     return _body(rows, rules, top, bottom, first, last)
+
+
+def _begins_at(rows: Sequence[str], rules: ComposerRules, top: int, bottom: int) -> bool:
+    """Whether a composer with a frame above begins at a row: below it, or a long draft pushed that out."""
+    if top == 0:
+        return bottom + 1 >= _FILLS and bool(rows[0].strip())
+    return rules.above is not None and rules.above.match(rows[top - 1]) is not None
 
 
 def _body(

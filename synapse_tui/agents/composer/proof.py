@@ -10,10 +10,22 @@ WINDOW = 40
 """Characters that a composer must at least show of the end of a text when it is too small for all of it."""
 HEAD = 20
 TAIL = 8
+MOST_LOST = 4
+"""Of so many characters one may be lost or too many, where characters of disputed width are about."""
+ALIKE = 4
+"""So many characters must be alike to go on after some that are lost; less only at the end."""
+_GAP = 8
+"""Characters that may be lost, or too many, in one place."""
+_STEPS = sorted(
+    ((more, less) for more in range(_GAP + 1) for less in range(_GAP + 1) if more or less),
+    key=lambda step: (sum(step), max(step)),
+)
 _UNSTABLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "So", "Sk", "Zl", "Zp", "Zs"})
 """Categories that agents and terminals lay out differently (white space, emoji, invisible characters)."""
 
 
+_DISPUTED = frozenset({"Cf", "Mc", "Me", "Mn", "Sk", "So"})
+"""Categories of which joined emoji and marks are made."""
 _PROMPT = re.compile(r"^[^\w\[]*")
 
 
@@ -38,6 +50,10 @@ def skeleton(text: str) -> str:
 class Proof:
     """Tells whether a text stands in a composer.
 
+    What agent and terminal lay out in different widths (joined emoji, marks) may cost its neighbours: cells
+    are overwritten, or keep what stood there. So from the first such character on a few may be missing or too
+    many; what stands before it, most of the rest and the end of the text must be there.
+
     Args:
         text: What was typed or submitted.
         pastes: Stand-ins of the agent for a long paste.
@@ -47,6 +63,7 @@ class Proof:
         self.text = text
         self._pastes = pastes
         self._want = skeleton(text)
+        self._certain = _certain(text)
 
     def stands(self, draft: str) -> bool:
         """Whether a draft is the text, all of it or as much as the composer shows.
@@ -60,7 +77,10 @@ class Proof:
         Returns:
             True when the text is there to its end.
         """
-        return self._is(draft) or _cut_in_the_middle(skeleton(draft), self._want)
+        if self._is(draft):
+            return True
+        got = skeleton(draft)
+        return _cut_in_the_middle(got, self._want) or _laid_out_apart(got, self._want, self._certain)
 
     def restored(self, draft: str) -> bool:
         """Whether a draft is the text, put back by the agent; a text that a user has changed is not."""
@@ -98,6 +118,45 @@ class Proof:
 def _cut_in_the_middle(got: str, want: str) -> bool:
     """Some agents cut long texts in the middle, and characters of disputed width disturb their neighbours."""
     return len(want) > HEAD + TAIL and got[:HEAD] == want[:HEAD] and got[-TAIL:] == want[-TAIL:]
+
+
+def _certain(text: str) -> int:
+    """How many characters of a text's skeleton stand before the first one of disputed width."""
+    first = next((place for place, char in enumerate(text) if _disputed(char)), len(text))
+    return len(skeleton(text[: max(0, first - 1)])) if first < len(text) else len(text)
+
+
+def _disputed(char: str) -> bool:
+    return char > "\u02ff" and unicodedata.category(char) in _DISPUTED
+
+
+def _laid_out_apart(got: str, want: str, certain: int) -> bool:
+    """Whether the one is the other, but for a few characters here and there next to such of disputed width.
+
+    It takes time in proportion to the texts.
+
+    Args:
+        got: Skeleton of what is shown.
+        want: Skeleton of the text.
+        certain: How many characters of it must be shown exactly.
+    """
+    left = len(want) // MOST_LOST
+    here = there = 0
+    while here < len(got) and there < len(want):
+        if got[here] == want[there]:
+            here, there = here + 1, there + 1
+            continue
+        step = next((step for step in _STEPS if _alike(got, here + step[0], want, there + step[1])), None)
+        if there < certain or step is None or max(step) > left:
+            return False
+        here, there, left = here + step[0], there + step[1], left - max(step)
+    return bool(want) and here == len(got) and there == len(want)
+
+
+def _alike(got: str, here: int, want: str, there: int) -> bool:
+    """Whether two texts go on alike from some places; to the end of both, if that is nearer."""
+    following = got[here : here + ALIKE]
+    return bool(following) and following == want[there : there + ALIKE]
 
 
 def _split(draft: str, pastes: Sequence[re.Pattern[str]]) -> tuple[list[str], list[re.Match[str]]]:

@@ -162,7 +162,7 @@ def _title(rule: DialogRule, text: str) -> str:
 
 def _read(terminal: Terminal, rows: Sequence[str], rules: ComposerRules, box: Box) -> ComposerReading:
     texts = [
-        _cut(rows[y], rules, first=y == box.first and not box.scrolled)
+        _cut(rows[y] if y < len(rows) else "", rules, first=y == box.first and not box.scrolled)
         for y in range(box.first, box.last + 1)
     ]
     if is_placeholder(terminal, rules, box, texts):

@@ -22,7 +22,6 @@ from .after_dialog import AfterDialog, Standing
 from .gate import DRAFT, EXITED, STEADY, Hold, dialog_open, dialog_words
 from .interrupt import Interrupter, InterruptOutcome
 from .leftovers import Leftovers
-from .sanitize import simple_emoji
 from .settlement import Settlement
 from .typist import Typist
 from .view import AgentView
@@ -229,9 +228,6 @@ class Delivery:
 
     async def _type(self, task: Task) -> None:
         text = self._compose(task)
-        if self._settlement.failed_before(task.id):
-            # The agent may draw it in another width than the terminal, and unreadably so.
-            text = simple_emoji(text)
         self._turns.prepare(self._collector(text))
         self._typing = task.id
         self._outbox.note_entered(task.id, entered=False)

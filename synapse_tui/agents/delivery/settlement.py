@@ -67,10 +67,6 @@ class Settlement:
         self.submitted: deque[Proof] = deque(maxlen=REMEMBERED)
         self.entered_at = 0.0
 
-    def failed_before(self, task_id: str) -> bool:
-        """Whether a message was typed before and the agent did not take it."""
-        return bool(self._failures[task_id])
-
     def note_submitted(self, text: str) -> None:
         """A text was submitted, by a message or by the user: an interrupt may put it back."""
         self.submitted.append(self._typist.proof(text))

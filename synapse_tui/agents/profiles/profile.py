@@ -258,6 +258,8 @@ class Quirks:
         daemon: Whether it leaves a process behind that outlives its terminal.
         hides_cursor: Whether it takes the cursor out of its composer when it hears that nobody looks; it is
             not told then, since the composer is known by the cursor.
+        half_blanks: Whether it writes the second cell of an emoji with a variation selector as a blank, which
+            is not to be taken for the next cell (`terminal/half_blanks.py`).
     """
 
     term_program: tuple[str, str] = ("", "")
@@ -266,6 +268,7 @@ class Quirks:
     exits_on_ctrl_c: bool = False
     hides_cursor: bool = False
     daemon: bool = False
+    half_blanks: bool = False
 
 
 @dataclass(frozen=True, slots=True)

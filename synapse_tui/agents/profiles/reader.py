@@ -372,6 +372,7 @@ def _quirks(section: Section) -> Quirks:
         exits_on_ctrl_c=section.flag("exits_on_ctrl_c", default=False),
         daemon=section.flag("daemon", default=False),
         hides_cursor=section.flag("hides_cursor", default=False),
+        half_blanks=section.flag("half_blanks", default=False),
     )
     section.finish()
     return found
