@@ -116,8 +116,8 @@ async def test_another_agent_is_denied_at_once_and_told_by_whom(rig: Rig, dialec
 
 async def test_a_denial_tells_what_has_become_of_the_file_unless_that_is_known(rig: Rig) -> None:
     (rig.project / "a.py").write_text("1\n")
-    patch = {"tool_name": "apply_patch", "tool_use_id": "p"}
-    patch |= {"tool_input": {"command": "*** Begin Patch\n*** Update File: a.py\n@@\n*** End Patch"}}
+    command = "*** Begin Patch\n*** Update File: a.py\n@@\n*** End Patch"
+    patch = {"tool_name": "apply_patch", "tool_use_id": "p", "tool_input": {"command": command}}
     assert await rig.says(CODEX, "start", "codex") == b""
     await rig.edit(CLAUDE, "pre", "a.py")
     assert b"was changed" not in await rig.says(CODEX, "pre", "codex", **patch)

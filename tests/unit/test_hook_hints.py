@@ -9,118 +9,123 @@ from synapse_tui.hooks import HookKind
 from tests.unit.agent_screens import CLAUDE_DIALOG, Screen, claude, osc
 
 READY, WORKING, WAITING = "READY", "PROCESSING", "WAITING"
+PROMPT, PRE, POST, ASKED = HookKind.PROMPT, HookKind.PRE, HookKind.POST, HookKind.ASKED
+ENDS = [HookKind.IDLE, HookKind.INTERRUPTED, HookKind.END]
 
 
-def ready() -> Screen:
-    screen = Screen("claude")
-    screen.show(*claude())
-    screen.feed(osc("0;✳ x"))
-    screen.wait(1)
-    assert screen.state == READY
-    return screen
+class Agent:
+    """Claude Code, ready, whose hooks and screen the test works."""
+
+    def __init__(self, screen: Screen) -> None:
+        self.screen = screen
+
+    def hook(self, kind: HookKind, call: str = "") -> None:
+        self.screen.detector.hooked(kind, call, self.screen.now)
+        self.screen.detector.update(self.screen.terminal, self.screen.now)
+
+    def works(self) -> None:
+        self.screen.feed(osc("0;⠂ x"))
+
+    def rests(self) -> None:
+        self.screen.show(*claude())
+        self.screen.feed(osc("0;✳ x"))
+
+    def after(self, seconds: float) -> str:
+        self.screen.wait(seconds)
+        return self.screen.state
+
+    @property
+    def state(self) -> str:
+        return self.screen.state
+
+    @property
+    def by_hook(self) -> bool:
+        return self.screen.rule == HOOKED
 
 
-def hook(screen: Screen, kind: HookKind, call: str = "") -> None:
-    screen.detector.hooked(kind, call, screen.now)
-    screen.detector.update(screen.terminal, screen.now)
+@pytest.fixture
+def agent() -> Agent:
+    agent = Agent(Screen("claude"))
+    agent.rests()
+    assert agent.after(1) == READY
+    return agent
 
 
-def test_a_prompt_is_work_at_once() -> None:
-    screen = ready()
-    hook(screen, HookKind.PROMPT)
-    assert (screen.state, screen.rule) == (WORKING, HOOKED)
-    screen.feed(osc("0;⠂ x"))
-    assert screen.state == WORKING
-    assert screen.rule != HOOKED, "the screen says so itself now"
-    screen.feed(osc("0;✳ x"))
-    screen.wait(0.3)
-    assert screen.state == READY, "and it alone decides from then on"
+def test_a_prompt_is_work_until_the_screen_decides(agent: Agent) -> None:
+    agent.hook(PROMPT)
+    assert (agent.state, agent.by_hook) == (WORKING, True)
+    agent.works()
+    assert (agent.state, agent.by_hook) == (WORKING, False)
+    agent.rests()
+    assert agent.after(0.3) == READY
 
 
-def test_a_prompt_whose_work_is_never_seen_is_forgotten() -> None:
-    screen = ready()
-    hook(screen, HookKind.PROMPT)
-    screen.wait(WORKS - 0.1)
-    assert screen.state == WORKING
-    screen.wait(0.5)
-    assert screen.state == READY
+@pytest.mark.parametrize(("kind", "state", "seconds"), [(PROMPT, WORKING, WORKS), (ASKED, WAITING, ASKS)])
+def test_what_the_screen_never_shows_is_forgotten(
+    agent: Agent, kind: HookKind, state: str, seconds: float
+) -> None:
+    agent.hook(kind)
+    assert agent.after(seconds - 0.1) == state
+    assert agent.after(0.5) == READY
 
 
-def test_tools_of_a_turn_keep_it_working_and_those_of_background_work_do_not() -> None:
-    screen = ready()
-    hook(screen, HookKind.PRE, "background")
-    assert screen.state == READY
-    hook(screen, HookKind.PROMPT)
-    screen.wait(WORKS - 0.5)
-    hook(screen, HookKind.PRE, "a")
-    screen.wait(WORKS - 0.5)
-    assert screen.state == WORKING
+def test_tools_of_a_turn_keep_it_working_and_those_of_background_work_do_not(agent: Agent) -> None:
+    agent.hook(PRE, "background")
+    assert agent.state == READY
+    agent.hook(PROMPT)
+    agent.screen.wait(WORKS - 0.5)
+    agent.hook(PRE, "a")
+    assert agent.after(WORKS - 0.5) == WORKING
 
 
-@pytest.mark.parametrize("kind", [HookKind.IDLE, HookKind.INTERRUPTED, HookKind.END])
-def test_the_end_of_a_turn_only_lets_the_screen_decide(kind: HookKind) -> None:
-    screen = ready()
-    hook(screen, HookKind.PROMPT)
-    hook(screen, kind)
-    screen.wait(0.3)
-    assert screen.state == READY
-    screen.feed(osc("0;⠂ x"))
-    hook(screen, kind)
-    screen.wait(30)
-    assert screen.state == WORKING, "a hook alone never makes it ready"
+@pytest.mark.parametrize("kind", ENDS)
+def test_the_end_of_a_turn_only_lets_the_screen_decide(agent: Agent, kind: HookKind) -> None:
+    agent.hook(PROMPT)
+    agent.hook(kind)
+    assert agent.after(0.3) == READY
+    agent.works()
+    agent.hook(kind)
+    assert agent.after(30) == WORKING, "a hook alone never makes it ready"
 
 
-def test_a_dialog_is_there_before_it_is_drawn_and_ends_with_the_screen() -> None:
-    screen = ready()
-    hook(screen, HookKind.ASKED, "a")
-    assert (screen.state, screen.rule) == (WAITING, HOOKED)
-    screen.feed(osc("0;⠂ x"))
-    assert screen.state == WAITING
-    screen.show(CLAUDE_DIALOG)
-    assert screen.state == WAITING
-    assert screen.rule != HOOKED
-    screen.show(*claude())
-    screen.feed(osc("0;✳ x"))
-    screen.wait(0.5)
-    assert screen.state == READY
+def test_a_dialog_is_there_before_it_is_drawn_and_ends_with_the_screen(agent: Agent) -> None:
+    agent.hook(ASKED, "a")
+    assert (agent.state, agent.by_hook) == (WAITING, True)
+    agent.works()
+    assert agent.state == WAITING
+    agent.screen.show(CLAUDE_DIALOG)
+    assert (agent.state, agent.by_hook) == (WAITING, False)
+    agent.rests()
+    assert agent.after(0.5) == READY
 
 
-def test_a_dialog_that_never_comes_holds_for_some_seconds_only() -> None:
-    screen = ready()
-    hook(screen, HookKind.ASKED)
-    screen.wait(ASKS - 0.1)
-    assert screen.state == WAITING
-    screen.wait(0.5)
-    assert screen.state == READY
+@pytest.mark.parametrize(
+    ("kind", "call"),
+    [(POST, "b"), (POST, ""), (PROMPT, ""), (HookKind.IDLE, ""), (PRE, "a"), (HookKind.START, "")],
+)
+def test_what_takes_no_announced_dialog_back(agent: Agent, kind: HookKind, call: str) -> None:
+    agent.hook(ASKED, "a")
+    agent.hook(kind, call)
+    assert agent.after(0.3) == WAITING
 
 
-def test_only_the_end_of_that_very_tool_takes_the_dialog_back() -> None:
-    screen = ready()
-    hook(screen, HookKind.ASKED, "a")
-    hook(screen, HookKind.POST, "b")
-    hook(screen, HookKind.POST)
-    assert screen.state == WAITING
-    hook(screen, HookKind.POST, "a")
-    screen.wait(0.3)
-    assert screen.state == READY
-
-
-def test_a_prompt_or_the_end_of_a_turn_takes_no_dialog_back_and_an_interrupt_does() -> None:
-    screen = ready()
-    hook(screen, HookKind.ASKED, "a")
-    for kind in (HookKind.PROMPT, HookKind.IDLE, HookKind.PRE, HookKind.START):
-        hook(screen, kind)
-        assert screen.state == WAITING
-    hook(screen, HookKind.INTERRUPTED)
-    screen.wait(0.3)
-    assert screen.state == READY
+@pytest.mark.parametrize(
+    ("kind", "call"),
+    [(POST, "a"), (HookKind.FAILED, "a"), (HookKind.INTERRUPTED, ""), (HookKind.END, "")],
+)
+def test_the_end_of_that_very_tool_or_of_the_turn_takes_the_dialog_back(
+    agent: Agent, kind: HookKind, call: str
+) -> None:
+    agent.hook(ASKED, "a")
+    agent.hook(kind, call)
+    assert agent.after(0.3) == READY
 
 
 def test_what_hooks_tell_makes_no_agent_ready_or_working_that_starts() -> None:
-    screen = Screen("claude", age=0.0)
-    screen.show(["Welcome"])
-    for kind in (HookKind.START, HookKind.PROMPT, HookKind.IDLE):
-        hook(screen, kind)
-        assert screen.state == "STARTING"
-    hook(screen, HookKind.ASKED)
-    assert screen.state == WAITING
+    agent = Agent(Screen("claude", age=0.0))
+    agent.screen.show(["Welcome"])
+    for kind in (HookKind.START, PROMPT, HookKind.IDLE):
+        agent.hook(kind)
+        assert agent.state == "STARTING"
+    agent.hook(ASKED)
+    assert agent.state == WAITING
