@@ -44,7 +44,10 @@ class Office:
             profiles=dataclasses.replace(profiles, profiles={**profiles.profiles, "dummy": dummy}),
             settings=load_settings(self.project, paths=self.paths, environ=on, trusted=lambda *_: False),
             paths=self.paths,
-            environ={"PATH": os.environ["PATH"], "HOME": str(self.paths.home), "XDG_RUNTIME_DIR": str(run)},
+            environ={
+                **{"PATH": os.environ["PATH"], "HOME": str(self.paths.home), "XDG_RUNTIME_DIR": str(run)},
+                **on,
+            },
         )
         self.heard: list[Event] = []
         self.host.events.subscribe(self.heard.append)

@@ -36,12 +36,13 @@ async def open_host(variables: Mapping[str, str] = MappingProxyType({})) -> Asyn
         variables: Of the environment, for its settings.
     """
     paths = UserPaths.of_environment()
+    environ = {**os.environ, **variables}
     host = Host(
         Path.cwd(),
         profiles=load_profiles(shipped_profiles()),
-        settings=load_settings(Path.cwd(), paths=paths, environ=variables, trusted=lambda *_: False),
+        settings=load_settings(Path.cwd(), paths=paths, environ=environ, trusted=lambda *_: False),
         paths=paths,
-        environ=os.environ,
+        environ=environ,
     )
     await host.start()
     host.load_servers()
