@@ -16,8 +16,11 @@ IGNORED = b"""\
 /spool/
 /files/
 /settings.local.json
+*.bak*
 """
 """The `.gitignore` that is written when there is none; it leaves itself out: the repository stays clean."""
+_FORMER = IGNORED.removesuffix(b"*.bak*\n")
+"""The one that older versions wrote."""
 
 
 def make_project_folder(project: Path) -> Path:
@@ -62,7 +65,8 @@ def ignore_ours(folder: Path) -> None:
 def remove_project_folder(folder: Path) -> None:
     """Remove a `.synapse` that holds nothing but our own `.gitignore`; any other stays as it is."""
     ignore = folder / ".gitignore"
+    ours = (IGNORED, _FORMER)
     with contextlib.suppress(OSError):
-        if [entry.name for entry in os.scandir(folder)] == [ignore.name] and ignore.read_bytes() == IGNORED:
+        if [entry.name for entry in os.scandir(folder)] == [ignore.name] and ignore.read_bytes() in ours:
             ignore.unlink()
             folder.rmdir()

@@ -42,7 +42,7 @@ def command() -> None:
 @command.command(name="show")
 @click.argument("keys", nargs=-1, metavar="[KEY]...", shell_complete=complete_settings)
 @click.option("--origin", is_flag=True, help="Also where each value comes from.")
-@click.option("--set", "only_set", is_flag=True, help="Only what differs from the default.")
+@click.option("--set", "only_set", is_flag=True, help="Only what a file or a variable sets.")
 @json_option
 def show_command(*, keys: tuple[str, ...], origin: bool, only_set: bool, as_json: bool) -> None:
     """Print the settings that hold in this folder, or those of KEY or below it (`tui`)."""

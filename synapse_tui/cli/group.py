@@ -47,6 +47,8 @@ TOPICS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "hook": "Hand an event of an agent's hooks to its host.",
         },
         "Settings": {
+            "init": "Write settings and instructions into .synapse, to be edited.",
+            "reset": "Put the files that init writes back, as they are shipped.",
             "config": "Show, change and check the settings.",
             "auth": "Make and take back the keys by which others may call the agents.",
             "completion": "Print what lets a shell complete these commands.",

@@ -8,6 +8,21 @@ _KEY = "A setting, such as a2a.flow; `synapse config keys` lists all."
 _NAME = "Whose key; letters, digits, `.`, `_` and `-`."
 
 PAGES: dict[str, Page] = {
+    "synapse init": Page(
+        examples={
+            "synapse init --dry-run": "What would be written, and where.",
+            "synapse init": "The project's files; a line for CLAUDE.md and GEMINI.md is asked about.",
+            "synapse init --user --no-input": "Your own files, in a script.",
+        },
+        see=("synapse reset", "synapse config", "synapse instructions"),
+    ),
+    "synapse reset": Page(
+        examples={
+            "synapse reset --dry-run": "What would be put back, and where edited files would be kept.",
+            "synapse reset --yes": "Without being asked.",
+        },
+        see=("synapse init",),
+    ),
     "synapse config": Page(
         examples={
             "synapse config show --origin": "What holds here, and where it comes from.",
@@ -19,7 +34,7 @@ PAGES: dict[str, Page] = {
         arguments={"KEY": f"{_KEY} The beginning of one (`tui`) means all below it; none means all."},
         examples={
             "synapse config show tui": "All settings of the application.",
-            "synapse config show --set --origin": "Only what is no default, and where it stands.",
+            "synapse config show --set --origin": "Only what is set, and where.",
         },
         see=("synapse config get", "synapse config keys"),
     ),
