@@ -51,7 +51,8 @@ def answer(find: Finder) -> NoReturn:
         in_bash = os.environ[VARIABLE] == "bash"
         words, typed = _asked_by_bash() if in_bash else (sys.argv[1:-1], (sys.argv[1:] or [""])[-1])
         broken = _broken_off(typed) if in_bash else 0
-        lines = [_line(item, broken) for item in offers(find, words, typed)]
+        mark = _option_of(typed)
+        lines = [_line(item, mark, broken) for item in offers(find, words, typed)]
         os.write(1, "".join(lines).encode())
     except Exception:  # the edge of the process, in the midst of somebody's typing
         if os.environ.get("SYNAPSE_DEBUG"):
@@ -73,7 +74,15 @@ def offers(find: Finder, words: Sequence[str], typed: str) -> list[CompletionIte
         return []
     command, name = find(words)
     rest = list(words)[len(name.split()) - 1 :]
+    if isinstance(command, click.Group) and _astray(command, rest):
+        return []
     return ShellComplete(command, {}, name, VARIABLE).get_completions(rest, typed)
+
+
+def _astray(group: click.Group, words: Sequence[str]) -> bool:
+    """Whether the first word that is no option is no command either."""
+    word = next((word for word in words if not word.startswith("-")), "")
+    return bool(word) and group.get_command(click.Context(group), word) is None
 
 
 def _asked_by_bash() -> tuple[list[str], str]:
@@ -87,14 +96,26 @@ def _asked_by_bash() -> tuple[list[str], str]:
 
 
 def _broken_off(typed: str) -> int:
-    """How many characters of a word bash leaves as they are: those up to its last break."""
-    breaks = set(os.environ.get("COMP_WORDBREAKS", "")) & _SAFE
-    return max((at + 1 for at, char in enumerate(typed) if char in breaks), default=0)
+    """How many characters of a word bash leaves as they are: its own word begins at a colon and more."""
+    own = os.environ.get("COMP_WORD", typed)
+    return len(typed) - len(own) if typed.endswith(own) else 0
 
 
-def _line(item: CompletionItem, broken: int) -> str:
-    """One offer as the shell reads it; empty for a word that a shell might take for more than a word."""
-    word = str(item.value)
+def _option_of(typed: str) -> str:
+    """What stands before a value that is written behind its option (`--format=te`)."""
+    option, equals, _ = typed.partition("=")
+    return option + equals if equals and option.startswith("--") else ""
+
+
+def _line(item: CompletionItem, mark: str, broken: int) -> str:
+    """One offer as the shell reads it; empty for a word that a shell might take for more than a word.
+
+    Args:
+        item: The offer.
+        mark: What stands before it in the same word.
+        broken: How many characters of the whole word are not the shell's to replace.
+    """
+    word = mark + str(item.value)
     if item.type != "plain":
         return f"{item.type}\t\t\n"
     if not all(char.isalnum() or char in _SAFE for char in word):

@@ -16,6 +16,7 @@ from synapse_tui.errors import InvalidValue
 from synapse_tui.paths import UserPaths, find_project
 
 from .commands import Command
+from .completing import complete_profiles
 from .options import json_option
 from .output import ExitCode, note, show_json
 
@@ -28,7 +29,7 @@ Value = TypeVar("Value")
 
 
 @click.command(name="doctor", cls=Command)
-@click.argument("agents", metavar="[AGENT]...", nargs=-1)
+@click.argument("agents", metavar="[AGENT]...", nargs=-1, shell_complete=complete_profiles)
 @click.option("--check", "checks", metavar="NAME", multiple=True, help="Only this check; may be repeated.")
 @click.option(
     "--timeout",

@@ -50,6 +50,7 @@ async def _main(base: Path, specs: Sequence[AgentSpec], layout: str | None) -> N
         driver_class=driver_class(sys.stdin.fileno(), sys.stdout.fileno(), on_hangup=hung_up.set),
         trust=lambda: project.trust(host),
         read_again=lambda: project.read_again(host),
+        settings_files=project.settings_files,
     )
     ended = asyncio.get_running_loop().create_task(_end_on_hangup(app, hung_up))
     _handle_signals(app, hung_up)

@@ -13,10 +13,16 @@ from synapse_tui.hooks.install import HookInstaller, Place, Standing, place_of
 from synapse_tui.paths import UserPaths
 
 from .commands import CommandGroup
+from .completing import offering
 from .options import json_option
 from .output import note, show_json, show_table
 
-_NAMES = click.argument("agents", nargs=-1, metavar="[AGENT]...")
+_NAMES = click.argument(
+    "agents",
+    nargs=-1,
+    metavar="[AGENT]...",
+    shell_complete=offering(lambda: ((each, "") for each in Dialect)),
+)
 
 
 @click.group(name="hooks", cls=CommandGroup)

@@ -14,6 +14,7 @@ from synapse_tui.errors import SynapseError
 
 from .caller import Caller, address_of
 from .commands import Command
+from .completing import complete_agents
 from .options import json_option
 from .output import error_json, exit_code_for, fail, note, plain, show, show_json
 
@@ -32,7 +33,13 @@ class Found:
 
 
 @click.command(name="inbox", cls=Command)
-@click.option("--agent", metavar="AGENT", default="", help="Whose inbox; else that of the agent you are.")
+@click.option(
+    "--agent",
+    metavar="AGENT",
+    default="",
+    shell_complete=complete_agents,
+    help="Whose inbox; else that of the agent you are.",
+)
 @click.option("--keep", is_flag=True, help="Do not mark them read.")
 @json_option
 @click.pass_context

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,7 @@ from synapse_tui.errors import InvalidValue, SynapseError, TaskNotFound
 
 from .caller import Caller, address_of
 from .commands import Command
+from .completing import complete_agents, complete_tasks, offering
 from .options import json_option
 from .output import (
     cells,
@@ -26,6 +27,9 @@ from .output import (
     show_json,
     show_table,
 )
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 ACTIONS = ("cancel", "hold", "release", "retry", "now", "move")
 EVERY = "all"
@@ -52,8 +56,20 @@ class Request:
     place: int = 0
 
 
+_complete_actions = offering(lambda: ((action, "") for action in ("list", *ACTIONS)))
+
+
+def _complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """An agent or an action first, then an action, then tasks."""
+    words = context.params.get("words") or ()
+    if any(word in ACTIONS for word in words):
+        return complete_tasks(context, parameter, typed)
+    found = [] if words else complete_agents(context, parameter, typed)
+    return found + _complete_actions(context, parameter, typed)
+
+
 @click.command(name="outbox", cls=Command)
-@click.argument("words", nargs=-1, metavar="[AGENT] [ACTION] [TASK]...")
+@click.argument("words", nargs=-1, metavar="[AGENT] [ACTION] [TASK]...", shell_complete=_complete)
 @json_option
 @click.pass_context
 def command(context: click.Context, words: tuple[str, ...], as_json: bool) -> None:

@@ -14,6 +14,7 @@ from synapse_tui.sessions.places import place_of
 from synapse_tui.sessions.wire import spec_to_json
 
 from .commands import Command
+from .completing import complete_profiles
 from .options import json_option
 from .output import note, show, show_json
 from .sessions import ASK_SECONDS
@@ -21,7 +22,7 @@ from .tui import build_specs, settled
 
 
 @click.command(name="start", cls=Command)
-@click.argument("agent", metavar="PROFILE[:NAME][@DIR]")
+@click.argument("agent", metavar="PROFILE[:NAME][@DIR]", shell_complete=complete_profiles)
 @click.argument("arguments", metavar="[-- ARGUMENTS]...", nargs=-1)
 @click.option("--port", type=click.IntRange(1, 65535), help="Port to serve it on.")
 @click.option("--prompt", metavar="TEXT", default="", help="First prompt, delivered when it is ready.")

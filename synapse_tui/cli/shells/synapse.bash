@@ -11,6 +11,6 @@ _synapse_complete() {
                 while IFS= read -r word; do COMPREPLY+=("$word"); done < <(compgen -f -- "$2") ;;
         esac
     done < <(_SYNAPSE_COMPLETE=bash COMP_LINE="$COMP_LINE" COMP_POINT="$COMP_POINT" \
-        COMP_WORDBREAKS="$COMP_WORDBREAKS" "${1/#\~/$HOME}" 2>/dev/null </dev/null)
+        COMP_WORD="$2" "${1/#\~/$HOME}" 2>/dev/null </dev/null)
 }
 complete -F _synapse_complete synapse synapse-tui
