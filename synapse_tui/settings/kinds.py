@@ -25,6 +25,8 @@ Kind = Literal[
 TABLES: frozenset[Kind] = frozenset({"table", "bindings"})
 """Kinds whose values are tables by themselves."""
 
+MOST = 500_000
+"""The largest count: so many days before now are still a date."""
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
 _FILE = re.compile(r"(\w[\w.-]*)?")
@@ -78,8 +80,8 @@ def _number(value: object) -> int:
 
 def _count(value: object) -> int:
     number = _number(value)
-    if number < 0:
-        raise ValueError("must not be less than 0")
+    if not 0 <= number <= MOST:
+        raise ValueError(f"must be from 0 to {MOST}")
     return number
 
 

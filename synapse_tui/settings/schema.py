@@ -103,7 +103,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 project=False,
             ),
             Setting("tui.sidebar", "boolean", False, "Whether the sidebar is open at the start."),
-            Setting("tui.scrollback", "number", 5000, "Lines of scrollback kept for each agent."),
+            Setting("tui.scrollback", "count", 5000, "Lines of scrollback kept for each agent."),
             Setting(
                 "tui.restore",
                 "choice",
@@ -296,7 +296,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
             ),
             Setting(
                 "env.SYNAPSE_FILE_SAFETY_RETENTION_DAYS",
-                "number",
+                "count",
                 30,
                 "How many days changes of files are kept.",
             ),
