@@ -440,17 +440,3 @@ def test_did_you_mean(home: Path, opened: list[object], word: str, meant: str | 
     assert ("Did you mean" in result.output) is (meant is not None)
     assert meant is None or f"Did you mean '{meant}'?" in result.output
     assert not opened
-
-
-def test_every_command_is_in_the_manual() -> None:
-    manual = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-    for name in group.synapse.list_commands(click.Context(group.synapse)):
-        assert f"## synapse {name}" in manual
-        command = group.synapse.get_command(click.Context(group.synapse), name)
-        assert command is not None
-        for parameter in command.params:
-            for option in (*parameter.opts, *parameter.secondary_opts):
-                if option.startswith("--"):
-                    assert f"`{option}" in manual, f"{name} {option}"
-    for code in output.ExitCode:
-        assert f"| {code.value} |" in manual, code
