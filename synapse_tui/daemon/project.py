@@ -20,6 +20,7 @@ from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.pty.command import find_command
 from synapse_tui.settings import Settings, load_settings
+from synapse_tui.settings.files import SettingsFiles
 
 _ALWAYS_THERE = frozenset({"dummy", "shell"})
 """Profiles that need nothing installed: where only they can be opened, there is nothing to choose."""
@@ -38,11 +39,12 @@ class ProjectFiles:
         self.folder = folder
         self.paths = paths
         self._environ = environ
-        self._store = TrustStore(paths.trusted)
         self.load()
 
     def load(self) -> None:
         """Read everything; what is not trusted is collected in `profiles.untrusted`."""
+        # Commands in other processes trust what a person has them write.
+        self._store = TrustStore(self.paths.trusted)
         self.profiles = load_profiles(
             shipped_profiles(),
             self.paths.profiles,
@@ -73,6 +75,16 @@ class ProjectFiles:
         if untrusted is not None:
             self.profiles.untrusted.append(untrusted)
         return untrusted is None
+
+    def settings_files(self) -> SettingsFiles:
+        """The files of the settings, to look at and to change, with what is trusted now."""
+        return SettingsFiles(
+            self.folder,
+            paths=self.paths,
+            environ=self._environ,
+            trust=TrustStore(self.paths.trusted),
+            types=lambda: tuple(self.profiles.profiles),
+        )
 
     def new_host(self, folder: Path) -> Host:
         """A host of this project.

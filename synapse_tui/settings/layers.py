@@ -155,7 +155,8 @@ class _Reading:
     def _values(self, path: Path, data: bytes | None, *, own: bool) -> Mapping[str, object]:
         """The values in a file; None for one that cannot be read."""
         before = self._before.get(path, {})
-        content = _parse(path, data, self.problems) if data is not None else None
+        known = path in self._before
+        content = _parse(path, data, self.problems, known=known) if data is not None else None
         if content is None:
             self.broken.append(path)
             return before
@@ -226,15 +227,25 @@ def _read(path: Path, problems: list[ConfigError]) -> bytes | None:
         return None
 
 
-def _parse(path: Path, data: bytes, problems: list[ConfigError]) -> dict[str, object] | None:
-    """The object in a file; None when it holds none, which is then told."""
+def _parse(
+    path: Path, data: bytes, problems: list[ConfigError], *, known: bool = False
+) -> dict[str, object] | None:
+    """The object in a file; None when it holds none, which is then told.
+
+    Args:
+        path: The file.
+        data: Its content.
+        problems: Told.
+        known: Whether what it said before still counts.
+    """
+    hint = f"correct the file; {'what it said before still counts' if known else 'it was left out'}"
     try:
         content = json.loads(data)
     except (ValueError, RecursionError) as error:
-        problems.append(ConfigError(f"{path} is no valid JSON: {error}", "correct the file; it was left out"))
+        problems.append(ConfigError(f"{path} is no valid JSON: {error}", hint))
         return None
     if not isinstance(content, dict):
-        problems.append(ConfigError(f"{path} must hold a JSON object", "correct the file; it was left out"))
+        problems.append(ConfigError(f"{path} must hold a JSON object", hint))
         return None
     return content
 
@@ -264,7 +275,8 @@ def _entries(
             try:
                 yield setting, setting.convert(value)
             except ValueError as error:
-                problems.append(ConfigError(f"{path}: '{key}' {error}", "the value was left out"))
+                hint = "the one before still counts" if key in before else "the value was left out"
+                problems.append(ConfigError(f"{path}: '{key}' {error}", hint))
                 if key in before:
                     yield setting, before[key]
 

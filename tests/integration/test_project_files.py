@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.agents.delivery.intake import MessageStyle
+from synapse_tui.agents.profiles.trust import TrustStore
 from synapse_tui.daemon.project import ProjectFiles
 from synapse_tui.errors import UnknownProfile
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths
+from tests.integration.test_host import until
 
 PROFILE = "command: /bin/cat\n"
 TABLE = "| kind | keywords | agent |\n|-|-|-|\n| t | test | codex |\n"
@@ -88,3 +91,31 @@ async def test_the_home_folder_is_no_project(tmp_path):
     home.synapse.mkdir()
     (home.synapse / "default.md").write_text("mine")
     assert not ProjectFiles(tmp_path, home, {}).profiles.untrusted
+
+
+async def test_what_another_process_has_trusted_is_not_asked_about(tmp_path):
+    files = made(tmp_path)
+    host = files.new_host(files.folder)
+    path = put(files, "default.md", "written by synapse init")
+    store = TrustStore(files.paths.trusted)
+    store.trust([store.check(path, path.read_bytes())])
+    await files.read_again(host)
+    assert not asked(files)
+
+
+async def test_a_running_host_lives_by_the_settings_that_are_trusted(tmp_path):
+    files = made(tmp_path)
+    host = files.new_host(files.folder)
+    await host.start()
+    try:
+        wanted = {"a2a": {"message_format": "plain", "info": "inbox"}, "tui.layout": "grid"}
+        put(files, "settings.json", json.dumps(wanted))
+        await files.read_again(host)
+        assert asked(files) == ["settings.json"]
+        assert host.settings.text("tui.layout") == "tabs"
+        files.trust(host)
+        await until(lambda: host.settings.text("tui.layout") == "grid")
+        assert files.settings is host.settings
+        assert host._parts.factory.style == MessageStyle(plain=True, info_to_inbox=True)
+    finally:
+        await host.stop()

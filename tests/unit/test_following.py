@@ -120,6 +120,7 @@ async def test_a_broken_file_gives_what_it_gave_and_is_told_once(followed: Follo
     followed.write('{"tui": {"layout": "ma')
     await followed.until(lambda: len(followed.notices) == 1)
     assert "no valid JSON" in followed.notices[0]
+    assert "what it said before still counts" in followed.notices[0]
     assert str(followed.paths.synapse / "settings.json") in followed.notices[0]
     followed.write({"a2a.flow": "oneway"}, followed.of_project)
     followed.trust(followed.of_project)
