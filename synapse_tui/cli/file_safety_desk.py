@@ -22,6 +22,7 @@ from .settings_layers import Layers
 if TYPE_CHECKING:
     from synapse_tui.settings import Settings
     from synapse_tui.store.file_safety import FileSafety
+    from synapse_tui.store.location import Location
 
 _PREFIX = "env.SYNAPSE_FILE_SAFETY_"
 _LINES = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
@@ -59,9 +60,17 @@ class Desk:
         return self._settings.number(f"{_PREFIX}RETENTION_DAYS")
 
     @property
-    def path(self) -> Path:
-        """The database."""
-        return self._layers.project / Path(self._settings.text(f"{_PREFIX}DB_PATH")).expanduser()
+    def location(self) -> Location:
+        """Where the database is."""
+        from synapse_tui.store.location import location_of
+
+        file = self._layers.project / Path(self._settings.text(f"{_PREFIX}DB_PATH")).expanduser()
+        return location_of(self._settings, file, paths=self.caller.paths, project=self._layers.project)
+
+    @property
+    def made(self) -> bool:
+        """Whether there is a database: no file is made to be told that nothing is in it."""
+        return not isinstance(self.location, Path) or self.location.exists()
 
     @contextmanager
     def opened(self) -> Iterator[FileSafety]:
@@ -72,14 +81,15 @@ class Desk:
         """
         from synapse_tui.store.file_safety import opened_file_safety
 
-        if self.path.parent == self._layers.project / ".synapse":
+        location = self.location
+        if isinstance(location, Path) and location.parent == self._layers.project / ".synapse":
             try:
                 make_project_folder(self._layers.project)
             except OSError as error:
                 raise HistoryError(
-                    f"{self.path.parent} cannot be made: {error.strerror or error}", "check its permissions"
+                    f"{location.parent} cannot be made: {error.strerror or error}", "check its permissions"
                 ) from error
-        with opened_file_safety(self.path, alive=is_alive) as safety:
+        with opened_file_safety(location, alive=is_alive) as safety:
             yield safety
 
     def key(self, file: Path) -> str:
@@ -99,7 +109,7 @@ class Desk:
         Raises:
             AddressError: Nobody, or more than one.
         """
-        if name == USER.sender_id or parse_agent_id(name) is not None:
+        if name == USER.sender_id or "@" in name or parse_agent_id(name) is not None:
             return name
         try:
             [found] = self.caller.find(name)
@@ -148,13 +158,13 @@ class Desk:
     def status(self) -> dict[str, object]:
         """Whether it is on, where the database lies and what is in it."""
         counts = {"locks": 0, "modifications": 0}
-        if self.path.exists():
+        if self.made:
             with self.opened() as safety:
                 counts = safety.counts()
         return {
             "enabled": self.enabled,
             "project": str(self._layers.project),
-            "database": str(self.path),
+            "database": str(self.location),
             "retention_days": self.retention_days,
             **counts,
         }
@@ -166,7 +176,7 @@ class Desk:
         }
         environ = {key: value for key, value in os.environ.items() if key.startswith("SYNAPSE_FILE_SAFETY")}
         facts = self.status() | {"agent": self.caller.agent_id, "origins": origins, "environment": environ}
-        if self.path.exists():
+        if self.made:
             with self.opened() as safety:
                 facts |= safety.facts()
         return facts

@@ -22,9 +22,11 @@ from .completing import complete_agents, complete_tasks
 from .history_formats import FORMATS, json_of, write
 from .options import json_option
 from .output import cells, note, plain, show, show_json, show_table
+from .settings_layers import Layers
 
 if TYPE_CHECKING:
     from synapse_tui.store.archive import Archive, Record, Wanted
+    from synapse_tui.store.location import Location
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _HEADS = ("TASK", "TIME", "FROM", "TO", "STATUS", "TEXT")
@@ -151,7 +153,14 @@ def stats_command(*, as_json: bool, **filters: Any) -> None:
 
 @command.command(name="export")
 @_filters
-@click.option("--format", "form", type=click.Choice(FORMATS), default="json", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="json",
+    show_default=True,
+    help="How they are written.",
+)
 @click.option("--search", "query", metavar="WORDS", default="", help="Only those in which WORDS stand.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Into a new file.")
 def export_command(*, form: str, query: str, output: Path | None, **filters: Any) -> None:
@@ -276,11 +285,21 @@ def time_of(word: str, now: datetime | None = None) -> datetime | None:
         ) from None
 
 
+def _location() -> Location:
+    """Where the history is."""
+    from synapse_tui.store.location import location_of
+
+    caller = Caller.of()
+    project = Path(caller.project_of(caller.registry.list()))
+    settings = Layers(caller, project).load()
+    return location_of(settings, caller.paths.history, paths=caller.paths, project=project)
+
+
 @contextmanager
 def _archive() -> Iterator[Archive]:
     from synapse_tui.store.archive import Archive
 
-    archive = Archive(Caller.of().paths.history)
+    archive = Archive(_location())
     if archive.moved:
         note(f"synapse: the history was no sound database and is {archive.moved} now")
     try:

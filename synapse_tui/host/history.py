@@ -19,6 +19,8 @@ from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.settings import Settings
 from synapse_tui.store import AgentJournal, AgentKey, History
 from synapse_tui.store.batch import Change, Owed, Snapshot
+from synapse_tui.store.location import Location
+from synapse_tui.store.naming import naming_of
 from synapse_tui.store.push_journal import HistoryPushJournal
 
 log = logging.getLogger(__name__)
@@ -34,7 +36,7 @@ class HistoryKeeper:
     """Makes the tasks and outboxes of a host's agents durable.
 
     Args:
-        path: The database.
+        location: Where the database is.
         project: Folder of the project.
         events: Told when the history cannot be written, and of messages from before.
         agents: The sessions, by agent id.
@@ -43,7 +45,7 @@ class HistoryKeeper:
 
     def __init__(
         self,
-        path: Path,
+        location: Location,
         project: Path,
         events: EventBus,
         agents: Mapping[str, AgentSession],
@@ -52,7 +54,9 @@ class HistoryKeeper:
     ) -> None:
         self.replaced: list[Callable[[], None]] = []
         """Called when the history has begun anew: what goes on is to be noted again."""
-        self._project = str(project)
+        self._folder = str(project)
+        self._project = naming_of(location).project(self._folder)
+        """What it is called in the database."""
         self._days = days
         self._events = events
         self._agents = agents
@@ -61,7 +65,7 @@ class HistoryKeeper:
         self._restoring: dict[str, asyncio.Task[None]] = {}
         self._loading = asyncio.Event()
         self._history = History(
-            path,
+            location,
             owner=process_name(os.getpid()),
             alive=is_alive,
             told=lambda text, level: events.publish(Notice(text, level)),
@@ -188,7 +192,7 @@ class HistoryKeeper:
         Raises:
             HistoryError: The tasks cannot be removed.
         """
-        folders = {self._project, *(str(session.cwd) for session in self._agents.values())}
+        folders = {self._folder, *(str(session.cwd) for session in self._agents.values())}
         for folder in folders:
             await asyncio.to_thread(remove_old, Path(folder), before.timestamp())
         await self._history.prune(before)

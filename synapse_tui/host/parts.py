@@ -14,6 +14,7 @@ from synapse_tui.paths import UserPaths
 from synapse_tui.pty import Guardian, ReadScheduler
 from synapse_tui.registry import Registry
 from synapse_tui.settings import Settings
+from synapse_tui.store.location import location_of
 
 from .externals import Externals
 from .factory import SessionFactory
@@ -98,7 +99,8 @@ class Parts:
         self.following.listeners.append(self._follow)
         self.reach = Reach(settings, events=events, look=self.following.look)
         days = settings.number("a2a.retention_days")
-        self.history = HistoryKeeper(paths.history, of.project, events, agents, days=days)
+        location = location_of(settings, paths.history, paths=paths, project=of.project)
+        self.history = HistoryKeeper(location, of.project, events, agents, days=days)
         self.pushing = Pushing(settings, events, agents, self.history, self.peers, self.reach.network)
         self.servers = Servers(
             self.tokens,

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine
@@ -17,8 +16,10 @@ from sqlmodel import Session, col, delete, func, select
 from synapse_tui.errors import HistoryError, TaskNotFound
 from synapse_tui.model import Task
 
+from .backends import backend_of
 from .batch import Change
-from .engine import BUSY, READS, open_engine
+from .engine import BUSY, READS
+from .location import Location
 from .rows import change_of, task_of
 from .search import Wanted, dialect_of, terms_of
 from .tables import ChangeRow, TaskRow
@@ -72,7 +73,7 @@ class Archive:
     All of it is called in one thread at a time, but `interrupt`.
 
     Args:
-        path: The database.
+        location: Where the database is.
         clock: The time now, aware.
         busy: Seconds that another process is waited for.
 
@@ -82,19 +83,20 @@ class Archive:
 
     def __init__(
         self,
-        path: Path,
+        location: Location,
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         busy: float = BUSY,
     ) -> None:
-        self._path = path
         self._clock = clock
+        self._backend = backend_of(location, busy=busy, durable=False)
+        self._naming = self._backend.naming
         self._engine: Engine
         try:
-            self._engine, self.moved = open_engine(path, busy=busy, durable=False)
+            self._engine, self.moved = self._backend.open()
         except (OSError, DBAPIError) as error:
             raise self._error(error) from error
-        self._dialect = dialect_of(self._engine)
+        self._dialect = dialect_of(self._engine, self._naming)
         self._prepared = False
         self._lock = threading.Lock()
         self._reads: Any = None
@@ -135,7 +137,7 @@ class Archive:
                 row.id: row
                 for row in session.exec(select(TaskRow).where(col(TaskRow.id).in_(found.ids))).all()
             }
-            return Page([_record(rows[each]) for each in found.ids if each in rows], found.after)
+            return Page([self._record(rows[each]) for each in found.ids if each in rows], found.after)
 
     def walk(self, wanted: Wanted) -> Iterator[Record]:
         """All tasks that are wanted, some at a time, whatever their limit is."""
@@ -169,7 +171,7 @@ class Archive:
             steps = session.exec(
                 select(ChangeRow).where(ChangeRow.task_id == exact[0].id).order_by(col(ChangeRow.id))
             ).all()
-            return _record(exact[0]), [change_of(row) for row in steps]
+            return self._record(exact[0]), [change_of(row) for row in steps]
 
     def stats(self, wanted: Wanted) -> Mapping[str, Any]:
         """How many tasks there are, by agent and state, and how long they took.
@@ -278,8 +280,12 @@ class Archive:
 
     def _error(self, error: Exception) -> HistoryError:
         reason = error.orig if isinstance(error, DBAPIError) else getattr(error, "strerror", error)
-        return HistoryError(f"the history {self._path} cannot be used: {reason}", "see its permissions")
+        return HistoryError(
+            f"the history {self._backend.shown} cannot be used: {reason}", "see its permissions"
+        )
 
-
-def _record(row: TaskRow) -> Record:
-    return Record(task_of(row), row.agent_type, row.project, row.submitted_at, row.finished_at)
+    def _record(self, row: TaskRow) -> Record:
+        task, project = task_of(row), self._naming.folder(row.project)
+        if not self._naming.is_here(row.project):  # that agent is not the one which has its id here
+            task = replace(task, target=f"{task.target}@{row.project.partition(':')[0]}")
+        return Record(task, row.agent_type, project, row.submitted_at, row.finished_at)

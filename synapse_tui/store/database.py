@@ -18,8 +18,8 @@ from .aftermath import HOST_ENDED, after_end
 from .backends import backend_of
 from .batch import AgentKey, Batch, Change, Mark, Owed, Restored, Stored
 from .engine import BUSY, Alive
+from .location import Location
 from .pages import find_tasks, read_changes, read_page
-from .place import Place
 from .push import Delivery, PushLeft
 from .push_rows import prune_push, push_left, push_log, webhooks_left, write_push
 from .rows import (
@@ -46,7 +46,7 @@ class Database:
     """Reads and writes the history.
 
     Args:
-        place: Where it is.
+        location: Where it is.
         owner: This process, as `alive` knows it.
         alive: Tells whether the process of an owner still runs.
         clock: The time now, aware.
@@ -54,9 +54,15 @@ class Database:
     """
 
     def __init__(
-        self, place: Place, *, owner: str, alive: Alive, clock: Callable[[], datetime], busy: float = BUSY
+        self,
+        location: Location,
+        *,
+        owner: str,
+        alive: Alive,
+        clock: Callable[[], datetime],
+        busy: float = BUSY,
     ) -> None:
-        self._backend = backend_of(place, busy=busy)
+        self._backend = backend_of(location, busy=busy)
         self._naming = self._backend.naming
         self._owner = self._naming.owner(owner)
         self._alive = alive

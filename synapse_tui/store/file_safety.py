@@ -19,9 +19,9 @@ from synapse_tui.errors import HistoryError
 from synapse_tui.file_safety import Holder, Lock, Verdict
 
 from .engine import Alive
+from .location import Location
 from .lock_tables import LockRow, ModificationRow
 from .modifications import Modifications
-from .place import Place
 
 AGREE = timedelta(seconds=2)
 """Clocks that differ by less are not told apart."""
@@ -35,7 +35,7 @@ class FileSafety(Modifications):
     counts as free. Every method waits for the disk: never call one in an event loop.
 
     Args:
-        place: The database, `.synapse/file_safety.db` as a rule.
+        location: The database, `.synapse/file_safety.db` as a rule.
         alive: Tells whether the process of a holder on this machine still runs; of others the lease counts.
         clock: The time now, aware; on a server its own clock counts for leases.
         lease: How long a lock holds that nobody renews.
@@ -141,6 +141,28 @@ class FileSafety(Modifications):
         """
         rows = self._release([col(LockRow.file_path) == self._naming.file(file)])
         return self._lock(rows[0]) if rows else None
+
+    def steal_lock(self, file: str, holder: Holder, *, intent: str = "") -> Lock | None:
+        """Take a lock, whoever holds it: for a person, never for an agent.
+
+        Returns:
+            The lock of another that was; None when there was none.
+        """
+        name = self._naming.file(file)
+
+        def steal(session: Session, now: datetime) -> Lock | None:
+            row = self._living(session, [name], now).get(name)
+            own = row is not None and row.agent_name == self._naming.agent(holder.agent_id)
+            before = self._lock(row, now) if row is not None and not own else None
+            if row is not None and not own:
+                session.expunge(row)
+                session.exec(delete(LockRow).where(*_unchanged(row)))
+            taken = self._take(row if own else None, name, file, holder, now)
+            taken.intent = intent
+            session.add(taken)
+            return before
+
+        return self._transact(steal, name)
 
     def renew(self, agent_id: str) -> int:
         """Let the locks of an agent's tool calls that hold do so for another lease; gives how many."""
@@ -254,26 +276,26 @@ def _unchanged(row: LockRow) -> tuple[ColumnElement[bool], ...]:
 
 
 @contextmanager
-def opened_file_safety(place: Place, *, alive: Alive) -> Iterator[FileSafety]:
+def opened_file_safety(location: Location, *, alive: Alive) -> Iterator[FileSafety]:
     """A database of locks for as long as a command runs.
 
     Args:
-        place: Where it is.
+        location: Where it is.
         alive: Tells whether the process of a holder still runs.
 
     Raises:
         HistoryError: It cannot be opened or used.
     """
     try:
-        safety = FileSafety(place, alive=alive)
+        safety = FileSafety(location, alive=alive)
     except (OSError, DBAPIError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.orig
         raise HistoryError(
-            f"{place} cannot be opened: {reason}", "check the folder and its permissions"
+            f"{location} cannot be opened: {reason}", "check the folder and its permissions"
         ) from error
     try:
         yield safety
     except DBAPIError as error:
-        raise HistoryError(f"{place} cannot be used: {error.orig}", "try again") from error
+        raise HistoryError(f"{location} cannot be used: {error.orig}", "try again") from error
     finally:
         safety.close()

@@ -18,6 +18,7 @@ from synapse_tui.errors import HistoryError
 from synapse_tui.model import Task
 
 from .batch import AgentKey, Batch, Change, Owed, Place, Restored, Snapshot
+from .location import Location
 from .push import PushNotes
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class History:
     """Keeps the tasks and outboxes of all agents of this process in a database.
 
     Args:
-        path: The file.
+        location: Where the database is.
         owner: This process, as `alive` knows it.
         alive: Tells whether the process of an owner still runs; called in the writer thread.
         told: Told what a person should know.
@@ -55,7 +56,7 @@ class History:
 
     def __init__(
         self,
-        path: Path,
+        location: Location,
         *,
         owner: str,
         alive: Callable[[str], bool],
@@ -66,7 +67,9 @@ class History:
     ) -> None:
         self.problem = ""
         """Why nothing can be written at present; empty when it can."""
-        self._path = path
+        self._advice = ""
+        """What to do about it."""
+        self._location = location
         self._owner = owner
         self._alive = alive
         self._told = told
@@ -135,7 +138,9 @@ class History:
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
                 return  # both came at the same moment
             self._wanted.set()  # whatever is written next shows that it works again
-            self._trouble(f"history cannot be written: the disk did not answer in {patience:g} s")
+            who = "disk" if isinstance(self._location, Path) else "server"
+            text = f"history cannot be written: the {who} did not answer in {patience:g} s"
+            self._trouble(HistoryError(text, self._hint))
             raise self._error() from None
 
     async def waiting(self, key: AgentKey, *, but: str) -> list[Restored]:
@@ -152,7 +157,7 @@ class History:
             await self.flush(self._busy + PATIENCE)  # what the last session noted is read too
             return await self._in_thread(lambda database: database.waiting(key, but))
         except Exception as error:
-            raise HistoryError(_reason(error, "read"), self._hint) from error
+            raise self._failure(error, "read") from error
 
     async def unfinished(self, project: str) -> dict[str, int]:
         """How many messages still wait for each agent of a project, by agent id.
@@ -163,7 +168,7 @@ class History:
         try:
             return await self._in_thread(lambda database: database.unfinished(project))
         except Exception as error:
-            raise HistoryError(_reason(error, "read"), self._hint) from error
+            raise self._failure(error, "read") from error
 
     async def asked(self, key: AgentKey) -> list[Task]:
         """The outgoing tasks of an agent that ended with its host, of the last days.
@@ -174,7 +179,7 @@ class History:
         try:
             return await self._in_thread(lambda database: database.asked(key, self._clock() - REMEMBERED))
         except Exception as error:
-            raise HistoryError(_reason(error, "read"), self._hint) from error
+            raise self._failure(error, "read") from error
 
     async def replies_due(self, project: str, but: Collection[str]) -> list[Owed]:
         """The tasks of a project of which earlier processes did not tell the senders; ours from now on.
@@ -189,7 +194,7 @@ class History:
         try:
             return await self._in_thread(lambda database: database.replies_due(project, but))
         except Exception as error:
-            raise HistoryError(_reason(error, "read"), self._hint) from error
+            raise self._failure(error, "read") from error
 
     async def changes(self, task_id: str) -> list[Change]:
         """The steps of a task, oldest first.
@@ -212,7 +217,7 @@ class History:
             await self.flush()
             return await self._in_thread(work)
         except Exception as error:
-            raise HistoryError(_reason(error, "read"), self._hint) from error
+            raise self._failure(error, "read") from error
 
     async def prune(self, before: datetime) -> None:
         """Remove the tasks that ended before a time, some at once: others wait for the lock meanwhile.
@@ -276,7 +281,7 @@ class History:
             log.warning("history not written: %s", error)
             batch.add(self._pending)
             self._pending = batch
-            self._trouble(_reason(error, "written"))
+            self._trouble(self._failure(error, "written"))
             for waiter in waiters:
                 if not waiter.done():
                     waiter.set_exception(self._error())
@@ -293,17 +298,28 @@ class History:
             self._replaced()
         return True
 
-    def _trouble(self, reason: str) -> None:
+    def _trouble(self, error: HistoryError) -> None:
         if not self.problem:
-            self._told(f"{reason}; messages wait until it can be", "error")
-        self.problem = reason
+            self._told(f"{error.message}; messages wait until it can be", "error")
+        self.problem, self._advice = error.message, error.hint
 
     def _error(self) -> HistoryError:
-        return HistoryError(self.problem, self._hint)
+        return HistoryError(self.problem, self._advice)
+
+    def _failure(self, error: Exception, what: Literal["read", "written"]) -> HistoryError:
+        """What a person is told of an error of the database."""
+        if isinstance(error, HistoryError):
+            begin = "history cannot be"
+            text = error.message if error.message.startswith(begin) else f"{begin} {what}: {error.message}"
+            return HistoryError(text, error.hint)
+        told = getattr(error, "orig", None) or error
+        return HistoryError(f"history cannot be {what}: {told or type(error).__name__}", self._hint)
 
     @property
     def _hint(self) -> str:
-        return f"free space, or end what locks {self._path}; it is tried again"
+        if isinstance(self._location, Path):
+            return f"free space, or end what locks {self._location}; it is tried again"
+        return "look at the server; it is tried again"
 
     # -- in the thread ---
 
@@ -318,16 +334,10 @@ class History:
     def _make(self) -> Database:
         from .database import Database  # noqa: PLC0415 - imports SQLModel
 
-        return Database(self._path, owner=self._owner, alive=self._alive, clock=self._clock, busy=self._busy)
+        return Database(
+            self._location, owner=self._owner, alive=self._alive, clock=self._clock, busy=self._busy
+        )
 
     def _close(self) -> None:
         if self._database is not None:
             self._database.close()
-
-
-def _reason(error: Exception, what: Literal["read", "written"]) -> str:
-    """What a person is told of an error of the database."""
-    if isinstance(error, HistoryError):
-        return error.message
-    told = getattr(error, "orig", None) or error
-    return f"history cannot be {what}: {told or type(error).__name__}"

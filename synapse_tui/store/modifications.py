@@ -15,9 +15,9 @@ from synapse_tui.file_safety import LEASE, ChangeType, Modification, Modificatio
 
 from .backends import backend_of
 from .engine import BUSY, Alive
+from .location import Location
 from .lock_schema import LOCK_STEPS
 from .lock_tables import LockRow, ModificationRow
-from .place import Place
 
 Result = TypeVar("Result")
 
@@ -31,7 +31,7 @@ class Modifications:
     """What was written in a project, and the database of that, which `FileSafety` has its locks in too.
 
     Args:
-        place: The database, `.synapse/file_safety.db` as a rule.
+        location: The database, `.synapse/file_safety.db` as a rule.
         alive: Tells whether the process of a holder on this machine still runs; of others the lease counts.
         clock: The time now, aware; on a server its own clock counts for leases.
         lease: How long a lock holds that nobody renews.
@@ -45,7 +45,7 @@ class Modifications:
 
     def __init__(
         self,
-        place: Place,
+        location: Location,
         *,
         alive: Alive,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -58,7 +58,7 @@ class Modifications:
         self.moved = ""
         """Where a broken database was moved to when this one was opened; empty as a rule."""
         # What a power cut may take away from a file is the last locks: nobody holds them any more then.
-        self._backend = backend_of(place, steps=LOCK_STEPS, busy=busy, durable=False)
+        self._backend = backend_of(location, steps=LOCK_STEPS, busy=busy, durable=False)
         self._naming = self._backend.naming
         self._engine: Engine
         self._engine, self.moved = self._backend.open()

@@ -15,7 +15,7 @@ from typing import Protocol
 from synapse_tui.file_safety import FileKeys
 from synapse_tui.repository import find_repository
 
-from .place import Place, TeamDatabase
+from .location import Location, TeamDatabase
 
 
 class Naming(Protocol):
@@ -38,6 +38,9 @@ class Naming(Protocol):
 
     def project(self, folder: str) -> str:
         """A project of this machine."""
+
+    def shared_project(self, folder: str) -> str:
+        """A project of this machine, by a name that all working copies of it share."""
 
     def folder(self, project: str) -> str:
         """A project as it is told here; of another machine with that machine's name before it."""
@@ -90,6 +93,10 @@ class LocalNaming:
         """The project."""
         return folder
 
+    def shared_project(self, folder: str) -> str:
+        """The project."""
+        return folder
+
     def folder(self, project: str) -> str:
         """The project."""
         return project
@@ -111,8 +118,8 @@ class TeamNaming:
     """Names in a database of a team.
 
     Agents are `synapse-claude-8100@laptop-3f9a1c`, processes and projects begin with `laptop-3f9a1c:`. Files
-    of a repository are `github.com/team/app:src/main.py`, in lower case, since some file systems tell no cases
-    apart; all others `laptop-3f9a1c:/home/me/notes.txt`.
+    of a repository are `github.com/team/app:src/main.py`, in lower case, since some file systems know but one
+    case; all others `laptop-3f9a1c:/home/me/notes.txt`.
 
     Args:
         database: The database; the files of the project are looked at when the first file is named.
@@ -131,13 +138,6 @@ class TeamNaming:
         """The name that the machines share, and what it stands for here; empty where there is none."""
         found = find_repository(self._project)
         return (found.name, found.folder) if found else ("", self._project)
-
-    @property
-    def shared_project(self) -> str:
-        """What the project is called on every machine that has it."""
-        name, top = self._top
-        below = self._project.relative_to(top).as_posix()
-        return f"{name}:{below}" if name else self.project(str(self._project))
 
     @property
     def machines(self) -> str:
@@ -174,6 +174,12 @@ class TeamNaming:
         """The machine and the folder."""
         return f"{self._machine}:{folder}"
 
+    def shared_project(self, folder: str) -> str:
+        """The repository and the path in it, where it has a remote."""
+        real = Path(os.path.realpath(folder))
+        found = find_repository(real)
+        return f"{found.name}:{real.relative_to(found.folder).as_posix()}" if found else self.project(folder)
+
     def folder(self, project: str) -> str:
         """The folder, with its machine where that is another one."""
         return project.removeprefix(f"{self._machine}:")
@@ -205,6 +211,6 @@ class TeamNaming:
         return path.relative_to(top).as_posix() if name and path.is_relative_to(top) else None
 
 
-def naming_of(place: Place) -> Naming:
+def naming_of(location: Location) -> Naming:
     """The names in a database."""
-    return TeamNaming(place) if isinstance(place, TeamDatabase) else LocalNaming()
+    return TeamNaming(location) if isinstance(location, TeamDatabase) else LocalNaming()

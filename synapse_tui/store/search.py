@@ -15,6 +15,8 @@ from typing import Any, Protocol
 
 from sqlalchemy import Connection, Engine
 
+from .naming import Naming
+
 MOST = 100_000
 """Characters of a task that are indexed."""
 SHORTEST = 3
@@ -118,12 +120,20 @@ class Dialect(Protocol):
         """End the query that a connection of the driver is at; called from another thread."""
 
 
-def dialect_of(engine: Engine) -> Dialect:
-    """The way in which a database lists and searches tasks."""
-    from .search_sqlite import SqliteDialect  # noqa: PLC0415 - a database needs its own alone
+def dialect_of(engine: Engine, naming: Naming) -> Dialect:
+    """The way in which a database lists and searches tasks.
 
-    assert engine.dialect.name == "sqlite"
-    return SqliteDialect()
+    Args:
+        engine: The database.
+        naming: What projects are called in it.
+    """
+    if engine.dialect.name == "sqlite":
+        from .search_sqlite import SqliteDialect  # noqa: PLC0415 - a database needs its own alone
+
+        return SqliteDialect()
+    from .search_postgres import PostgresDialect  # noqa: PLC0415 - a database needs its own alone
+
+    return PostgresDialect(naming)
 
 
 def folded(value: str) -> str:

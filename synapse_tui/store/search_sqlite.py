@@ -13,6 +13,7 @@ stands in `search_docs` too: the tasks themselves, with their texts, are not rea
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -21,6 +22,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
 from .search import MOST, SHORTEST, Count, Found, Wanted, conditions, folded, runs_of
+from .search_lookup import Chosen, Lookup, Words
 
 _DROP = tuple(
     f"DROP {kind} IF EXISTS search_{name}"
@@ -50,6 +52,7 @@ _MAKE = (
 )
 _NEWEST = "tasks INDEXED BY ix_tasks_newest"
 """Read from its end, whatever is asked for: SQLite would take the project's own index, and sort all of it."""
+_END = 2**62
 _SECONDS = "(julianday(finished_at) - julianday(submitted_at)) * 86400"
 
 
@@ -116,18 +119,18 @@ class SqliteDialect:
         return Found([str(row[0]) for row in rows], after)
 
     def _look_up(self, connection: Connection, wanted: Wanted, terms: Sequence[str]) -> Found:
-        found, values = source(terms)
-        chosen, more = conditions(wanted, "f.rowid", _number, of="d.")
-        values |= more | {"most": wanted.limit}
-        if wanted.after:
-            chosen += " AND f.rowid < :after"
-            values["after"] = int(wanted.after)
-        query = (
-            f"SELECT d.task_id, d.id FROM {found} AND {chosen}"  # noqa: S608 - ours
-            " ORDER BY f.rowid DESC LIMIT :most"
+        filters = replace(wanted, since=None, until=None)
+        sql, values = conditions(filters, "id", _number)
+        chosen = Chosen(
+            _number(wanted.since) if wanted.since else 0,
+            min(_number(wanted.until) if wanted.until else _END, int(wanted.after or _END)),
+            sql,
+            values,
+            filtered=bool(wanted.agent or wanted.sender or wanted.states or wanted.project)
+            or bool(wanted.since or wanted.until),
         )
-        rows = connection.execute(text(query), values).all()
-        return Found([str(row[0]) for row in rows], str(rows[-1][1]) if len(rows) == wanted.limit else "")
+        docs = Lookup(connection, words_of(terms), chosen).find(wanted.limit)
+        return Found([task for _, task in docs], str(docs[-1][0]) if len(docs) == wanted.limit else "")
 
     def count(self, connection: Connection, wanted: Wanted) -> Sequence[Count]:
         """How many tasks there are, by agent and state, and how long they took."""
@@ -148,19 +151,17 @@ class SqliteDialect:
         connection.interrupt()
 
 
-def source(terms: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """The documents in which all terms stand, as what follows SQL's `FROM`, with its parameters.
-
-    Args:
-        terms: What must be found; at least one.
-    """
-    long = " ".join(_quoted(term) for term in terms if len(term) >= SHORTEST)
-    short = " ".join(word for term in terms if len(term) < SHORTEST for word in _short_query(term))
-    values: dict[str, Any] = {name: words for name, words in (("long", long), ("short", short)) if words}
-    first, *rest = values
-    found = [f"f.search_{first} MATCH :{first}"]
-    found += [f"f.rowid IN (SELECT rowid FROM search_{name}(:{name}))" for name in rest]  # noqa: S608 - ours
-    return f"search_{first} f CROSS JOIN search_docs d ON d.id = f.rowid WHERE {' AND '.join(found)}", values
+def words_of(terms: Sequence[str]) -> list[Words]:
+    """What is looked up of some terms in which index."""
+    long = [term for term in terms if len(term) >= SHORTEST]
+    short = [word for term in terms if len(term) < SHORTEST for word in _short_query(term)]
+    found = []
+    if long:
+        found.append(Words("search_long", " ".join(map(_quoted, long)), long))
+    if short:
+        parts = [f" {word[:-1]}" if word.endswith("*") else f" {word} " for word in short]
+        found.append(Words("search_short", " ".join(short), parts))
+    return found
 
 
 def _document(connection: Connection, row: Any) -> dict[str, Any]:  # noqa: ANN401 - a row of `index`

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from synapse_tui.errors import HistoryError
 from synapse_tui.process_times import is_alive
 from synapse_tui.project_folder import make_project_folder
+from synapse_tui.store.location import Location
 
 if TYPE_CHECKING:
     from synapse_tui.store.file_safety import FileSafety
@@ -21,6 +22,10 @@ log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 DAY = 24 * 3600.0
+BUSY = 10.0
+"""Seconds that other processes are waited for which have the file of locks open."""
+ANSWER = 1.5
+"""Seconds that a server is waited for: the hooks of agents are answered in two, or go on without us."""
 
 
 class SafetyKeeper:
@@ -28,7 +33,7 @@ class SafetyKeeper:
 
     Args:
         project: Folder of the project.
-        path: The database.
+        location: Where the database is.
         retention: How long changes of files are kept.
         told: Told what a person should know: that the database cannot be used, and why.
         clock: The time now, aware.
@@ -37,7 +42,7 @@ class SafetyKeeper:
     def __init__(
         self,
         project: Path,
-        path: Path,
+        location: Location,
         *,
         retention: timedelta,
         told: Callable[[str], None] = lambda _text: None,
@@ -46,7 +51,7 @@ class SafetyKeeper:
         self.problem = ""
         """Why no lock can be taken at present; empty when they can."""
         self._project = project
-        self._path = path
+        self._location = location
         self.retention = retention
         """May be changed at any time."""
         self._told = told
@@ -75,7 +80,7 @@ class SafetyKeeper:
         except Exception as error:
             # What the driver raises is known to the thread only.
             log.exception("file safety failed")
-            self._trouble(f"{self._path} cannot be used: {error}")
+            self._trouble(f"{self._location} cannot be used: {error}")
             raise HistoryError(self.problem, "see the host's log") from error
         self.problem = ""
         return found
@@ -108,9 +113,10 @@ class SafetyKeeper:
         if self._store is None:
             from synapse_tui.store.file_safety import FileSafety  # noqa: PLC0415 - slow
 
-            if self._path.parent == self._project / ".synapse":
+            if isinstance(self._location, Path) and self._location.parent == self._project / ".synapse":
                 make_project_folder(self._project)
-            self._store = FileSafety(self._path, alive=is_alive, clock=self._clock)
+            busy = BUSY if isinstance(self._location, Path) else ANSWER
+            self._store = FileSafety(self._location, alive=is_alive, clock=self._clock, busy=busy)
         return question(self._store)
 
     def _close(self) -> None:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from synapse_tui.agents.process.environment import HOOKS_VARIABLE
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.agents.state.hook_hints import HOOKED
@@ -27,17 +28,18 @@ from synapse_tui.events import (
     LocksChanged,
     Notice,
 )
-from synapse_tui.file_safety import FileKeys, Lock, Modification, ModificationQuery
-from synapse_tui.hooks import Dialect, HookEvent
+from synapse_tui.file_safety import FileKeys, Holder, Lock, Modification, ModificationQuery
+from synapse_tui.hooks import Dialect, HookEvent, HookKind
 from synapse_tui.hooks.codex_trust import trusted_hashes
 from synapse_tui.hooks.consent import Consent, HookConsent
 from synapse_tui.hooks.launch import NO_HOOKS, LaunchHooks, prepare
-from synapse_tui.model import AgentState
+from synapse_tui.model import USER, AgentState
 from synapse_tui.paths import UserPaths
 from synapse_tui.process_times import process_name, process_start
 from synapse_tui.pty.command import find_command
 from synapse_tui.sessions.places import sockets_folder
 from synapse_tui.settings import Settings
+from synapse_tui.store.location import location_of
 
 from .desk import HookDesk, Worker
 from .keeper import SafetyKeeper
@@ -91,10 +93,10 @@ class FileSafetyOffice:
         self._events = events
         self._agents = agents
         self._environ = environ
-        place = Path(settings.text("env.SYNAPSE_FILE_SAFETY_DB_PATH")).expanduser()
+        file = Path(settings.text("env.SYNAPSE_FILE_SAFETY_DB_PATH")).expanduser()
         self.keeper = SafetyKeeper(
             project,
-            project / place,
+            location_of(settings, project / file, paths=paths, project=project),
             retention=_retention(settings),
             told=lambda text: events.publish(Notice(text, "warning")),
         )
@@ -200,6 +202,18 @@ class FileSafetyOffice:
             self._events.publish(Notice(f"hooks of {profile.name} cannot be written: {error}", "warning"))
             return NO_HOOKS
 
+    async def equip(self, session: AgentSession) -> None:
+        """Give an agent that is about to be started anew the hooks that it would get now.
+
+        File safety may have been switched since, or its hooks be those of a former version of this program.
+        """
+        environ = {name: value for name, value in session.environ.items() if name != HOOKS_VARIABLE}
+        if self.socket is not None:
+            environ[HOOKS_VARIABLE] = str(self.socket)
+        hooks = await self.prepare(session.profile, environ, session.cwd)
+        session.environ = {**environ, **hooks.environ}
+        session.hook_args = hooks.args
+
     async def _trusted(
         self, profile: Profile, environ: Mapping[str, str], cwd: Path, folder: Path
     ) -> Mapping[str, str]:
@@ -269,6 +283,20 @@ class FileSafetyOffice:
             self._events.publish(LocksChanged(broken.agent_id))
         return broken
 
+    async def take_lock(self, file: str) -> Lock | None:
+        """Lock a file for the person at the keyboard, whoever holds it.
+
+        Returns:
+            The lock of an agent that was; None when there was none.
+
+        Raises:
+            HistoryError: The database cannot be used.
+        """
+        person = Holder(USER.sender_id)
+        before = await self.keeper.ask(lambda store: store.steal_lock(file, person))
+        self._events.publish(LocksChanged(USER.sender_id))
+        return before
+
     # -- what happens ---
 
     async def _on_hook(self, agent_id: str, event: HookEvent) -> bytes:
@@ -283,7 +311,14 @@ class FileSafetyOffice:
         if not self.enabled:  # it was switched off: their state is still worth knowing
             return b""
         self._strays.hear(agent_id, event)
-        return await self.desk.handle(_worker(session), event)
+        try:
+            return await self.desk.handle(_worker(session), event)
+        except asyncio.CancelledError:
+            if event.kind is HookKind.PRE and event.writes:
+                files = ", ".join(one.path for one in event.writes)
+                text = f"{agent_id} may write {files} without a lock: its hook had to wait too long"
+                self._events.publish(Notice(text, "warning", agent_id))
+            raise
 
     def _on_event(self, event: Event) -> None:
         match event:

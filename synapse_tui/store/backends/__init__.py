@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from synapse_tui.store.engine import BUSY
-from synapse_tui.store.place import Place
+from synapse_tui.store.location import Location
 from synapse_tui.store.schema import STEPS, Step
 
 from .base import Backend
@@ -15,20 +15,20 @@ __all__ = ["Backend", "backend_of"]
 
 
 def backend_of(
-    place: Place, *, steps: Sequence[Step] = STEPS, busy: float = BUSY, durable: bool = True
+    location: Location, *, steps: Sequence[Step] = STEPS, busy: float = BUSY, durable: bool = True
 ) -> Backend:
     """The backend of a database.
 
     Args:
-        place: Where it is.
+        location: Where it is.
         steps: The migrations of a file; a server has one set of tables for all.
         busy: Seconds that another process, or the server, is waited for.
         durable: Whether each commit to a file must survive a power cut.
     """
-    if isinstance(place, Path):
+    if isinstance(location, Path):
         from .sqlite import Sqlite  # noqa: PLC0415 - only one of them is needed
 
-        return Sqlite(place, steps, busy=busy, durable=durable)
+        return Sqlite(location, steps, busy=busy, durable=durable)
     from .postgres import Postgres  # noqa: PLC0415 - only one of them is needed
 
-    return Postgres(place, busy=busy)
+    return Postgres(location, busy=busy)

@@ -15,9 +15,10 @@ from sqlalchemy.orm.exc import StaleDataError
 from sqlmodel import Session, SQLModel, create_engine
 
 from synapse_tui.errors import HistoryError
+from synapse_tui.store.location import TeamDatabase
 from synapse_tui.store.naming import TeamNaming
-from synapse_tui.store.place import TeamDatabase
 from synapse_tui.store.schema import take_steps
+from synapse_tui.store.search_postgres import TRIGRAMS
 
 from .base import Clock
 from .postgres_connection import Connector, load_driver
@@ -25,7 +26,6 @@ from .postgres_schema import POSTGRES_STEPS
 
 _RACES = frozenset({"40001", "40P01", "23505"})
 """SQLSTATE of transactions that another one has hindered: serialization, deadlock, a row that both made."""
-_TRIGRAMS = "CREATE INDEX ix_search_docs_body ON search_docs USING gin (body gin_trgm_ops)"
 _EXTENSION = "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_trgm'"
 _HELD = """WITH held AS MATERIALIZED (
     SELECT count(pg_advisory_xact_lock(key)) FROM unnest(CAST(:keys AS bigint[])) AS key
@@ -138,7 +138,7 @@ class Postgres:
         """Note of which repository the project is, so that its tasks are found from other machines."""
         names = {
             "project": self.naming.project(str(self._database.project)),
-            "repository": self.naming.shared_project,
+            "repository": self.naming.shared_project(str(self._database.project)),
         }
         known = text("SELECT repository FROM projects WHERE project = :project")
         if connection.execute(known, names).scalar() == names["repository"]:
@@ -174,7 +174,7 @@ def _try_trigrams(connection: Connection) -> None:
     try:
         with connection.begin_nested():
             connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA public")
-            connection.exec_driver_sql(_TRIGRAMS)
+            connection.exec_driver_sql(TRIGRAMS)
     except (DBAPIError, HistoryError):
         return
 

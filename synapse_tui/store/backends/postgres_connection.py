@@ -7,7 +7,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from synapse_tui.errors import HistoryError
-from synapse_tui.store.place import VARIABLE, TeamDatabase, connection_url
+from synapse_tui.store.location import VARIABLE, TeamDatabase, connection_url
 
 if TYPE_CHECKING:
     import psycopg

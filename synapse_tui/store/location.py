@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from synapse_tui.errors import HistoryError
 from synapse_tui.machine import machine_name
 from synapse_tui.paths import UserPaths
 
-SETTING = "env.SYNAPSE_DATABASE_URL"
 VARIABLE = "SYNAPSE_DATABASE_URL"
+SETTING = f"env.{VARIABLE}"
 _SCHEMES = ("postgresql", "postgres", "postgresql+psycopg")
 _NO_URL = "of-the-host"
 """Stands for a URL that cannot be used: a process that has it must not use another database instead."""
@@ -50,21 +51,27 @@ class TeamDatabase:
         return tuple(word for each in (written, *query) if each for word in {each, unquote(each)})
 
 
-Place = Path | TeamDatabase
+Location = Path | TeamDatabase
 
 
-def place_of(url: str, file: Path, *, paths: UserPaths, project: Path) -> Place:
+class _Texts(Protocol):
+    """Settings."""
+
+    def text(self, key: str) -> str:
+        """A text."""
+
+
+def location_of(settings: _Texts, file: Path, *, paths: UserPaths, project: Path) -> Location:
     """Where the history and the locks are.
 
     Args:
-        url: Of the server, as the settings give it; empty for none.
-        file: The database of this machine, where there is no server.
+        settings: The settings that hold.
+        file: The database of this machine, where they name no server.
         paths: Folders of the user.
         project: Folder of the project.
     """
-    if not url.strip():
-        return file
-    return TeamDatabase(url.strip(), machine_name(paths.machines), project)
+    url = settings.text(SETTING).strip()
+    return TeamDatabase(url, machine_name(paths.machines), project) if url else file
 
 
 def connection_url(database: TeamDatabase) -> str:
