@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,9 +18,10 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
 from synapse_tui.errors import HistoryError, TaskNotFound
+from synapse_tui.store import search_lookup
 from synapse_tui.store.archive import Archive, Wanted
 from synapse_tui.store.search import Count, folded, terms_of
-from synapse_tui.store.search_sqlite import source
+from synapse_tui.store.search_sqlite import words_of
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -142,6 +146,38 @@ def test_what_is_looked_up_is_chosen_like_what_is_listed(shelf: Shelf) -> None:
     ):
         assert shelf.found("of them", **fields) == shelf.found("", **fields), fields
     assert shelf.archive.index() == 0, "another state is no other text"
+
+
+@pytest.mark.parametrize(("few", "window"), [(1000, 500), (1, 1), (4, 2), (12, 5)])
+def test_every_way_of_reading_the_indices_finds_the_same(
+    shelf: Shelf, few: int, window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_lookup, "FEW", few)
+    monkeypatch.setattr(search_lookup, "WINDOW", window)
+    chance = random.Random(4)
+    words, agents = ("parser", "terminal", "日本", "語", "ok"), ("claude", "codex")
+    texts: dict[str, tuple[str, str]] = {}
+    for number in range(40):
+        some = f"{number}: {' '.join(word for word in words if chance.random() < 0.5)}"
+        texts[some] = chance.choice(agents), chance.choice(("/a", "/b"))
+        agent, project = texts[some]
+        shelf.put(some, agent_name=f"synapse-{agent}-1", agent_type=agent, project=project)
+    for count in (1, 2, 3):
+        for asked in itertools.combinations(words, count):
+            for agent, project in (("", ""), ("codex", ""), ("claude", "/b")):
+                wanted = [
+                    some
+                    for some, (of, place) in texts.items()
+                    if all(word in some for word in asked) and agent in ("", of) and project in ("", place)
+                ][::-1]
+                query = Wanted(query=" ".join(asked), agent=agent, project=project)
+                assert shelf.found(query.query, agent=agent, project=project) == wanted, query
+                shelf.archive.index()
+                page = shelf.archive.page(replace(query, limit=3))
+                assert [each.task.text for each in page.records] == wanted[:3], query
+                if page.after:
+                    page = shelf.archive.page(replace(query, limit=3, after=page.after))
+                    assert [each.task.text for each in page.records] == wanted[3:6], query
 
 
 def test_tasks_that_are_not_kept_are_never_indexed(shelf: Shelf) -> None:
@@ -289,8 +325,7 @@ def test_old_tasks_are_removed_unless_it_is_only_tried(shelf: Shelf) -> None:
 @given(st.text(max_size=8))
 def test_no_query_breaks_the_search(query: str) -> None:
     terms = terms_of(query)
-    if terms:
-        where, values = source(terms)
-        assert where
-        assert all(values.values())
+    words = words_of(terms)
+    assert bool(words) == bool(terms)
+    assert all(each.match and each.parts for each in words)
     assert all(term == folded(term).strip() for term in terms)
