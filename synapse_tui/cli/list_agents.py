@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from synapse_tui.a2a.external.origins import shown_origin
-from synapse_tui.a2a.external.record import ExternalAgent
-from synapse_tui.a2a.external.store import ExternalStore
 from synapse_tui.registry import Record
 
 from .caller import Caller
 from .commands import Command
 from .options import json_option
 from .output import note, show_json, show_table
+
+if TYPE_CHECKING:
+    from synapse_tui.a2a.external.record import ExternalAgent
 
 HEADS = ("ID", "TYPE", "NAME", "STATE", "PORT", "FOLDER")
 
@@ -34,7 +35,7 @@ def command(everywhere: bool, as_json: bool) -> None:
     records = caller.registry.list()
     project = caller.project_of(records)
     shown = [record for record in records if everywhere or record.project == project]
-    externals = ExternalStore(caller.paths.external).list()
+    externals = _externals(caller)
     if as_json:
         here = [{**asdict(record), "here": record.project == project} for record in shown]
         show_json([*here, *map(_external_json, externals)])
@@ -51,7 +52,18 @@ def _row(record: Record, project: str) -> tuple[str, ...]:
     return (record.agent_id + mark, record.agent_type, record.name, record.status, str(record.port), folder)
 
 
+def _externals(caller: Caller) -> Sequence[ExternalAgent]:
+    """The external agents; where none was ever added, nothing is loaded for them."""
+    if not caller.paths.external.is_dir():
+        return ()
+    from synapse_tui.a2a.external.store import ExternalStore
+
+    return ExternalStore(caller.paths.external).list()
+
+
 def _external_row(agent: ExternalAgent) -> tuple[str, ...]:
+    from synapse_tui.a2a.external.origins import shown_origin
+
     return (agent.alias, "external", agent.name, "", "", shown_origin(agent.url))
 
 

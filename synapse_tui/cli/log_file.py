@@ -7,17 +7,22 @@ logged. Unless it is asked for, a command reads one small file for it and import
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from synapse_tui.errors import SynapseError
-from synapse_tui.files import private_folder
-from synapse_tui.paths import UserPaths
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from synapse_tui.paths import UserPaths
 
 NAME = "synapse.log"
 LARGEST = 5 * 1024 * 1024
 """Bytes from which on a new file is begun; the last one stays as `synapse.log.1`."""
 _VARIABLE = "SYNAPSE_LOG_FILE"
+_OFF = re.compile(rb'"SYNAPSE_LOG_FILE"\s*:\s*("false"|false)')
 
 Ended = Callable[[int], None]
 """Told the exit code of the command."""
@@ -32,10 +37,11 @@ def begin(name: str, words: Sequence[str], environ: Mapping[str, str] = os.envir
         environ: The environment.
     """
     try:
-        paths = UserPaths.of_environment()
-        if not _asked_for(paths, environ):
+        if not _asked_for(environ):
             return _nothing
-        return _begin(paths, name, words, environ)
+        from synapse_tui.paths import UserPaths
+
+        return _begin(UserPaths.of_environment(), name, words, environ)
     except (OSError, SynapseError):
         return _nothing
 
@@ -44,14 +50,16 @@ def _nothing(_code: int) -> None:
     """What is told is not written."""
 
 
-def _asked_for(paths: UserPaths, environ: Mapping[str, str]) -> bool:
-    """Whether the setting may be there at all."""
+def _asked_for(environ: Mapping[str, str]) -> bool:
+    """Whether the setting may be on at all; looked at without what reads settings: most need not load it."""
     if _VARIABLE in environ:
         return True
     try:
-        return _VARIABLE.encode() in (paths.synapse / "settings.json").read_bytes()
+        with open(os.path.expanduser("~/.synapse/settings.json"), "rb") as file:  # noqa: PTH111, PTH123
+            content = file.read()
     except OSError:
         return False
+    return _VARIABLE.encode() in _OFF.sub(b"", content)
 
 
 def _begin(paths: UserPaths, name: str, words: Sequence[str], environ: Mapping[str, str]) -> Ended:
@@ -91,6 +99,8 @@ def _folder() -> str:
 
 def _open_file(folder: Path) -> Path:
     """The private file; it is made where there is none, and a new one is begun when it is large."""
+    from synapse_tui.files import private_folder
+
     path = private_folder(folder) / NAME
     try:
         if path.stat().st_size > LARGEST:
