@@ -1,9 +1,13 @@
-"""Private files: written atomically, readable by their owner only."""
+"""Private files, written atomically and readable by their owner only; and files of others, read with care."""
 
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
+
+LARGEST = 1024 * 1024
+"""Bytes of a file that a person writes."""
 
 
 def private_folder(path: Path) -> Path:
@@ -36,3 +40,26 @@ def write_private(path: Path, data: bytes) -> None:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def read_regular(path: Path, most: int = LARGEST) -> bytes:
+    """Read a regular file: a project may bring a pipe, or a link to a device.
+
+    Args:
+        path: The file.
+        most: How many bytes it may have.
+
+    Returns:
+        Its content; of one that is too long, one byte more than it may have.
+
+    Raises:
+        OSError: It is not there, cannot be read, or is something else.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(0, "it is no regular file")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(most + 1)
+    finally:
+        os.close(descriptor)

@@ -107,6 +107,12 @@ class SettingsFollower:
         self._begin(self._follow())
 
     async def _follow(self) -> None:
+        try:
+            await self._follow_files()
+        except Exception:
+            log.exception("the settings were not followed")
+
+    async def _follow_files(self) -> None:
         await self.read_again()
         if self.settings.broken:
             await asyncio.sleep(PATIENCE)

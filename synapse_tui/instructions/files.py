@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from synapse_tui.files import read_regular
 
 Origin = Literal["project", "user", "shipped"]
 Trusted = Callable[[Path, bytes], bool]
@@ -127,19 +127,12 @@ def shipped_texts() -> Path:
 
 
 def read_file(path: Path) -> bytes:
-    """Read a regular file, or as much of it as tells that it is too long; a pipe is not waited for.
+    """Read a text, or as much of it as tells that it is too long.
 
     Raises:
-        OSError: It is not there, cannot be read, or is something else.
+        OSError: It is not there, cannot be read, or is no regular file.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(0, "it is no regular file")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(MAX_BYTES + 1)
-    finally:
-        os.close(descriptor)
+    return read_regular(path, MAX_BYTES)
 
 
 def _text_file(path: Path, origin: Origin, content: str) -> TextFile:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from synapse_tui.errors import ConfigError
-from synapse_tui.files import private_folder, write_private
+from synapse_tui.files import private_folder, read_regular, write_private
 from synapse_tui.paths import UserPaths
 from synapse_tui.project_folder import IGNORED, make_project_folder
 from synapse_tui.settings import SCHEMA
@@ -198,7 +198,7 @@ class Scaffold:
             return {}
         path = self.folder / SETTINGS
         try:
-            content = parse(path, path.read_bytes())
+            content = parse(path, read_regular(path))
         except FileNotFoundError:  # a link that leads nowhere
             return {}
         except OSError as error:

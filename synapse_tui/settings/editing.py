@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from synapse_tui.errors import ConfigError
-from synapse_tui.files import write_private
+from synapse_tui.files import read_regular, write_private
 
 from .kinds import TABLES
 from .schema import Setting, find_setting
@@ -28,7 +28,7 @@ class SettingsFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self.data = path.read_bytes()
+            self.data = read_regular(path)
         except FileNotFoundError:
             self.data = b""
         except OSError as error:

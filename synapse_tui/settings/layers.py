@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from synapse_tui.errors import ConfigError
+from synapse_tui.files import LARGEST, read_regular
 from synapse_tui.paths import UserPaths
 
 from .kinds import TABLES
@@ -219,12 +220,16 @@ def read_layer(
 
 def _read(path: Path, problems: list[ConfigError]) -> bytes | None:
     try:
-        return path.read_bytes()
+        data = read_regular(path)
     except FileNotFoundError:
         return None
     except OSError as error:
         problems.append(ConfigError(f"{path} cannot be read: {error.strerror}", "check its permissions"))
         return None
+    if len(data) > LARGEST:
+        problems.append(ConfigError(f"{path} is longer than {LARGEST} bytes", "make it shorter"))
+        return None
+    return data
 
 
 def _parse(

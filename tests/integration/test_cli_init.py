@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,9 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 async def test_a_dry_run_tells_what_is_then_done(shell: Shell) -> None:
     before = tree(shell.folder)
-    told = (await shell.run("init", "--yes", "--dry-run", "--json")).json
+    told = json.loads((await shell.run("init", "--yes", "--dry-run", "--json")).out)
     assert tree(shell.folder) == before
-    done = (await shell.run("init", "--yes", "--json")).json
+    done = json.loads((await shell.run("init", "--yes", "--json")).out)
     assert (told["dry_run"], done["dry_run"]) == (True, False)
     assert told["steps"] == done["steps"]
     written = {step["path"] for step in done["steps"] if step["action"] in ("write", "add a line")}
@@ -80,4 +81,4 @@ async def test_a_folder_of_synapse_a2a_is_kept_and_what_means_nothing_is_told(sh
 
 async def test_there_is_nothing_to_reset_before_init(shell: Shell) -> None:
     result = await shell.run("reset", "--user", "--yes", "--json")
-    assert (result.code, result.json["error"]["hint"]) == (2, "synapse init makes it")
+    assert (result.code, json.loads(result.out)["error"]["hint"]) == (2, "synapse init makes it")

@@ -98,7 +98,9 @@ async def test_what_another_process_has_trusted_is_not_asked_about(tmp_path):
     host = files.new_host(files.folder)
     path = put(files, "default.md", "written by synapse init")
     store = TrustStore(files.paths.trusted)
-    store.trust([store.check(path, path.read_bytes())])
+    written = store.check(path, path.read_bytes())
+    assert written is not None
+    store.trust([written])
     await files.read_again(host)
     assert not asked(files)
 

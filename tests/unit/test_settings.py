@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -267,3 +268,28 @@ def test_what_is_written_below_env_is_a_text(tmp_path: Path) -> None:
         },
         "tui": {"sidebar": True},
     }
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "long"])
+def test_a_project_cannot_keep_a_host_reading(home: Path, project: Path, kind: str) -> None:
+    path = project / ".synapse/settings.json"
+    path.parent.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        path.write_bytes(b" " * 2_000_000)
+    write(home / ".synapse/settings.json", {"tui.layout": "grid"})
+    settings = load(home, project)
+    assert settings.text("tui.layout") == "grid"
+    (problem,) = settings.problems
+    assert ("longer than" if kind == "long" else "no regular file") in problem.message
+
+
+@pytest.mark.parametrize("value", [-1, "500001", "9" * 5000, "1.5", None, True])
+def test_a_count_is_a_number_of_days_before_now_at_most(home: Path, project: Path, value: object) -> None:
+    write(home / ".synapse/settings.json", {"env": {"SYNAPSE_FILE_SAFETY_RETENTION_DAYS": value}})
+    settings = load(home, project)
+    assert settings.number("env.SYNAPSE_FILE_SAFETY_RETENTION_DAYS") == 30
+    assert len(settings.problems) == 1

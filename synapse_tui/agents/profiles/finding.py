@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from synapse_tui.errors import ProfileError, UnknownProfile
+from synapse_tui.files import read_regular
 
 from .profile import Origin, Profile
 from .reader import read_profile
@@ -126,8 +127,7 @@ def _files(folder: Path, problems: list[ProfileError]) -> list[Path]:
 
 def _read(path: Path, problems: list[ProfileError]) -> bytes | None:
     try:
-        with path.open("rb") as file:
-            return file.read(MAX_FILE_BYTES + 1)
+        return read_regular(path, MAX_FILE_BYTES)
     except OSError as error:
         problems.append(ProfileError(path, 0, f"the file cannot be read: {error.strerror}"))
         return None
