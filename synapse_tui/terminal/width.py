@@ -145,13 +145,16 @@ def char_width(char: str) -> int:
 def cluster_width(cluster: str) -> int:
     """Cells of a cluster: those of its widest code point.
 
-    A variation selector may say otherwise; a spacing mark or a second consonant makes two of one.
+    A variation selector may say otherwise; a spacing mark or a second consonant makes two of one. A skin tone
+    alone leaves an emoji as narrow as it is as text, which `wcwidth`, opencode and Copilot agree on.
     """
     base, selector = cluster[0], cluster[1:2]
     if selector == VS16 and base in _WIDENED:
         return 2
     if selector == VS15 and base in _NARROWED:
         return 1
+    if base in _WIDENED and all(_is_in(char, _SKIN_TONES) for char in cluster[1:]):
+        return char_width(base)
     widest = max(1, *map(char_width, cluster))
     return 2 if widest == 1 and _has_second_half(cluster) else widest
 
