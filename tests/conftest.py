@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+from tests.postgres_kit import Server, server_or_skip
 
 WAITING = {"conformance", "e2e", "integration", "lab", "ui"}
 TESTS = Path(__file__).parent
@@ -35,3 +38,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(TESTS) and item.path.relative_to(TESTS).parts[0] in WAITING:
             item.add_marker(pytest.mark.flaky(reruns=int(os.environ.get("SYNAPSE_RERUNS", "2"))))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server of these tests alone; they are skipped where there is none."""
+    with server_or_skip() as server:
+        yield server
+
+
+@pytest.fixture
+def team_url(postgres: Server) -> Iterator[str]:
+    """The URL of a new database on it."""
+    with postgres.database() as url:
+        yield url

@@ -142,10 +142,14 @@ def denial(lock: Lock, now: datetime, news: Modification | None = None) -> str:
     left = duration((lock.expires_at - now).total_seconds())
     purpose = f" ({lock.intent})" if lock.intent else ""
     change = f" It was {told_change(news, now)}." if news is not None else ""
+    _, elsewhere, machine = lock.agent_id.partition("@")
+    ask = f'or ask its holder: $SYNAPSE_BIN send {lock.agent_id} "..."'
+    if elsewhere:
+        ask = f"or tell your user: its holder works on the machine {machine}, where no message reaches it"
     return (
         f"{lock.file} is locked by {lock.agent_id} for {held} now{purpose}.{change} Do not write it by other "
         f"means. Go on with other work, read it anew and try again later (the lock ends in {left} at the "
-        f'latest), or ask its holder: $SYNAPSE_BIN send {lock.agent_id} "..."'
+        f"latest), {ask}"
     )
 
 

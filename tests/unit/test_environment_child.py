@@ -54,7 +54,7 @@ def test_term_is_ours_whatever_the_outer_terminal_is(tmp_path: Path) -> None:
         "WT_SESSION",
         "VTE_VERSION", "ZELLIJ", "ZELLIJ_SESSION_NAME", "WINDOWID", "VSCODE_INJECTION",
         "GHOSTTY_RESOURCES_DIR",
-        "SYNAPSE_API_KEYS", "SYNAPSE_ADMIN_KEY", "SYNAPSE_DATABASE_URL", "NO_COLOR", "LC_TERMINAL",
+        "SYNAPSE_API_KEYS", "SYNAPSE_ADMIN_KEY", "SYNAPSE_DATABASE_PASSWORD", "NO_COLOR", "LC_TERMINAL",
     ],
 )  # fmt: skip
 def test_what_an_agent_must_not_hear(tmp_path: Path, name: str) -> None:
@@ -66,6 +66,19 @@ def test_what_an_agent_must_not_hear(tmp_path: Path, name: str) -> None:
 )
 def test_the_rest_of_the_users_environment_stays(tmp_path: Path, name: str) -> None:
     assert environment(tmp_path, {name: "x"})[name] == "x"
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("postgresql://ann:pa%40ss@db.lan:5433/team", "postgresql://ann@db.lan:5433/team"),
+        ("postgresql://db.lan/team?user=ann&password=x", "postgresql://db.lan/team?user=ann"),
+        ("postgresql://ann:p@ss/w@db.lan/team", "of-the-host"),
+        ("nonsense", "of-the-host"),
+    ],
+)
+def test_an_agent_knows_the_database_but_not_its_password(tmp_path: Path, url: str, told: str) -> None:
+    assert environment(tmp_path, {"SYNAPSE_DATABASE_URL": url})["SYNAPSE_DATABASE_URL"] == told
 
 
 def test_who_an_outer_agent_is_does_not_pass_on(tmp_path: Path) -> None:

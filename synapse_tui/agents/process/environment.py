@@ -13,6 +13,11 @@ from pathlib import Path
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.files import private_folder
 from synapse_tui.paths import UserPaths
+from synapse_tui.store.location import VARIABLE as DATABASE_VARIABLE
+from synapse_tui.store.location import without_password
+
+HOOKS_VARIABLE = "SYNAPSE_HOOKS"
+"""Names the socket that the agent's hooks call."""
 
 _OUTER_TERMINAL = frozenset({
     "LINES", "COLUMNS", "TERMCAP",
@@ -121,10 +126,12 @@ def child_environment(
     env["SYNAPSE_ENDPOINT"] = endpoint
     env["SYNAPSE_TOKEN"] = token
     env["SYNAPSE_BIN"] = str(command)
+    if url := base.get(DATABASE_VARIABLE, ""):  # no other database, and no password that an agent may print
+        env[DATABASE_VARIABLE] = without_password(url)
     if spool is not None:
         env["SYNAPSE_SPOOL"] = str(spool)
     if hooks is not None:
-        env["SYNAPSE_HOOKS"] = str(hooks)
+        env[HOOKS_VARIABLE] = str(hooks)
     return env
 
 

@@ -27,6 +27,9 @@ from .postgres_schema import POSTGRES_STEPS
 _RACES = frozenset({"40001", "40P01", "23505"})
 """SQLSTATE of transactions that another one has hindered: serialization, deadlock, a row that both made."""
 _EXTENSION = "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_trgm'"
+_HAS_TABLES = "SELECT 1 FROM pg_tables WHERE schemaname = 'synapse' AND tablename = 'schema_version'"
+"""Reads the catalogue itself: `to_regclass` may not see what another has made since the transaction began."""
+_HAS_SCHEMA = "SELECT 1 FROM pg_namespace WHERE nspname = 'synapse'"
 _HELD = """WITH held AS MATERIALIZED (
     SELECT count(pg_advisory_xact_lock(key)) FROM unnest(CAST(:keys AS bigint[])) AS key
 ) SELECT clock_timestamp() FROM held"""
@@ -128,7 +131,7 @@ class Postgres:
             raise HistoryError(
                 f"the database {self.shown} has the encoding {encoding}", "make one with ENCODING 'UTF8'"
             )
-        if not connection.exec_driver_sql("SELECT to_regnamespace('synapse')").scalar():
+        if not connection.exec_driver_sql(_HAS_SCHEMA).scalar():
             connection.exec_driver_sql("CREATE SCHEMA synapse")
         connection.exec_driver_sql(
             "CREATE TABLE synapse.schema_version (id integer NOT NULL PRIMARY KEY, version integer NOT NULL)"
@@ -162,7 +165,7 @@ class Postgres:
 
 def _version(connection: Connection) -> int:
     """How many steps a database has taken; -1 where it has no tables."""
-    if connection.exec_driver_sql("SELECT to_regclass('synapse.schema_version')").scalar() is None:
+    if not connection.exec_driver_sql(_HAS_TABLES).scalar():
         return -1
     return int(connection.exec_driver_sql("SELECT MAX(version) FROM synapse.schema_version").scalar() or 0)
 

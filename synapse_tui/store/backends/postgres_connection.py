@@ -25,6 +25,11 @@ _SETUP = "docs/database.md has the SQL that makes user and database"
 _ADVICE: tuple[tuple[str, str, str], ...] = (
     # Class or code of SQLSTATE (PostgreSQL, appendix A), what is wrong, what to do.
     ("28P01", "refuses the password", "correct it in ~/.pgpass or in {variable}"),
+    (
+        "password",
+        "asks for a password",
+        "write it into ~/.pgpass, or {variable} into ~/.synapse/settings.json",
+    ),
     ("28", "refuses the user", "see its pg_hba.conf, and user and password in {variable} or ~/.pgpass"),
     ("3D000", "has no such database", f"make it; {_SETUP}"),
     ("42501", "does not permit it to this user", f"grant what is missing; {_SETUP}"),
@@ -38,7 +43,7 @@ _ADVICE: tuple[tuple[str, str, str], ...] = (
 _TEXTS: tuple[tuple[str, str], ...] = (
     # What libpq reports by itself has no code.
     ("password authentication failed", "28P01"),
-    ("no password supplied", "28P01"),
+    ("no password supplied", "password"),
     ("no pg_hba.conf entry", "28000"),
     ("authentication failed", "28000"),
     ("remaining connection slots", "53300"),
