@@ -187,6 +187,8 @@ def validate_command(context: click.Context, *, files: tuple[Path, ...], as_json
 def _narrate(layers: Layers, key: str, path: Path, value: object) -> None:
     """Say what was set, and when it does not count, why."""
     note(f"synapse: {key} = {_text(shown(key, value))} in {path}")
+    if layers.setting(key).restart:
+        note("synapse: running sessions live by it when they are stopped and started again")
     settings = layers.load()
     if path in settings.untrusted:
         note(f"synapse: it counts once {path} has been trusted; synapse-tui asks about it")

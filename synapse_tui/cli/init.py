@@ -10,12 +10,12 @@ from .options import json_option
 from .output import note
 from .scaffolding import (
     asks,
+    carry_out,
     dry_run_option,
     scaffold_of,
     scope_options,
     show_steps,
     tell_place,
-    trust_written,
 )
 
 
@@ -33,8 +33,6 @@ def command(*, scope: str | None, dry_run: bool, agreed: bool | None, as_json: b
     consent CLAUDE.md and GEMINI.md of the project get a line that tells of the other agents; `synapse reset`
     takes it out again.
     """
-    from synapse_tui.scaffold.files import Step, carry_out
-
     caller = Caller.of()
     scaffold = scaffold_of(caller, scope)
     steps = scaffold.to_init()
@@ -47,13 +45,7 @@ def command(*, scope: str | None, dry_run: bool, agreed: bool | None, as_json: b
         note(f"synapse: nothing was changed{asked}")
         return
     wanted = lines if due and _consents(agreed) else []
-    scaffold.make_folder()
-    done: list[Step] = []
-    try:
-        carry_out([*steps, *wanted], done.append)
-    finally:
-        if scaffold.scope == "project":
-            trust_written(caller, done)
+    carry_out(scaffold, caller, [*steps, *wanted])
     show_steps(scaffold, [*steps, *wanted], as_json=as_json, dry_run=False)
     if due and not wanted and agreed is None and not asks():
         note("synapse: CLAUDE.md and GEMINI.md are as they were; --yes adds a line to them")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import click
 
 from synapse_tui.errors import ConfigError
@@ -12,13 +15,17 @@ from .options import json_option
 from .output import note
 from .scaffolding import (
     asks,
+    carry_out,
     dry_run_option,
     scaffold_of,
     scope_options,
     show_steps,
     tell_place,
-    trust_written,
 )
+
+if TYPE_CHECKING:
+    from synapse_tui.scaffold import Scaffold
+    from synapse_tui.scaffold.files import Step
 
 
 @click.command(name="reset", cls=Command)
@@ -33,8 +40,6 @@ def command(*, scope: str | None, dry_run: bool, agreed: bool, as_json: bool) ->
     stay as they are (`synapse auth`), and so does settings.local.json. The line in CLAUDE.md and GEMINI.md
     is taken out.
     """
-    from synapse_tui.scaffold.files import Step, carry_out
-
     caller = Caller.of()
     scaffold = scaffold_of(caller, scope)
     if not scaffold.folder.is_dir():
@@ -49,20 +54,22 @@ def command(*, scope: str | None, dry_run: bool, agreed: bool, as_json: bool) ->
         show_steps(scaffold, steps, as_json=as_json, dry_run=False)
         note("synapse: there is nothing to put back")
         return
-    if not agreed:
-        if not asks():
-            raise ConfigError(
-                "nothing is put back unasked", "--yes does it, --dry-run tells what it would do"
-            )
-        show_steps(scaffold, steps, as_json=False, dry_run=True)
-        if not click.confirm("Go on?", default=False, err=True):
-            note("synapse: nothing was changed")
-            return
-    scaffold.make_folder()
-    done: list[Step] = []
-    try:
-        carry_out(steps, done.append)
-    finally:
-        if scaffold.scope == "project":
-            trust_written(caller, done)
-    show_steps(scaffold, steps, as_json=as_json, dry_run=False)
+    if not agreed and not _agrees(scaffold, steps, as_json=as_json):
+        note("synapse: nothing was changed")
+        return
+    carry_out(scaffold, caller, steps)
+    if agreed:
+        show_steps(scaffold, steps, as_json=as_json, dry_run=False)
+    note("synapse: done")
+
+
+def _agrees(scaffold: Scaffold, steps: Sequence[Step], *, as_json: bool) -> bool:
+    """Whether the person wants it done, who has seen what it is.
+
+    Raises:
+        ConfigError: Nobody is there to answer.
+    """
+    if as_json or not asks():
+        raise ConfigError("nothing is put back unasked", "--yes does it, --dry-run tells what would be done")
+    show_steps(scaffold, steps, as_json=False, dry_run=True)
+    return click.confirm("Go on?", default=False, err=True)

@@ -79,7 +79,24 @@ def _about(step: Step) -> str:
     return "; ".join(part for part in (step.why, backup) if part)
 
 
-def trust_written(caller: Caller, steps: Sequence[Step]) -> None:
+def carry_out(scaffold: Scaffold, caller: Caller, steps: Sequence[Step]) -> None:
+    """Do what is to be done, and trust what was written, also when it does not come to its end.
+
+    Raises:
+        ConfigError: A step cannot be done.
+    """
+    from synapse_tui.scaffold import files
+
+    scaffold.make_folder()
+    done: list[Step] = []
+    try:
+        files.carry_out(steps, done.append)
+    finally:
+        if scaffold.scope == "project":
+            _trust_written(caller, done)
+
+
+def _trust_written(caller: Caller, steps: Sequence[Step]) -> None:
     """Trust the project's files that a person has just had written; what an agent writes waits for one."""
     from synapse_tui.agents.profiles.trust import TrustStore, UntrustedFile
 

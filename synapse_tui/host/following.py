@@ -20,7 +20,7 @@ from synapse_tui.settings.watch import FileWatch
 log = logging.getLogger(__name__)
 
 PATIENCE = 0.5
-"""Seconds for which a file may be half written before a person is told that it is broken."""
+"""Seconds for which a file may be half written, or not yet noted as trusted, before that is told."""
 
 
 class SettingsFollower:
@@ -114,7 +114,7 @@ class SettingsFollower:
 
     async def _follow_files(self) -> None:
         await self.read_again()
-        if self.settings.broken:
+        if self.settings.broken or self.settings.untrusted:
             await asyncio.sleep(PATIENCE)
             await self.read_again()
         if self._shown:

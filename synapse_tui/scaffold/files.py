@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import json
 import os
@@ -253,6 +254,10 @@ def _do(step: Step) -> None:
     if step.note is not None:
         step.note.write(step.data)
         return
+    if step.action == "write" and os.path.lexists(step.path):
+        if read_regular(step.path) == step.data:
+            return
+        raise FileExistsError(errno.EEXIST, "it was made a moment ago")
     if step.backup is not None:
         step.path.rename(step.backup)
     try:

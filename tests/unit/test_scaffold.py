@@ -200,3 +200,13 @@ def test_what_takes_no_line_is_left_alone(project: Path, content: bytes | None) 
     step = next(iter(scaffold(project).notes(wanted=True)))
     assert (step.action, step.changes) == ("keep", False)
     assert "no file of text" in step.why
+
+
+def test_what_appeared_since_it_was_looked_at_is_not_overwritten(project: Path) -> None:
+    made = scaffold(project)
+    steps = made.to_init()
+    made.make_folder()
+    (made.folder / "gemini.md").write_bytes(b"mine")
+    with pytest.raises(ConfigError, match="made a moment ago"):
+        carry_out(steps, lambda step: None)
+    assert (made.folder / "gemini.md").read_bytes() == b"mine"
