@@ -15,18 +15,20 @@ import click
 from synapse_tui.durations import duration, moment
 from synapse_tui.errors import InvalidValue, SynapseError
 from synapse_tui.model import TaskState
+from synapse_tui.plain_text import plain
+from synapse_tui.store.export import FORMATS, json_of, write
 
 from .caller import Caller
 from .commands import CommandGroup
 from .completing import complete_agents, complete_tasks
-from .history_formats import FORMATS, json_of, write
 from .options import json_option
-from .output import cells, note, plain, show, show_json, show_table
+from .output import cells, note, show, show_json, show_table
 from .settings_layers import Layers
 
 if TYPE_CHECKING:
-    from synapse_tui.store.archive import Archive, Record, Wanted
+    from synapse_tui.store.archive import Archive
     from synapse_tui.store.location import Location
+    from synapse_tui.store.records import Record, Wanted
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _HEADS = ("TASK", "TIME", "FROM", "TO", "STATUS", "TEXT")
@@ -241,7 +243,7 @@ def _wanted(filters: dict[str, Any], query: str = "", limit: int = 50) -> Wanted
     Raises:
         InvalidValue: A time is none.
     """
-    from synapse_tui.store.archive import Wanted
+    from synapse_tui.store.records import Wanted
 
     caller = Caller.of()
     agent = filters["agent"].removeprefix("@")

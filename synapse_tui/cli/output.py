@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from synapse_tui import errors
+from synapse_tui import errors, plain_text
 
 from . import log_file
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _JSON = "synapse.json"
-_ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+plain = plain_text.plain
 
 
 class ExitCode(IntEnum):
@@ -220,11 +219,6 @@ def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def _sound(text: str) -> str:
     """Text that UTF-8 can carry; a peer may have sent half a surrogate pair."""
     return text.encode("utf-8", "replace").decode()
-
-
-def plain(text: str) -> str:
-    """An agent's text without the control characters that would act on the terminal; lines and tabs stay."""
-    return _ACTING.sub("", text)
 
 
 def cells(text: str) -> int:

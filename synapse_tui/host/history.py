@@ -13,7 +13,7 @@ from pathlib import Path
 from synapse_tui.agents.delivery.incoming import remove_old
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import HistoryError
-from synapse_tui.events import EventBus, Notice
+from synapse_tui.events import Event, EventBus, Notice, TaskChanged
 from synapse_tui.model import IN_INBOX, ReplyState
 from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.settings import Settings
@@ -22,6 +22,9 @@ from synapse_tui.store.batch import Change, Owed, Snapshot
 from synapse_tui.store.location import Location
 from synapse_tui.store.naming import naming_of
 from synapse_tui.store.push_journal import HistoryPushJournal
+
+from .history_index import IdleIndex
+from .history_reader import HistoryReader
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +67,9 @@ class HistoryKeeper:
         self._tasks: set[asyncio.Task[None]] = set()
         self._restoring: dict[str, asyncio.Task[None]] = {}
         self._loading = asyncio.Event()
+        self.reader = HistoryReader(location)
+        self._index = IdleIndex(self.reader.index)
+        self._unsubscribe: Callable[[], None] = lambda: None
         self._history = History(
             location,
             owner=process_name(os.getpid()),
@@ -81,9 +87,15 @@ class HistoryKeeper:
         self._history.load()
         if not self._loading.is_set():
             self._loading.set()
+            self._unsubscribe = self._events.subscribe(self._heard)
             loop = asyncio.get_running_loop()
             self._keep(loop.create_task(self._tell_of_others(), name="left-messages"))
+            self._keep(loop.create_task(self._index.run(), name="index-history"))
             self._keep(loop.create_task(self._tidy_daily(), name="tidy-history"))
+
+    def _heard(self, event: Event) -> None:
+        if isinstance(event, TaskChanged):
+            self._index.note()
 
     def journal(self, agent_id: str, agent_type: str) -> AgentJournal:
         """The journal of a new session of an agent."""
@@ -223,6 +235,7 @@ class HistoryKeeper:
 
     def _note_all(self) -> None:
         """The database is a new and empty one: note all that goes on."""
+        self.reader.renew()
         for session in self._agents.values():
             self._note(session, "the history began anew")
         for note_all in self.replaced:
@@ -246,7 +259,9 @@ class HistoryKeeper:
 
     async def close(self) -> None:
         """Write what is left."""
+        self._unsubscribe()
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.reader.close()
         await self._history.close()

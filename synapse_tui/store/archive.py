@@ -5,23 +5,23 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session, col, delete, func, select
 
 from synapse_tui.errors import HistoryError, TaskNotFound
-from synapse_tui.model import Task
 
 from .backends import backend_of
 from .batch import Change
 from .engine import BUSY, READS
 from .location import Location
+from .records import Page, Record, Wanted
 from .rows import change_of, task_of
-from .search import Wanted, dialect_of, terms_of
+from .search import dialect_of, terms_of
 from .tables import ChangeRow, TaskRow
 
 SHORTEST_PREFIX = 4
@@ -33,38 +33,6 @@ WALK = 500
 """How many tasks are read at once where all are wanted."""
 
 __all__ = ["Archive", "Page", "Record", "Wanted"]
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A task of the history.
-
-    Attributes:
-        task: The task.
-        agent_type: Type of its agent.
-        project: Folder of its project.
-        submitted_at: When it was given to the agent; None when it was not.
-        finished_at: When it ended; None when it has not.
-    """
-
-    task: Task
-    agent_type: str
-    project: str
-    submitted_at: datetime | None
-    finished_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Some of the tasks that are wanted.
-
-    Attributes:
-        records: The newest first.
-        after: Where the next page begins; empty for none.
-    """
-
-    records: Sequence[Record]
-    after: str
 
 
 class Archive:
@@ -137,7 +105,15 @@ class Archive:
                 row.id: row
                 for row in session.exec(select(TaskRow).where(col(TaskRow.id).in_(found.ids))).all()
             }
-            return Page([self._record(rows[each]) for each in found.ids if each in rows], found.after)
+            left = self._left(session) if terms else 0
+            records = [self._record(rows[each]) for each in found.ids if each in rows]
+            return Page(records, found.after, left)
+
+    def _left(self, session: Session) -> int:
+        """How many tasks are not in the index yet."""
+        if not self._dialect.can_search:
+            return 0
+        return int(session.connection().execute(text("SELECT COUNT(*) FROM search_stale")).scalar() or 0)
 
     def walk(self, wanted: Wanted) -> Iterator[Record]:
         """All tasks that are wanted, some at a time, whatever their limit is."""

@@ -16,6 +16,9 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, Engine
 
 from .naming import Naming
+from .records import Wanted
+
+__all__ = ["Count", "Dialect", "Found", "Wanted", "conditions", "dialect_of", "folded", "runs_of", "terms_of"]
 
 MOST = 100_000
 """Characters of a task that are indexed."""
@@ -24,33 +27,6 @@ SHORTEST = 3
 
 _RUN = re.compile(r"[^\x00-\x7f\s]+|[a-z0-9]+")
 _TERM = re.compile(r'"([^"]*)"|(\S+)')
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which tasks of the history are wanted, the newest first.
-
-    Attributes:
-        agent: Agent id, or its type; empty for all.
-        sender: Id of the sender; empty for all.
-        states: States that the task may be in (`completed`); empty for all.
-        project: Folder of the project; empty for all.
-        since: Made at this time or later, aware; None for always.
-        until: Made before this time, aware; None for always.
-        query: Words that must stand in the message or the answer; empty for all.
-        limit: How many at most.
-        after: `Page.after` of the page before; empty for the first page.
-    """
-
-    agent: str = ""
-    sender: str = ""
-    states: tuple[str, ...] = ()
-    project: str = ""
-    since: datetime | None = None
-    until: datetime | None = None
-    query: str = ""
-    limit: int = 50
-    after: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,11 @@ import csv
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
-from .output import plain
+from synapse_tui.plain_text import plain
 
-if TYPE_CHECKING:
-    from synapse_tui.store.archive import Record
+from .records import Record
 
 FORMATS = ("json", "jsonl", "csv", "md")
 _COLUMNS = (
