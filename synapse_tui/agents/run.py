@@ -139,9 +139,10 @@ class AgentRun:
     def _sending(self, data: bytes) -> None:
         """The human's bytes go to the agent now."""
         self._pace.sent(data)
-        if presses_enter(data) and not dialog_open(self.console) and (draft := self.console.reading().draft):
+        if presses_enter(data) and not dialog_open(self.console):
             # The user's own prompt may be put back by an interrupt, and ends a message's answer.
-            self.delivery.note_submitted(draft)
+            draft = self.console.reading().draft
+            self.delivery.on_enter(draft)
             self.turns.on_prompt(draft)
         if presses_stop(data):
             self.turns.on_user_stop()

@@ -245,6 +245,33 @@ async def test_keys_wait_no_longer_for_a_composer_that_does_not_come_back(agent)
     assert typing.settles_in() == 0
 
 
+async def test_keys_wait_for_the_turn_of_an_agent_that_drops_what_comes_before(agent):
+    agent.works_after_enter = False
+    agent.after(0.02, lambda: agent.keyboard.press(b"mine"))
+    typing = typist(agent, begin=3.0)
+    result = await typing.type(TEXT, nothing)
+    assert result.outcome is Typed.SUBMITTED
+    assert agent.keyboard.holding
+    assert typing.settles_in() == pytest.approx(3.0, abs=0.5)
+    agent.time += 1
+    agent.set_state(AgentState.PROCESSING)
+    assert typing.settles_in() == 0
+
+
+async def test_keys_wait_no_longer_for_a_turn_than_it_takes_to_begin(agent):
+    agent.works_after_enter = False
+    typing = typist(agent, begin=3.0)
+    await typing.type(TEXT, nothing)
+    agent.time += 3
+    assert typing.settles_in() == 0
+
+
+async def test_keys_do_not_wait_for_a_turn_that_has_begun(agent):
+    agent.after(0.02, lambda: agent.keyboard.press(b"mine"))
+    await typist(agent, begin=3.0).type(TEXT, nothing)
+    assert agent.received[-1] == b"mine"
+
+
 async def test_a_message_gives_way_when_it_does_not_appear_and_the_user_types(agent):
     agent.on_paste = lambda _text: None
     agent.after(0.1, lambda: agent.keyboard.press(b"mine"))

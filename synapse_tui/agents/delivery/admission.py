@@ -55,6 +55,17 @@ class Admission:
         self._turns = turns
         self._left = left
         self._retry_at = self._retry_in_turn_at = float("-inf")
+        self._prompted_at = float("-inf")
+
+    def prompted(self) -> None:
+        """The user has pressed Enter: a turn may begin, now or once another one is over."""
+        self._prompted_at = self._view.now()
+
+    def look(self) -> None:
+        """Look at the agent, which has changed."""
+        report = self._view.report
+        if report.state is AgentState.PROCESSING and report.since > self._prompted_at:
+            self._prompted_at = float("-inf")
 
     def try_later(self) -> None:
         """Something went wrong: nothing is typed for a moment."""
@@ -92,9 +103,18 @@ class Admission:
             return Hold(problem, RETRY)
         if not self._turns.takes(into_turn=works):
             return Hold(WORKING)
+        if not works and (left := self._begins_in()) > 0:
+            return Hold(WORKING, left)
         urgent = task is not None and task.priority >= INTERRUPT_PRIORITY
         if self._outbox.barrier and not urgent:
             return Hold(self._outbox.barrier)
         retry_at = max(self._retry_at, self._retry_in_turn_at) if works else self._retry_at
         left = retry_at - self._view.now()
         return Hold("tries again", left) if left > 0 else None
+
+    def _begins_in(self) -> float:
+        """Seconds in which the turn of the user's last prompt may still begin; 0 when it did."""
+        begin = self._profile.submit.begin
+        if not begin or self._prompted_at == float("-inf"):
+            return 0.0
+        return max(self._view.report.since, self._prompted_at) + begin - self._view.now()

@@ -143,9 +143,11 @@ class Delivery:
         elif (hold := self._admission.why_not(self._outbox.head)) is not None:
             self._outbox.hold(hold.reason)
 
-    def note_submitted(self, text: str) -> None:
-        """The user has submitted a text: an interrupt may put it back."""
-        self._settlement.note_submitted(text)
+    def on_enter(self, text: str) -> None:
+        """The user has pressed Enter on a text, which an interrupt may put back; empty when none is seen."""
+        self._admission.prompted()
+        if text:
+            self._settlement.note_submitted(text)
 
     def already_interrupted(self, task_id: str) -> None:
         """The turn was interrupted for that message already."""
@@ -169,6 +171,7 @@ class Delivery:
         Returns:
             Seconds until something may be done without a change on the screen; None for never.
         """
+        self._admission.look()
         recheck = self._turns.check(self._view.report)
         self._started = self._started or self._view.report.state is AgentState.READY
         urgent = self._urgent()

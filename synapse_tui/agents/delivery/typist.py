@@ -103,7 +103,7 @@ class Typist:
         self._in_turn = False
         self._given_up = ""
         self._composing = Composing(view, keyboard, profile)
-        self._went_at = float("-inf")
+        self._went_at = self._went_since = float("-inf")
 
     async def type(self, text: str, commit: Commit, *, works: bool = False) -> TypingResult:
         """Put a text into the empty composer and submit it.
@@ -159,11 +159,10 @@ class Typist:
 
     def settles_in(self) -> float:
         """Seconds until the user's keys may follow the message that went last; 0 when they may now."""
-        settle = self._profile.submit.settle
-        left = self._went_at + SETTLES - self._view.now()
-        if not settle or left <= 0:
-            return 0.0
-        return min(left, max(0.0, settle - self._view.empty_for()))
+        submit, passed = self._profile.submit, self._view.now() - self._went_at
+        begins = submit.begin - passed if self._view.report.since <= self._went_since else 0.0
+        settles = min(SETTLES - passed, submit.settle - self._view.empty_for()) if submit.settle else 0.0
+        return max(0.0, begins, settles)
 
     # -- before Enter ---
 
@@ -226,6 +225,7 @@ class Typist:
                 self._given_up = ""  # too late
                 if await self._went(text, before):
                     self._went_at = self._view.now()
+                    self._went_since = float("-inf") if self._in_turn else before.since
                     if not self.settles_in():
                         self._release()
                     return TypingResult(Typed.SUBMITTED, entered=True)

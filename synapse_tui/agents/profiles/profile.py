@@ -54,6 +54,9 @@ class Submit:
         retries: How often the enter sequence may be repeated, each time under the same proof.
         settle: Seconds for which the composer must stand empty afterwards before the user's keys follow: some
             agents make it anew, and lose what was typed into the old one. 0 for no wait.
+        begin: Seconds in which the agent shows that a turn begins. It drops a prompt that it is given before
+            that, so the user's keys wait for it after a message, and messages after the user's prompt. 0 for
+            no wait.
     """
 
     method: PasteMethod = "paste"
@@ -65,6 +68,7 @@ class Submit:
     verify: float = 2.0
     retries: int = 1
     settle: float = 0.0
+    begin: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,6 +173,7 @@ def _submit(top: Section) -> Submit:
         verify=section.number("verify", base.verify),
         retries=section.count("retries", base.retries, 0, 5),
         settle=section.number("settle", 0, 0, 5_000) / 1000,
+        begin=section.number("begin", 0, 0, 5_000) / 1000,
     )
     section.finish()
     top.text("submit_sequence")
