@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -98,16 +99,17 @@ def without_password(url: str) -> str:
 
 def _problem(url: str) -> HistoryError | None:
     """What is wrong with a URL; what stands in it is not told, since it could be the password."""
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 - raises where it is none
-    except ValueError:
+    scheme, _, rest = url.partition("://")
+    authority, *others = re.split(r"[/?#]", rest)
+    if scheme not in _SCHEMES:
         return HistoryError(f"{VARIABLE} is no URL of a PostgreSQL database", _FORM)
-    if parts.scheme not in _SCHEMES:
-        return HistoryError(f"{VARIABLE} is no URL of a PostgreSQL database", _FORM)
-    if parts.netloc.count("@") > 1 or "@" in parts.path + parts.query or parts.fragment:
+    if authority.count("@") > 1 or "@" in "".join(others) or "#" in rest:
         return HistoryError(
             f"{VARIABLE} cannot be read: a character of its user or password has a meaning there",
             "write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25 in them",
         )
+    try:
+        urlsplit(url).port  # noqa: B018 - raises where it is none
+    except ValueError:
+        return HistoryError(f"{VARIABLE} is no URL of a PostgreSQL database", _FORM)
     return None

@@ -156,11 +156,9 @@ class Postgres:
         except HistoryError:
             return  # who may only read has no tasks to be found
 
-    def _on_error(self, context: ExceptionContext) -> None:
-        """Let an error of the server, but one that a new try mends, be one in words for people."""
-        told = self._connector.explain(context.original_exception)
-        if told is not None and not context.is_pre_ping:
-            context.chained_exception = told
+    def _on_error(self, context: ExceptionContext) -> HistoryError | None:
+        """Give an error of the server that a person must mend in words for people."""
+        return None if context.is_pre_ping else self._connector.explain(context.original_exception)
 
 
 def _version(connection: Connection) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from synapse_tui.errors import HistoryError
@@ -49,6 +50,7 @@ _TEXTS: tuple[tuple[str, str], ...] = (
     ("remaining connection slots", "53300"),
     ("too many clients", "53300"),
     ("the database system is", "57P03"),
+    ('database ".*" does not exist', "3D000"),
 )
 
 
@@ -87,26 +89,29 @@ class Connector:
             HistoryError: There is none.
         """
         if self._failed is not None and time.monotonic() - self._failed[0] < REST:
-            raise self._failed[1]
-        self._failed = None
-        driver = load_driver()
-        try:
-            return self._connect(driver)
-        except driver.Error as error:
-            told = self.explain(error) or self._unreachable(error)
-            self._failed = time.monotonic(), told
-            raise told from error
+            told = self._failed[1]
+        else:
+            driver = load_driver()
+            try:
+                return self._connect(driver)
+            except driver.Error as error:
+                told = self._fail(error)
+        # Not from the driver's own error: that keeps its connection open for as long as it is kept itself.
+        raise HistoryError(told.message, told.hint)
+
+    def _fail(self, error: BaseException) -> HistoryError:
+        told = self.explain(error) or self._unreachable(error)
+        self._failed = time.monotonic(), told
+        return told
 
     def explain(self, error: BaseException) -> HistoryError | None:
         """An error of the server in words for people; None where they can do nothing about it."""
         code = getattr(error, "sqlstate", None) or ""
         text = str(error)
         if not code:
-            code = next((found for part, found in _TEXTS if part in text), "")
+            code = next((found for part, found in _TEXTS if re.search(part, text)), "")
             if not code and _is_lost(error):
                 return self._unreachable(error)
-            if "does not exist" in text and 'database "' in text:
-                code = "3D000"
         for begin, wrong, advice in _ADVICE:
             if code.startswith(begin):
                 detail = f" ({self._clean(text)})" if code in ("42501", "28000") else ""
@@ -116,7 +121,7 @@ class Connector:
         return None
 
     def _connect(self, driver: Any) -> psycopg.Connection[Any]:  # noqa: ANN401 - a module
-        connection: psycopg.Connection[Any] = _timed(driver, self._patience).connect(
+        connection: psycopg.Connection[Any] = _timed(driver, self._patience, self._fail).connect(
             connection_url(self._database),
             connect_timeout=max(2, round(min(self._patience, LONGEST_CONNECT))),
             application_name="synapse-tui",
@@ -161,10 +166,19 @@ def _is_lost(error: BaseException) -> bool:
     return isinstance(error, (OperationalError, InterfaceError))
 
 
-def _timed(driver: Any, patience: float) -> type[psycopg.Connection[Any]]:  # noqa: ANN401 - a module
+def _timed(
+    driver: Any,  # noqa: ANN401 - a module
+    patience: float,
+    fail: Callable[[BaseException], object],
+) -> type[psycopg.Connection[Any]]:
     """The class of connections that wait no longer than that for an answer.
 
     The server's own limits do not hold where the server itself stands still.
+
+    Args:
+        driver: The module `psycopg`.
+        patience: Seconds to wait.
+        fail: Told when one has waited for so long.
     """
 
     class TimedConnection(driver.Connection):  # type: ignore[misc,unused-ignore]
@@ -180,7 +194,9 @@ def _timed(driver: Any, patience: float) -> type[psycopg.Connection[Any]]:  # no
                     ready = yield wanted
                     if not ready and time.monotonic() > end:
                         self.pgconn.finish()
-                        raise driver.OperationalError(f"it did not answer in {patience:g} s")
+                        error = driver.OperationalError(f"it did not answer in {patience:g} s")
+                        fail(error)
+                        raise error
                     wanted = gen.send(ready)
             except StopIteration as stop:
                 found: Result = stop.value
