@@ -46,12 +46,10 @@ def message_texts(random: Random, count: int) -> list[str]:
 
 
 def emoji_texts(random: Random, count: int) -> list[str]:
-    """So many messages of 20 bytes to 1.5 kB full of joined emoji; in every third nothing parts them."""
-    pools = (_EMOJI + _WORDS[:6], _EMOJI + _JOINED + _WORDS[:12], _EMOJI + _JOINED)
-    return [
-        _fill(random, pools[index % 3], int(20 * 75 ** random.random()), "" if index % 3 == 2 else " ")
-        for index in range(count)
-    ]
+    """So many messages of 20 bytes to 1.5 kB full of joined emoji; in every third they stand close together."""
+    close = ["".join(random.choices(_EMOJI + _JOINED, k=random.randint(2, 6))) for _ in range(40)]
+    pools = (_EMOJI + _WORDS[:6], _EMOJI + _JOINED + _WORDS[:12], close)
+    return [_fill(random, pools[index % 3], int(20 * 75 ** random.random())) for index in range(count)]
 
 
 def draft_words(random: Random, count: int) -> list[str]:
