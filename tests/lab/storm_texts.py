@@ -46,7 +46,7 @@ def message_texts(random: Random, count: int) -> list[str]:
 
 
 def emoji_texts(random: Random, count: int) -> list[str]:
-    """So many messages of 20 bytes to 1.5 kB full of joined emoji; in every third they stand close together."""
+    """So many messages of 20 bytes to 1.5 kB full of joined emoji; in every third they stand close by."""
     close = ["".join(random.choices(_EMOJI + _JOINED, k=random.randint(2, 6))) for _ in range(40)]
     pools = (_EMOJI + _WORDS[:6], _EMOJI + _JOINED + _WORDS[:12], close)
     return [_fill(random, pools[index % 3], int(20 * 75 ** random.random())) for index in range(count)]
