@@ -257,6 +257,14 @@ ACTIONS: tuple[Action, ...] = (
         palette=False,
     ),
     Action(
+        "settings",
+        "Settings",
+        "All settings, where each comes from, and how to change them.",
+        "Application",
+        leader=(",",),
+        words="config preferences options theme keys colours configure",
+    ),
+    Action(
         "problems",
         "Profile problems",
         "Files that could not be read, with line and reason.",

@@ -43,6 +43,7 @@ from .widgets.terminal_view import TerminalView
 if TYPE_CHECKING:
     from .agents.session import AgentSession
     from .host import Host, Receipt
+    from .settings.files import SettingsFiles
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +68,7 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         make_view: Makes the terminal widget of a session.
         trust: Trusts the files of `host.profiles.untrusted` and loads them; None when nobody can.
         read_again: Reads the project's files again; None when nobody can.
+        settings_files: Gives the files of the settings; None when nobody may change them here.
         session: The session that outlives its terminals; None when the application ends with its terminal.
         view: What the person had arranged (`view_state`); None to begin with the layout.
         restore: A workspace that was lost and may be opened again, in place of `specs`; None for none.
@@ -99,6 +101,7 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         make_view: Callable[[AgentSession], Widget] | None = None,
         trust: Callable[[], None] | None = None,
         read_again: Callable[[], Awaitable[None]] | None = None,
+        settings_files: Callable[[], SettingsFiles] | None = None,
         session: SessionControls | None = None,
         view: Mapping[str, object] | None = None,
         restore: RestoreOffer | None = None,
@@ -108,6 +111,7 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         self._specs = list(specs)
         self._trust = trust
         self._read_again = read_again
+        self.settings_files = settings_files
         self.session = session
         self._view = view
         self._restore = restore

@@ -287,4 +287,4 @@ def _held(lock: Lock) -> str:
     held = duration((now - lock.locked_at).total_seconds())
     left = duration((lock.expires_at - now).total_seconds())
     purpose = f" ({plain(lock.intent)})" if lock.intent else ""
-    return f"since {held}{purpose}, for {left} more at most"
+    return f"for {held} now{purpose}, for {left} more at most"

@@ -168,6 +168,7 @@ class Display:
             ),
             trust=lambda: self._project.trust(self._host),
             read_again=lambda: self._project.read_again(self._host),
+            settings_files=self._project.settings_files,
             session=SessionControls(self._name, self.detach),
             view=opening.view,
             restore=opening.restore,

@@ -318,6 +318,7 @@ class Host:
             SpawnError: It cannot be started.
         """
         session = self._session(agent_id)
+        await self.safety.equip(session)
         await session.restart()
         self.instructions.expect(session, fresh=True)
         return session

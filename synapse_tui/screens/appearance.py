@@ -76,9 +76,14 @@ class Appearance:
         if now == "auto":
             now = "dark" if self._dark else "light"
         place = CYCLE.index(now) if now in CYCLE else -1
-        self._chosen, self._fixed = CYCLE[(place + 1) % len(CYCLE)], None
+        name = CYCLE[(place + 1) % len(CYCLE)]
+        self.choose(name)
+        return name
+
+    def choose(self, name: str) -> None:
+        """Take a theme for this session."""
+        self._chosen, self._fixed = name, None
         self._suit()
-        return self._chosen
 
     def follow_setting(self) -> None:
         """Take what the settings say now; what was chosen for this session only is over."""

@@ -30,6 +30,7 @@ from .rename import Rename
 from .report import Report
 from .restore import RestoreQuestion
 from .session import RestoreOffer
+from .settings_commands import SettingsCommands
 from .trust import TrustQuestion
 from .watch import WatchForm, WatchView
 
@@ -43,7 +44,7 @@ CONFIRM_SECONDS = 3.0
 """How long a second press confirms."""
 
 
-class Commands(LockCommands, ExternalCommands):
+class Commands(LockCommands, SettingsCommands, ExternalCommands):
     """Does what a person asks for; slow things run as workers, errors become notices.
 
     Args:

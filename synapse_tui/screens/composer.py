@@ -12,7 +12,7 @@ from textual.widgets import Button, Input, OptionList, TextArea
 from textual.widgets.option_list import Option
 
 from synapse_tui.errors import InvalidValue
-from synapse_tui.model import INTERRUPT_PRIORITY
+from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY
 from synapse_tui.widgets.choices import Choices
 
 from .dialog import Dialog, label
@@ -77,14 +77,26 @@ class Composer(Dialog[str]):
         recipients: Who can be written to.
         send: Sends (address, text, priority) and returns a few words about the result.
         to: Address to begin with; empty asks for one.
+        text: Text to begin with.
+        priority: Priority to begin with.
     """
 
     TITLE_TEXT: ClassVar[str] = "Message"
     SUBTITLE: ClassVar[str] = "Enter sends · Shift+Enter new line · Tab next field · Esc cancels"
     AUTO_FOCUS = None
 
-    def __init__(self, recipients: Sequence[Recipient], send: Send, *, to: str = "") -> None:
+    def __init__(
+        self,
+        recipients: Sequence[Recipient],
+        send: Send,
+        *,
+        to: str = "",
+        text: str = "",
+        priority: int = DEFAULT_PRIORITY,
+    ) -> None:
         super().__init__()
+        self._text = text
+        self._priority = priority
         self._recipients = recipients
         self._send = send
         self._to = to
@@ -94,9 +106,11 @@ class Composer(Dialog[str]):
         yield label("To", "label -first")
         yield AddressInput(self._to, id="to", placeholder="name, id or all", compact=True)
         yield Choices(id="recipients", compact=True)
-        yield PriorityBar(id="priority")
+        priority = PriorityBar(id="priority")
+        priority.set_reactive(PriorityBar.value, self._priority)
+        yield priority
         yield MessageText(
-            id="text", compact=True, show_line_numbers=False, tab_behavior="focus", placeholder="Message"
+            self._text, id="text", compact=True, show_line_numbers=False, tab_behavior="focus", placeholder="Message"
         )
 
     def buttons(self) -> ComposeResult:
@@ -108,7 +122,9 @@ class Composer(Dialog[str]):
         """Begin with the text when the receiver is known."""
         self.query_one("#recipients", OptionList).can_focus = False
         self._offer()
-        self.query_one("#text" if self._to else "#to").focus()
+        text = self.query_one("#text", TextArea)
+        text.move_cursor(text.document.end)
+        (text if self._to else self.query_one("#to")).focus()
 
     @on(Input.Changed, "#to")
     def _address_changed(self) -> None:

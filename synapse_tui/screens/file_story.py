@@ -20,7 +20,7 @@ from synapse_tui.errors import HistoryError
 from synapse_tui.file_safety import ChangeType, Lock, Modification
 from synapse_tui.themes import agent_colour
 from synapse_tui.widgets.choices import Choices
-from synapse_tui.widgets.lock_panel import holder_of, kind_of
+from synapse_tui.widgets.lock_panel import YOU, holder_of, kind_of
 from synapse_tui.widgets.text import one_line, shorten, shorten_middle
 
 from .dialog import Dialog
@@ -33,7 +33,7 @@ _WORDS = {
 }
 _WORD_CELLS = max(len(word) for word, _ in _WORDS.values())
 
-Choice = Literal["release", "copy"]
+Choice = Literal["release", "take", "copy"]
 Changes = Callable[[], Awaitable[Sequence[Modification]]]
 
 
@@ -53,6 +53,7 @@ class FileStory(Dialog[Choice]):
     AUTO_FOCUS = ".body"
     BINDINGS: ClassVar = [
         Binding("r", "choose('release')", show=False),
+        Binding("t", "choose('take')", show=False),
         Binding("c", "choose('copy')", show=False),
         Binding("q,enter", "leave", show=False),
     ]
@@ -86,8 +87,9 @@ class FileStory(Dialog[Choice]):
             yield Static("", id="story", markup=False)
 
     def buttons(self) -> ComposeResult:
-        """Release, copy and close."""
+        """Release, take, copy and close."""
         yield Button("Release (r)", id="release", compact=True)
+        yield Button("Lock it myself (t)", id="take", compact=True)
         yield Button("Copy path (c)", id="copy", compact=True)
         yield Button("Close", id="close", compact=True)
 
@@ -144,10 +146,11 @@ class FileStory(Dialog[Choice]):
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "release":
-            self.action_choose("release")
-        else:
-            self.dismiss("copy" if event.button.id == "copy" else None)
+        match event.button.id:
+            case "release" | "take" | "copy" as choice:
+                self.action_choose(choice)
+            case _:
+                self.dismiss(None)
 
 
 class RecentChanges(Dialog[str]):
@@ -234,7 +237,7 @@ def lock_text(lock: Lock | None, labels: Mapping[str, str], now: datetime) -> Co
     parts: list[tuple[str, str]] = [
         ("locked by ", "$ink-muted"),
         (holder, f"bold ${agent_colour(kind_of(lock.agent_id))}"),
-        (f" ({one_line(lock.agent_id)})" if holder != lock.agent_id else "", "$ink-faint"),
+        (f" ({one_line(lock.agent_id)})" if holder not in (lock.agent_id, YOU) else "", "$ink-faint"),
         ("\nsince ", "$ink-muted"),
         (f"{moment(lock.locked_at, now)} ({duration((now - lock.locked_at).total_seconds())})", "$ink"),
         (", ends in ", "$ink-muted"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from synapse_tui.file_safety import Lock, ModificationQuery
 from synapse_tui.hooks.consent import Consent
+from synapse_tui.model import USER
 from synapse_tui.widgets.text import one_line, shorten_middle
 
 from .confirm import Confirm
@@ -52,6 +53,8 @@ class LockCommands(MessageCommands):
     def _with_file(self, file: str, choice: Choice) -> None:
         if choice == "release":
             self.do_release_lock("", file)
+        elif choice == "take":
+            self.do_take_lock("", file)
         else:
             path = str(self.host.safety.keys.path(file))
             self.app.copy_to_clipboard(path)
@@ -66,6 +69,28 @@ class LockCommands(MessageCommands):
         )
         question = Confirm(f"Release {name}?", text, "Release it")
         self._ask(question, lambda yes: self.run(self._release(file)) if yes else None)
+
+    def do_take_lock(self, _agent_id: str, file: str) -> None:
+        """Lock a file for the person, after asking where an agent holds it."""
+        self.run(self._ask_to_take(file))
+
+    async def _ask_to_take(self, file: str) -> None:
+        held = next((each for each in await self.host.safety.locks() if each.file == file), None)
+        if held is None or held.agent_id == USER.sender_id:
+            await self._take(file)
+            return
+        name = shorten_middle(one_line(file), 50)
+        text = (
+            f"{self.label(held.agent_id)} holds it, and is not stopped: a write of it that is under way goes "
+            "on. Until you release it, for 5 minutes at most, agents that would write it are told to wait."
+        )
+        question = Confirm(f"Lock {name} yourself?", text, "Lock it")
+        self._ask(question, lambda yes: self.run(self._take(file)) if yes else None)
+
+    async def _take(self, file: str) -> None:
+        before = await self.host.safety.take_lock(file)
+        whose = f"; {self.label(before.agent_id)} held it" if before is not None else ""
+        self.app.notice(f"{shorten_middle(one_line(file), NAME_CELLS)} is locked by you for 5 minutes{whose}")
 
     async def _release(self, file: str) -> None:
         broken = await self.host.safety.break_lock(file)

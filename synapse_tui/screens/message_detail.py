@@ -146,8 +146,14 @@ def detail_text(task: Task) -> Content:
         (f"{task.created_at.astimezone():%H:%M:%S}", "$ink-muted"),
         (f" · goes on with task {task.follows[:8]}" if task.follows else "", "$ink-muted"),
         (f"\nfrom {printable(task.sender.sender_id)}{proved} to {task.target}\n\n", "$ink-muted"),
-        (printable(task.text), "$ink"),
+        *said(task),
     ]
+    return Content.assemble(*parts)
+
+
+def said(task: Task) -> list[tuple[str, str]]:
+    """The message, what was said about it since, and the answers, as runs of text and their styles."""
+    parts = [(printable(task.text), "$ink")]
     for message in task.messages[1:]:
         head = "\n\n↳ question\n" if message.role == "agent" else "\n\n→ goes on\n"
         words = "\n".join(map(part_words, message.parts))
@@ -155,7 +161,7 @@ def detail_text(task: Task) -> Content:
     for artifact in task.artifacts:
         head = "\n\n↳ answer (rows are missing)\n" if artifact.truncated else "\n\n↳ answer\n"
         parts += [(head, "bold $hot"), (printable(artifact_words(artifact)), "$ink")]
-    return Content.assemble(*parts)
+    return parts
 
 
 def timeline_text(changes: Sequence[Change], now: datetime) -> Content:

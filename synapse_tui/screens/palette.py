@@ -17,7 +17,7 @@ from textual.widgets.option_list import Option
 
 from synapse_tui.key_names import key_label
 from synapse_tui.keymap import leader_label
-from synapse_tui.model import DeliveryState
+from synapse_tui.model import THEMES, DeliveryState
 from synapse_tui.widgets.choices import Choices
 from synapse_tui.widgets.marks import delivery_mark
 from synapse_tui.widgets.text import one_line, printable, shorten
@@ -33,6 +33,12 @@ _LAYOUT_NAMES = {
     "columns": "all side by side",
     "grid": "in rows and columns",
     "main": "one large pane and a stack beside it",
+}
+_THEME_NOTES = {
+    "auto": "Dark or light, as the terminal is.",
+    "high-contrast": "White and bright colours on black.",
+    "high-contrast-light": "Black and dark colours on white.",
+    "16": "The terminal's own sixteen colours.",
 }
 WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
 MAX_WAITING = 20
@@ -82,6 +88,9 @@ def offers(commands: Commands) -> Iterator[Offer]:
     yield from _files(commands)
     yield from _externals(commands)
     yield from _waiting(commands)
+    for theme in THEMES:
+        keep = partial(commands.keep_theme, theme)
+        yield Offer(f"Colours: {theme}", "", _THEME_NOTES.get(theme, ""), "theme colors appearance", keep)
     for layout in LAYOUTS:
         take = partial(commands.set_layout, layout)
         yield Offer(f"Layout: {layout}", "", _LAYOUT_NAMES[layout], "arrange tile split panes", take)

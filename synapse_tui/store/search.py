@@ -7,7 +7,6 @@ database lists and searches; there is one for SQLite (`search_sqlite`).
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +16,7 @@ from sqlalchemy import Connection, Engine
 
 from .naming import Naming
 from .records import Wanted
+from .words import folded, terms_of
 
 __all__ = ["Count", "Dialect", "Found", "Wanted", "conditions", "dialect_of", "folded", "runs_of", "terms_of"]
 
@@ -26,7 +26,6 @@ SHORTEST = 3
 """The shortest text that an index of trigrams finds."""
 
 _RUN = re.compile(r"[^\x00-\x7f\s]+|[a-z0-9]+")
-_TERM = re.compile(r'"([^"]*)"|(\S+)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +109,6 @@ def dialect_of(engine: Engine, naming: Naming) -> Dialect:
     from .search_postgres import PostgresDialect  # noqa: PLC0415 - a database needs its own alone
 
     return PostgresDialect(naming)
-
-
-def folded(value: str) -> str:
-    """A text as it is compared: without regard to case, width and forms of letters."""
-    return unicodedata.normalize("NFKC", value).casefold()
-
-
-def terms_of(query: str) -> list[str]:
-    """The terms of a query, all of which must be found: words, or several in quotes."""
-    found = (quoted or word.strip('"') for quoted, word in _TERM.findall(query))
-    return [term for each in found if (term := folded(each).strip())]
 
 
 def runs_of(value: str) -> list[str]:

@@ -20,6 +20,7 @@ from textual.widgets.option_list import Option
 from synapse_tui.durations import duration
 from synapse_tui.errors import HistoryError
 from synapse_tui.file_safety import Lock
+from synapse_tui.model import USER
 from synapse_tui.themes import agent_colour
 
 from .choices import Choices
@@ -31,6 +32,7 @@ SECOND = 1.0
 LOOK = 3
 """Seconds between two looks while the panel is seen: other hosts and commands take locks too."""
 NONE = "  no file is locked"
+YOU = "you"
 
 Look = Callable[[], Awaitable[Sequence[Lock]]]
 
@@ -47,7 +49,10 @@ class LockPanel(Sturdy, Vertical):
     LockPanel.-on { display: block; }
     LockPanel #locks { height: auto; min-height: 2; max-height: 8; }
     """
-    BINDINGS: ClassVar = [("r,delete", "release", "Release")]
+    BINDINGS: ClassVar = [
+        ("r,delete", "choose('release_lock')", "Release"),
+        ("t", "choose('take_lock')", "Take"),
+    ]
 
     @dataclass
     class Chosen(Message):
@@ -171,11 +176,11 @@ class LockPanel(Sturdy, Vertical):
         event.stop()
         self.post_message(self.Chosen(event.option.id or "", "show_file"))
 
-    def action_release(self) -> None:
-        """Ask for the marked file to be released."""
+    def action_choose(self, command: str) -> None:
+        """Ask for something to be done with the marked file."""
         option = self.query_one("#locks", OptionList).highlighted_option
         if option is not None and option.id is not None:
-            self.post_message(self.Chosen(option.id, "release_lock"))
+            self.post_message(self.Chosen(option.id, command))
 
 
 def lock_row(lock: Lock, labels: Mapping[str, str], width: int, now: datetime) -> Content:
@@ -205,6 +210,8 @@ def lock_row(lock: Lock, labels: Mapping[str, str], width: int, now: datetime) -
 
 def holder_of(agent_id: str, labels: Mapping[str, str]) -> str:
     """What the holder of a lock, or who changed a file, is called."""
+    if agent_id == USER.sender_id:
+        return YOU
     return labels.get(agent_id) or one_line(agent_id.removeprefix("synapse-"))
 
 

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import json
 import os
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ import pytest
 
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.agents.state.hook_hints import HOOKED
-from synapse_tui.events import Event, FileChanged, HooksChanged
+from synapse_tui.events import Event, FileChanged, HooksChanged, Notice
 from synapse_tui.hooks import Dialect
 from synapse_tui.hooks.client import ask
 from synapse_tui.hooks.consent import Consent
 from synapse_tui.host import Host
+from synapse_tui.host.safety import server
 from synapse_tui.host.safety.office import Enforcement
 from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.paths import UserPaths
@@ -36,6 +38,12 @@ class Office:
         self.project.mkdir()
         self.paths = UserPaths(folder / "home")
         on = {"SYNAPSE_FILE_SAFETY_ENABLED": "true"}
+        self.variables = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.paths.home),
+            "XDG_RUNTIME_DIR": str(run),
+            **on,
+        }
         profiles = profiles_with_free_ports()
         # Its hooks are installed, not given at the start: the scripted agent takes no options of theirs.
         dummy = dataclasses.replace(profiles.profiles["dummy"], hooks=Dialect.GEMINI)
@@ -44,10 +52,7 @@ class Office:
             profiles=dataclasses.replace(profiles, profiles={**profiles.profiles, "dummy": dummy}),
             settings=load_settings(self.project, paths=self.paths, environ=on, trusted=lambda *_: False),
             paths=self.paths,
-            environ={
-                **{"PATH": os.environ["PATH"], "HOME": str(self.paths.home), "XDG_RUNTIME_DIR": str(run)},
-                **on,
-            },
+            environ=self.variables,
         )
         self.heard: list[Event] = []
         self.host.events.subscribe(self.heard.append)
@@ -56,6 +61,13 @@ class Office:
         session = await self.host.open(AgentSpec("dummy"), columns=80, lines=24)
         await until(lambda: session.report.state is AgentState.READY)
         return session
+
+    async def switch(self, *, on: bool) -> None:
+        """Change the setting, as a person does."""
+        self.variables["SYNAPSE_FILE_SAFETY_ENABLED"] = str(on).lower()
+        await self.host.following.read_again()
+        await until(lambda: self.host.safety.enabled is on)
+        await asyncio.gather(*self.host.safety._working)
 
     async def hook(self, session: AgentSession, word: str, **fields: Any) -> bytes:
         """Call a hook as the agent would."""
@@ -105,6 +117,38 @@ async def test_locks_of_a_tool_outlive_a_state_that_only_a_hook_has_told(office:
     await asyncio.gather(*office.host.safety._working)
     [lock] = await office.host.safety.locks()
     assert (lock.file, lock.agent_id) == ("a.py", session.agent_id)
+
+
+async def test_a_write_whose_hook_waited_too_long_is_told(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await office.open()
+    monkeypatch.setattr(server, "PATIENCE", 0.05)
+    busy = threading.Event()
+    waiting = asyncio.create_task(office.host.safety.keeper.ask(lambda _store: busy.wait(30)))
+    tool = {"tool_name": "write_file", "tool_input": {"file_path": "a.py"}}
+    assert await office.hook(session, "pre", **tool) == b""
+    busy.set()
+    await waiting
+    [told] = [event for event in office.heard if isinstance(event, Notice)]
+    assert told.text.startswith(f"{session.agent_id} may write a.py without a lock")
+
+
+async def test_agents_follow_when_file_safety_is_switched(office: Office) -> None:
+    safety = office.host.safety
+    session = await office.open()
+    assert session.environ["SYNAPSE_HOOKS"] == str(safety.socket)
+    await office.hook(session, "start", hook_event_name="SessionStart")
+    await office.switch(on=False)
+    assert safety.enforcement(session.agent_id) is Enforcement.OFF
+    await office.host.restart(session.agent_id)
+    assert "SYNAPSE_HOOKS" not in session.environ
+    await office.switch(on=True)
+    assert safety.unproved(session.agent_id)
+    await office.host.restart(session.agent_id)
+    await office.hook(session, "start", hook_event_name="SessionStart")
+    assert session.environ["SYNAPSE_HOOKS"] == str(safety.socket)
+    assert safety.enforcement(session.agent_id) is Enforcement.ON
 
 
 async def test_what_its_shell_writes_is_found(office: Office) -> None:

@@ -66,13 +66,28 @@ class Shop:
         """Have the agent told something, as a message."""
         await self.host.send(session.agent_id, text)
 
-    async def asks(self, session: AgentSession) -> None:
-        def drawn() -> bool:
-            # Hooks and signals are earlier than the dialog, which takes no key before it is there.
-            return session.report.state is AgentState.WAITING and session.reading().dialog
+    @staticmethod
+    def _drawn(session: AgentSession) -> bool:
+        # Hooks and signals are earlier than the dialog, which takes no key before it is there.
+        return session.report.state is AgentState.WAITING and session.reading().dialog
 
-        await self.until(drawn, "a dialog", session)
+    async def asks(self, session: AgentSession) -> None:
+        await self.until(lambda: self._drawn(session), "a dialog", session)
         await asyncio.sleep(0.5)
+
+    async def carry_out(self, session: AgentSession, text: str) -> None:
+        """Have the agent told something, let it do so where it asks, and wait for the end of its turn."""
+        [receipt] = await self.host.send(session.agent_id, text)
+
+        def over() -> bool:
+            return session.task(receipt.task_id).state.final
+
+        await self.until(lambda: over() or self._drawn(session), "a dialog or the end of the turn", session)
+        if not over():
+            await asyncio.sleep(0.5)
+            self.press(session, "enter")
+        await self.until(over, "the end of the turn", session)
+        await self.rests(session)
 
     async def rests(self, session: AgentSession) -> None:
         await self.until(lambda: session.report.state is AgentState.READY, "it to rest", session)
@@ -90,10 +105,17 @@ class Shop:
                 await asyncio.sleep(0.05)
 
     async def free(self, seconds: float = SOON) -> None:
+        """Wait until no file is locked, which must be soon."""
         begun = time.monotonic()
         while locks := await self.locks():
             assert time.monotonic() < begun + seconds, locks
             await asyncio.sleep(0.02)
+        print(f"free after {time.monotonic() - begun:.2f} s", flush=True)
+
+    async def story(self, file: str) -> list[tuple[str, str]]:
+        """Who has done what to a file, in the order of doing."""
+        changes = await self.host.safety.changes(ModificationQuery(file=file, limit=10))
+        return [(change.agent_id, change.change.value) for change in reversed(changes)]
 
     async def news(self, session: AgentSession, text: str) -> None:
         """Wait until the model was told something, and the agent rests again."""
@@ -120,12 +142,12 @@ async def shop(*kinds: str) -> AsyncIterator[Shop]:
         yield Shop(host)
 
 
-def write(session: AgentSession, name: str, text: str) -> str:
+def write(session: AgentSession, name: str, text: str, before: str = "") -> str:
     """What makes an agent's model write a file; Codex has no tool for it where it does not know the model."""
     if session.agent_type != "codex":
         return f"%%write:{name}:{text}%%"
-    patch = f"*** Begin Patch\n*** Add File: {name}\n+{text}\n*** End Patch"
-    return f"%%run:apply_patch <<'EOF'\n{patch}\nEOF%%"
+    change = f"*** Update File: {name}\n@@\n-{before}" if before else f"*** Add File: {name}"
+    return f"%%run:apply_patch <<'EOF'\n*** Begin Patch\n{change}\n+{text}\n*** End Patch\nEOF%%"
 
 
 def written(name: str) -> str:
@@ -153,6 +175,12 @@ async def test_the_second_is_denied_while_the_first_holds_the_lock(kind: str) ->
         assert written(name) == "one"
         await here.prompt(second, "what is new?")
         await here.news(second, f"{name} was created by {first.agent_id}")
+        await here.carry_out(second, write(second, name, "two", before="one"))
+        # Some agents do not write over a file that they have not read: then the first one's stays.
+        stays = written(name) == "one"
+        assert stays or written(name) == "two"
+        second_part = [] if stays else [(second.agent_id, "MODIFY")]
+        assert await here.story(name) == [(first.agent_id, "CREATE"), *second_part]
         await here.prompt(second, write(second, f"{name}-2", "two"))
         await here.asks(second)
         await here.holds(second, f"{name}-2")
@@ -160,11 +188,8 @@ async def test_the_second_is_denied_while_the_first_holds_the_lock(kind: str) ->
         await here.rests(second)
         await here.free()
         assert written(f"{name}-2") == "two"
-        told = await here.host.safety.changes(ModificationQuery(limit=10))
-        assert [(change.file, change.agent_id, change.change) for change in told[:2]] == [
-            (f"{name}-2", second.agent_id, "CREATE"),
-            (name, first.agent_id, "CREATE"),
-        ]
+        assert await here.story(f"{name}-2") == [(second.agent_id, "CREATE")]
+        print(f"{kind}: {name} is {written(name)!r} in the end", flush=True)
         for session in (first, second):
             assert here.host.safety.enforcement(session.agent_id) is Enforcement.ON
 
@@ -186,7 +211,7 @@ async def test_locks_end_with_a_refused_dialog_an_interrupt_and_a_killed_agent(k
         await here.asks(session)
         await here.holds(session, name)
         await here.host.interrupt(session.agent_id)
-        await here.free(2 * SOON)
+        await here.free()
         await here.rests(session)
         await here.prompt(session, write(session, name, "three"))
         await here.asks(session)

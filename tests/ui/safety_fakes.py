@@ -10,6 +10,7 @@ from synapse_tui.errors import HistoryError
 from synapse_tui.events import EventBus, FileChanged, HooksChanged, LocksChanged
 from synapse_tui.file_safety import ChangeType, FileKeys, Lock, Modification, ModificationQuery
 from synapse_tui.hooks.consent import Consent
+from synapse_tui.model import USER
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -56,6 +57,12 @@ class FakeSafety:
         broken = next((lock for lock in self._locks if lock.file == file), None)
         self.free(file)
         return broken
+
+    async def take_lock(self, file: str) -> Lock | None:
+        before = next((lock for lock in self._locks if lock.file == file), None)
+        self.free(file)
+        self.lock(file, USER.sender_id, seconds=0)
+        return before if before is not None and before.agent_id != USER.sender_id else None
 
     # what happens in a real one by itself
 

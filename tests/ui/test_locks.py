@@ -146,6 +146,34 @@ async def test_the_list_of_changes_leads_to_the_file_whose_path_is_copied() -> N
         assert app.clipboard == str(host.project / "c.py")
 
 
+async def test_a_person_takes_a_lock_from_an_agent_after_a_question() -> None:
+    host = safe()
+    host.safety.lock("a.py", CODEX)
+    async with running(host, sidebar=True) as (app, pilot):
+        await until(lambda: "a.py" in panel(app))
+        app.main.enter_locks()
+        await pilot.press("t")
+        await until(lambda: "Lock a.py yourself?" in text_of(app))
+        assert "codex holds it" in text_of(app)
+        await pilot.press("n")
+        await until(lambda: at_main(app))
+        assert [lock.agent_id for lock in await host.safety.locks()] == [CODEX]
+        await pilot.press("t", "y")
+        await until(lambda: "locked by you for 5 minutes; codex held it" in app.main.status_bar.notice)
+        await until(lambda: "you" in panel(app))
+        assert [lock.agent_id for lock in await host.safety.locks()] == ["user"]
+
+
+async def test_a_file_that_nobody_holds_is_locked_without_a_question() -> None:
+    host = safe()
+    async with running(host) as (app, pilot):
+        app.perform("show_file", task_id="b.py")
+        await until(lambda: "not locked" in text_of(app))
+        await pilot.press("t")
+        await until(lambda: "b.py is locked by you" in app.main.status_bar.notice)
+        assert [lock.agent_id for lock in await host.safety.locks()] == ["user"]
+
+
 async def test_a_lock_that_is_gone_by_then_is_told() -> None:
     host = safe()
     async with running(host) as (app, pilot):

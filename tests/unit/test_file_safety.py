@@ -269,6 +269,24 @@ def test_a_person_breaks_a_lock(safety: FileSafety) -> None:
     assert safety.acquire_lock("a", CODEX).allowed
 
 
+def test_a_person_takes_a_lock_from_whoever_holds_it(safety: FileSafety, clock: Clock) -> None:
+    person = Holder("user")
+    assert safety.steal_lock("a", person) is None
+    safety.release_agent("user")
+    safety.acquire_lock("a", CLAUDE, intent="rename")
+    clock.goes(minutes=1)
+    before = safety.steal_lock("a", person, intent="by hand")
+    assert before is not None
+    assert (before.agent_id, before.intent) == (CLAUDE.agent_id, "rename")
+    [lock] = safety.locks()
+    assert (lock.agent_id, lock.intent, lock.locked_at) == ("user", "by hand", clock.now)
+    assert safety.acquire_lock("a", CLAUDE).reason == "locked by user"
+    assert not safety.release_lock("a", CLAUDE.agent_id)
+    assert safety.steal_lock("a", person) is None
+    clock.goes(minutes=6)
+    assert safety.acquire_lock("a", CLAUDE).allowed
+
+
 def test_a_denial_names_the_holder_and_what_to_do(safety: FileSafety, clock: Clock) -> None:
     safety.acquire_lock("a.py", CLAUDE, intent="rename")
     clock.goes(seconds=65)

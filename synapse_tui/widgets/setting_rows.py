@@ -1,0 +1,135 @@
+"""The settings as rows and texts: a list of them, and what is told of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.cells import cell_len
+from textual.content import Content
+
+from synapse_tui.settings.files import Layer
+from synapse_tui.settings.survey import LAYER_WORDS, Entry, Survey, value_text
+
+from .text import one_line, pad, shorten, shorten_middle
+
+ORIGIN_CELLS = max(map(len, LAYER_WORDS.values()))
+KEY_PART, LEAST_KEY = 0.45, 10
+"""How much of a row the keys take at most, and how many cells at least."""
+GAP = 2
+MARK = "•"
+"""Stands before a setting that is no default: seen without colours too."""
+
+
+def key_cells(entries: Iterable[Entry], width: int) -> int:
+    """Cells of the column of keys.
+
+    Args:
+        entries: What is listed.
+        width: Cells of a row.
+    """
+    widest = max((cell_len(entry.key) for entry in entries), default=0)
+    return max(LEAST_KEY, min(widest, int(width * KEY_PART)))
+
+
+def setting_row(entry: Entry, keys: int, width: int) -> Content:
+    """Key, value and origin.
+
+    Args:
+        entry: The setting.
+        keys: Cells of the column of keys.
+        width: Cells of the row.
+    """
+    is_set = entry.origin != "default"
+    values = max(0, width - keys - ORIGIN_CELLS - 2 * GAP - 3)
+    value = one_line(value_text(entry.setting, entry.value))
+    return Content.assemble(
+        (f" {MARK if is_set else ' '} ", "$hot"),
+        (pad(shorten_middle(entry.key, keys), keys), "$ink"),
+        " " * GAP,
+        (pad(value, values), "bold $ink" if is_set else "$ink-muted"),
+        " " * GAP,
+        (pad(LAYER_WORDS[entry.origin], ORIGIN_CELLS), "$hot" if is_set else "$ink-faint"),
+    )
+
+
+def heading_row(group: str) -> Content:
+    """A heading."""
+    return Content.styled(f" {group}", "bold $hot")
+
+
+def about(entry: Entry, survey: Survey, width: int) -> Content:
+    """What a setting does, its default, and what the files say."""
+    setting = entry.setting
+    default = shorten(one_line(value_text(setting, setting.default)), width // 2)
+    choices = f" · one of {', '.join(setting.choices)}" if setting.choices else ""
+    room = width - cell_len(default) - len("default ")
+    lines = [
+        Content.styled(setting.help, "$ink"),
+        Content.assemble(
+            ("default ", "$ink-faint"),
+            (default, "$ink-muted"),
+            (shorten(choices, room) if room > 0 else "", "$ink-faint"),
+            (" · counts from the next start of the session" if setting.restart else "", "$state-waiting"),
+        ),
+        says(entry, survey),
+    ]
+    return Content("\n").join(lines)
+
+
+def says(entry: Entry, survey: Survey) -> Content:
+    """What the files and the environment say."""
+    parts: list[tuple[str, str]] = []
+    if entry.origin == "environment":
+        parts += [
+            (f"${entry.variable} ", "$ink-muted"),
+            (value_text(entry.setting, entry.value), "bold $ink"),
+        ]
+    for layer, value in reversed(list(entry.given.items())):
+        counts = entry.origin == layer
+        parts += [
+            (" · " if parts else "", "$ink-faint"),
+            (f"{LAYER_WORDS[layer]} ", "$ink-muted"),
+            (one_line(value_text(entry.setting, value)), "bold $ink" if counts else "$ink-faint strike"),
+        ]
+        if not survey.files[layer].trusted:
+            parts.append((" (not trusted yet)", "$state-waiting"))
+    return Content.assemble(*parts) if parts else Content.styled("set nowhere", "$ink-faint")
+
+
+def layer_row(entry: Entry, survey: Survey, layer: Layer, width: int) -> Content:
+    """A file that can be written to, and what it says now.
+
+    Args:
+        entry: The setting.
+        survey: All settings.
+        layer: Which file.
+        width: Cells of the row.
+    """
+    path = survey.name(layer)
+    now = value_text(entry.setting, entry.given[layer]) if layer in entry.given else "—"
+    what = _WHOSE[layer]
+    room = width - cell_len(what) - cell_len(path) - 6
+    return Content.assemble(
+        (f" {what}", "$ink"),
+        (f"  {path}", "$ink-muted"),
+        (f"  {shorten(one_line(now), max(0, room))}", "$ink-faint"),
+    )
+
+
+_WHOSE: dict[Layer, str] = {
+    "user": "Your own file",
+    "project": "The project's, for all",
+    "local": "Yours in this project",
+}
+
+
+def matching(entries: Sequence[Entry], query: str) -> list[Entry]:
+    """The settings in which every word of a search stands: in key, meaning, heading, value or origin."""
+    words = query.casefold().split()
+    return [entry for entry in entries if all(word in _text(entry) for word in words)]
+
+
+def _text(entry: Entry) -> str:
+    value = value_text(entry.setting, entry.value)
+    parts = (entry.key, entry.setting.help, entry.group, value, LAYER_WORDS[entry.origin])
+    return " ".join(parts).casefold()

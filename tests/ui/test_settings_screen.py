@@ -1,0 +1,285 @@
+"""The settings screen: what it shows, finds, writes, refuses, and what it says when things go wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Button, Input, OptionList, Static, TextArea
+
+from synapse_tui.app import SynapseApp
+from synapse_tui.screens.setting_editor import SettingEditor
+from synapse_tui.screens.settings_list import SettingsScreen
+from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
+from tests.ui.settings_kit import Files
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
+
+
+async def open_screen(app: SynapseApp, pilot: Pilot[None]) -> SettingsScreen:
+    await pilot.press(LEADER, ",")
+    await until(lambda: isinstance(app.screen, SettingsScreen))
+    screen = app.screen
+    assert isinstance(screen, SettingsScreen)
+    await until(lambda: screen._shown)
+    return screen
+
+
+async def open_editor(app: SynapseApp, pilot: Pilot[None], key: str) -> SettingEditor:
+    if not isinstance(app.screen, SettingsScreen):
+        await open_screen(app, pilot)
+    screen = app.screen
+    assert isinstance(screen, SettingsScreen)
+    screen.query_one("#query", Input).value = key
+    await until(lambda: (entry := screen._marked()) is not None and entry.key == key)
+    await pilot.press("enter")
+    await until(lambda: isinstance(app.screen, SettingEditor) and app.screen.ready)
+    editor = app.screen
+    assert isinstance(editor, SettingEditor)
+    return editor
+
+
+async def closed(app: SynapseApp, pilot: Pilot[None]) -> str:
+    """Wait until the editor is gone; gives what is said then."""
+    await until(lambda: isinstance(app.screen, SettingsScreen))
+    await pilot.pause()
+    return said(app)
+
+
+def said(app: SynapseApp) -> str:
+    return str(app.screen.query_one("#news", Static).render())
+
+
+def error(editor: SettingEditor) -> str:
+    return str(editor.query_one(".error", Static).render())
+
+
+def row(app: SynapseApp, key: str) -> str:
+    """The row of a setting, below the search."""
+    found = re.search(rf"[ •] {re.escape(key)}  .*(default|file|environment) .*", text_of(app))
+    return found[0] if found else ""
+
+
+async def test_each_setting_is_shown_with_value_and_origin(files: Files) -> None:
+    files.environ["SYNAPSE_LOG_LEVEL"] = "ERROR"
+    files.write(files.user, {"tui": {"theme": "nord", "layout": "grid"}})
+    files.write(files.shared, {"tui": {"layout": "columns"}})
+    files.write(files.local, {"tui": {"layout": "main"}})
+    async with running(three_agents(), settings_files=files, size=(120, 60)) as (app, pilot):
+        await open_screen(app, pilot)
+        await pilot.pause()
+        assert row(app, "tui.theme").split()[:5] == ["•", "tui.theme", "nord", "your", "file"]
+        assert "main" in row(app, "tui.layout")
+        assert "local file" in row(app, "tui.layout")
+        assert row(app, "tui.leader").split()[:3] == ["tui.leader", "ctrl+]", "default"]
+        await pilot.press(*"log_level")
+        await until(lambda: "ERROR" in row(app, "env.SYNAPSE_LOG_LEVEL"))
+        assert "environment" in row(app, "env.SYNAPSE_LOG_LEVEL")
+        assert "$SYNAPSE_LOG_LEVEL" in text_of(app)
+
+
+async def test_typing_finds_and_escape_takes_the_search_away_before_it_leaves(files: Files) -> None:
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        screen = await open_screen(app, pilot)
+        everything = len(screen._shown)
+        await pilot.press(*"colours agents")
+        await until(lambda: [entry.key for entry in screen._shown] == ["tui.theme"])
+        await pilot.press("x")
+        await until(lambda: "no setting is called that" in text_of(app))
+        await pilot.press("enter", "escape")
+        await until(lambda: len(screen._shown) == everything)
+        assert app.screen is screen
+        await pilot.press("escape")
+        await until(lambda: at_main(app))
+
+
+async def test_a_choice_is_written_to_the_own_file_and_counts(files: Files) -> None:
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        await open_editor(app, pilot, "tui.layout")
+        await pilot.press("down", "down", "enter")
+        assert await closed(app, pilot) == "tui.layout is grid in ~/.synapse/settings.json"
+        assert files.read(files.user) == {"tui": {"layout": "grid"}}
+        await until(lambda: "grid" in row(app, "tui.layout"))
+        assert "changed outside" not in said(app)
+
+
+async def test_a_boolean_is_toggled_and_unset_by_the_mouse(files: Files) -> None:
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        editor = await open_editor(app, pilot, "tui.sidebar")
+        assert not editor.query_one("#unset", Button).display
+        await pilot.click("#value", offset=(2, 0))
+        assert app.screen is editor, "a click only marks"
+        await pilot.click("#save")
+        await closed(app, pilot)
+        assert files.read(files.user) == {"tui": {"sidebar": True}}
+        await until(lambda: "true" in row(app, "tui.sidebar"))
+        await pilot.click("#change")
+        await until(lambda: isinstance(app.screen, SettingEditor) and app.screen.ready)
+        await pilot.click("#unset")
+        assert await closed(app, pilot) == "tui.sidebar was taken out of ~/.synapse/settings.json"
+        assert files.read(files.user) == {}
+
+
+async def test_the_file_that_counts_now_is_marked_and_another_can_be_chosen(files: Files) -> None:
+    files.write(files.shared, {"tui": {"layout": "grid"}})
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        editor = await open_editor(app, pilot, "tui.layout")
+        assert editor._layer == "project"
+        await pilot.press("tab", "down", "enter")
+        await closed(app, pilot)
+        assert files.read(files.local) == {"tui": {"layout": "grid"}}
+
+
+async def test_what_wins_over_the_written_file_is_told_before_and_afterwards(files: Files) -> None:
+    files.environ["SYNAPSE_LOG_LEVEL"] = "ERROR"
+    files.write(files.local, {"tui": {"layout": "main"}})
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        await open_editor(app, pilot, "tui.layout")
+        await pilot.press("tab", "up", "up")
+        await until(lambda: ".synapse/settings.local.json wins: main" in text_of(app))
+        await pilot.press("shift+tab", "up", "enter")
+        assert (await closed(app, pilot)).endswith(".synapse/settings.local.json wins: main")
+        await open_editor(app, pilot, "env.SYNAPSE_LOG_LEVEL")
+        assert "$SYNAPSE_LOG_LEVEL in the environment wins over all files" in text_of(app)
+
+
+async def test_a_value_that_cannot_be_is_told_while_it_is_typed_and_not_written(files: Files) -> None:
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        editor = await open_editor(app, pilot, "a2a.retention_days")
+        await pilot.press("ctrl+a", "ctrl+k", *"-3")
+        await until(lambda: "must be from 0" in error(editor))
+        await pilot.press("enter")
+        assert app.screen is editor
+        assert not files.user.exists()
+        await pilot.press("backspace", "backspace", "7", "enter")
+        await closed(app, pilot)
+        assert files.read(files.user) == {"a2a": {"retention_days": 7}}
+
+
+async def test_lists_and_tables_are_edited_as_lines(files: Files) -> None:
+    files.write(files.user, {"tui": {"agents": ["claude"]}})
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        editor = await open_editor(app, pilot, "tui.agents")
+        assert editor.query_one(TextArea).text == "claude"
+        editor.query_one(TextArea).text = "claude\n\n codex:tester@backend \n"
+        await pilot.press("ctrl+s")
+        await closed(app, pilot)
+        editor = await open_editor(app, pilot, "tui.keys")
+        editor.query_one(TextArea).text = "zoom = f11, leader Z\nzom = f12"
+        await pilot.press("ctrl+s")
+        await until(lambda: "there is no action 'zom': did you mean 'zoom'?" in error(editor))
+        editor.query_one(TextArea).text = "zoom f11"
+        await pilot.press("ctrl+s")
+        await until(lambda: "'zoom f11' must read NAME = VALUE" in error(editor))
+        editor.query_one(TextArea).text = "zoom = f11, leader Z\nlayout ="
+        await pilot.press("ctrl+s")
+        await closed(app, pilot)
+        assert files.read(files.user) == {
+            "tui": {
+                "agents": ["claude", "codex:tester@backend"],
+                "keys": {"zoom": ["f11", "leader Z"], "layout": []},
+            }
+        }
+
+
+async def test_secrets_are_never_shown_and_only_hashes_are_written(files: Files) -> None:
+    secret = "correct-horse-battery-staple-0123456789"
+    files.write(files.user, {"env": {"SYNAPSE_API_KEYS": f"ci={secret}"}})
+    async with running(three_agents(), settings_files=files, size=(200, 60)) as (app, pilot):
+        editor = await open_editor(app, pilot, "env.SYNAPSE_API_KEYS")
+        await pilot.pause()
+        assert "********" in text_of(app)
+        for shown in (secret, "ci=", hashlib.sha256(secret.encode()).hexdigest()[:8]):
+            assert shown not in text_of(app)
+        assert [str(option.id) for option in editor.query_one("#layer", OptionList)._options] == ["user"]
+        await pilot.press("enter")
+        await until(lambda: "is not changed by an empty field" in error(editor))
+        await pilot.press(*"new=0123456789abcdef0123456789abcdef")
+        await pilot.pause()
+        assert "0123456789abcdef" not in text_of(app)
+        await pilot.press("enter")
+        assert "sha256" not in await closed(app, pilot)
+        written = json.dumps(files.read(files.user))
+        assert "new=sha256:" in written
+        assert "0123456789abcdef0123" not in written
+        assert secret not in written
+
+
+async def test_what_a_project_may_not_set_is_offered_for_the_own_file_only(files: Files) -> None:
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        editor = await open_editor(app, pilot, "a2a.bind")
+        assert editor._places == ["user"]
+        await pilot.press("escape")
+        editor = await open_editor(app, pilot, "a2a.flow")
+        assert editor._places == ["user", "project", "local"]
+
+
+async def test_a_broken_file_is_told_and_never_overwritten(files: Files) -> None:
+    files.write(files.user, '{"tui": ')
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        await open_screen(app, pilot)
+        await until(lambda: "is no valid JSON" in text_of(app))
+        editor = await open_editor(app, pilot, "tui.layout")
+        await pilot.press("enter")
+        await until(lambda: "is no valid JSON" in error(editor))
+        assert files.user.read_text(encoding="utf-8") == '{"tui": '
+
+
+async def test_a_folder_that_cannot_be_written_is_told(files: Files) -> None:
+    (files.project / ".synapse").write_text("a file in the way")
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        editor = await open_editor(app, pilot, "tui.layout")
+        await pilot.press("tab", "down", "enter")
+        await until(lambda: "cannot be made" in error(editor))
+        assert app.screen is editor
+
+
+async def test_a_change_from_outside_is_shown_and_is_not_lost(files: Files) -> None:
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        screen = await open_screen(app, pilot)
+        files.write(files.user, {"tui": {"sidebar": True}})
+        await until(lambda: "changed outside just now: tui.sidebar" in said(app))
+        assert "true" in row(app, "tui.sidebar")
+        editor = await open_editor(app, pilot, "tui.layout")
+        files.write(files.user, {"tui": {"sidebar": True, "layout": "main"}})
+        await until(lambda: editor._entry.value == "main")
+        await pilot.press("enter")
+        await until(lambda: app.screen is screen)
+        assert files.read(files.user) == {"tui": {"sidebar": True, "layout": "tabs"}}
+
+
+async def test_an_untrusted_file_of_the_project_is_told_and_stays_untrusted(files: Files) -> None:
+    files.write(files.shared, {"tui": {"layout": "grid"}}, trusted=False)
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        await open_screen(app, pilot)
+        assert "default" in row(app, "tui.layout")
+        await open_editor(app, pilot, "tui.layout")
+        await pilot.press("tab", "down")
+        await until(lambda: ".synapse/settings.json counts once you have trusted it" in text_of(app))
+        await pilot.press("enter")
+        assert "counts once you have trusted it" in await closed(app, pilot)
+        assert files().load().text("tui.layout") == "tabs"
+
+
+async def test_without_files_a_person_is_told_of_the_command() -> None:
+    async with running(three_agents()) as (app, pilot):
+        await pilot.press(LEADER, ",")
+        await until(lambda: "synapse config" in app.main.status_bar.notice)
+        assert at_main(app)
+
+
+@pytest.mark.parametrize("size", [(40, 10), (200, 60)])
+async def test_a_setting_of_each_kind_can_be_opened_at_any_size(files: Files, size: tuple[int, int]) -> None:
+    async with running(three_agents(), settings_files=files, size=size) as (app, pilot):
+        screen = await open_screen(app, pilot)
+        for key in {entry.setting.kind: entry.key for entry in screen._shown}.values():
+            await open_editor(app, pilot, key)
+            await pilot.press("escape")
+            await until(lambda: app.screen is screen)

@@ -1,0 +1,106 @@
+"""How the settings look: pictures of the list and of the editors."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from synapse_tui.screens.setting_editor import SettingEditor
+from synapse_tui.screens.settings_list import SettingsScreen
+from tests.ui.app_kit import LEADER, make_app, until
+from tests.ui.fakes import FakeHost
+from tests.ui.scenes import populate
+from tests.ui.settings_kit import Files
+
+SMALL, USUAL, LARGE = (80, 24), (120, 40), (200, 60)
+EDITED = ("tui.layout", "tui.keys", "a2a.retention_days", "env.SYNAPSE_API_KEYS", "env.SYNAPSE_LOG_LEVEL")
+
+pytestmark = pytest.mark.usefixtures("same_everywhere")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """Settings in all layers, one of them broken in one place."""
+    made = Files(tmp_path, {"SYNAPSE_LOG_LEVEL": "ERROR"})
+    keys = {"zoom": "f11, leader Z"}
+    made.write(
+        made.user, {"tui": {"theme": "nord", "keys": keys}, "env": {"SYNAPSE_API_KEYS": "ci=secret-key"}}
+    )
+    made.write(made.shared, {"tui": {"layout": "grid", "agents": ["claude", "codex:tester@backend"]}})
+    made.write(made.local, {"tui": {"layout": "columns"}})
+    return made
+
+
+def compare(
+    snap_compare: Any, files: Files, size: tuple[int, int], *, key: str = "", query: str = "", **options: Any
+) -> None:
+    """Compare the list, or the editor of a setting."""
+    host = FakeHost()
+    app = make_app(host, settings_files=files, **options)
+    populate(host)
+
+    async def run(pilot: Pilot[None]) -> None:
+        await until(lambda: app.begun and len(app.main.deck.panes) == len(host.agents))
+        await pilot.pause(0.05)
+        await pilot.press(LEADER, ",")
+        await until(lambda: isinstance(app.screen, SettingsScreen) and app.screen._shown)
+        screen = app.screen
+        assert isinstance(screen, SettingsScreen)
+        screen.query_one("#query", Input).value = key or query
+        await until(lambda: not key or [entry.key for entry in screen._shown] == [key])
+        if key:
+            await pilot.press("enter")
+            await until(lambda: isinstance(app.screen, SettingEditor) and app.screen.ready)
+        await pilot.pause(0.15)
+
+    assert snap_compare(app, terminal_size=size, run_before=run)
+
+
+@pytest.mark.parametrize("size", [SMALL, USUAL, LARGE], ids=["80x24", "120x40", "200x60"])
+def test_list(snap_compare, files, size):
+    compare(snap_compare, files, size)
+
+
+def test_search(snap_compare, files):
+    compare(snap_compare, files, SMALL, query="your file")
+
+
+def test_problems(snap_compare, files):
+    files.write(files.user, '{"tui": {"layuot": "grid", "leader": "cmd+k", "scrollback": "many"}}')
+    compare(snap_compare, files, SMALL, query="tui")
+
+
+@pytest.mark.parametrize("key", EDITED)
+def test_editor(snap_compare, files, key):
+    compare(snap_compare, files, USUAL, key=key)
+
+
+@pytest.mark.parametrize("key", ["tui.theme", "tui.keys"])
+def test_small_editor(snap_compare, files, key):
+    compare(snap_compare, files, SMALL, key=key)
+
+
+@pytest.mark.parametrize("theme", ["synapse-light", "synapse-16"])
+def test_theme(snap_compare, files, theme):
+    compare(snap_compare, files, SMALL, theme=theme)
+
+
+def test_without_colour(snap_compare, files, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    compare(snap_compare, files, SMALL, key="tui.layout")
+
+
+@pytest.mark.parametrize("name", ["high-contrast", "high-contrast-light", "nord", "catppuccin-latte"])
+def test_chosen_colours(snap_compare, files, name):
+    host = FakeHost(**{"tui.theme": name})
+    app = make_app(host, settings_files=files, theme=None)
+    populate(host)
+
+    async def run(pilot: Pilot[None]) -> None:
+        await until(lambda: app.begun and len(app.main.deck.panes) == len(host.agents))
+        await pilot.press("f6")
+        await pilot.pause(0.15)
+
+    assert snap_compare(app, terminal_size=USUAL, run_before=run)
