@@ -94,7 +94,10 @@ class Scaffold:
 
     def _check_project(self, paths: UserPaths) -> None:
         if self.folder == paths.synapse:
-            raise ConfigError("your home folder is no project", "use --user, or change to a project's folder")
+            raise ConfigError(
+                "your home folder is no project",
+                "use --user, or mark the project first: mkdir .synapse in its folder",
+            )
         if self.project == Path(self.project.anchor):
             raise ConfigError("the root of the file system is no project", "change to a project's folder")
         with contextlib.suppress(FileNotFoundError):

@@ -43,7 +43,7 @@ _BOTH = (
     "a2a.flow",
     "delegation.enabled",
 )
-_OF_THE_PERSON = ("a2a.message_format", "tui.agents", "tui.layout", "tui.leader", "tui.sidebar")
+_OF_THE_PERSON = ("a2a.message_format", "tui.agents", "tui.layout", "tui.theme", "tui.leader", "tui.sidebar")
 
 
 class Standing(StrEnum):
