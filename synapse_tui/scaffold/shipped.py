@@ -24,10 +24,6 @@ _ENV = tuple(
         "FILE_SAFETY_ENABLED",
         "FILE_SAFETY_DB_PATH",
         "FILE_SAFETY_RETENTION_DAYS",
-        "AUTH_ENABLED",
-        "API_KEYS",
-        "ADMIN_KEY",
-        "ALLOW_LOCALHOST",
         "LOG_LEVEL",
         "LOG_FILE",
     )
@@ -75,7 +71,8 @@ def settings_worth_showing(*, own: bool) -> list[Setting]:
 
     Args:
         own: Whether it is the person's own file. A project's one leaves out what is for each person to
-            decide: what stands there wins over everybody's own file.
+            decide: what stands there wins over everybody's own file. Neither has guards: where a file names
+            one and is broken, nobody is let in, and `synapse auth` writes them where they are wanted.
     """
     keys = (*_ENV, *_BOTH, *_OF_THE_PERSON) if own else (*_OF_THE_TEAM, *_BOTH)
     return [SCHEMA[key] for key in keys]

@@ -210,3 +210,11 @@ def test_what_appeared_since_it_was_looked_at_is_not_overwritten(project: Path) 
     with pytest.raises(ConfigError, match="made a moment ago"):
         carry_out(steps, lambda step: None)
     assert (made.folder / "gemini.md").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_new_settings_name_no_guard(own: bool) -> None:
+    """A mistake in a file that names one lets nobody in."""
+    shown = shipped.settings_worth_showing(own=own)
+    assert not [setting.key for setting in shown if setting.guard]
+    assert all(setting.project for setting in shown) or own
