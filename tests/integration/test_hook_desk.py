@@ -98,6 +98,14 @@ async def test_a_write_takes_the_lock_and_its_end_gives_it_back(rig: Rig) -> Non
     assert [type(event) for event in rig.events] == [LocksChanged, FileChanged, LocksChanged]
 
 
+async def test_a_change_belongs_to_the_task_in_which_its_tool_was_begun(rig: Rig) -> None:
+    await rig.edit(CLAUDE, "pre", "a.py")
+    (rig.project / "a.py").write_text("1\n")
+    await rig.edit(Worker(CLAUDE.agent_id, ALIVE), "post", "a.py")
+    [change] = await rig.changes()
+    assert (change.task_id, change.intent) == (CLAUDE.task_id, CLAUDE.intent)
+
+
 @pytest.mark.parametrize("dialect", ["claude", "codex", "gemini", "opencode", "copilot"])
 async def test_another_agent_is_denied_at_once_and_told_by_whom(rig: Rig, dialect: str) -> None:
     await rig.edit(CLAUDE, "pre", "a.py")

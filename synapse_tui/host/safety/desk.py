@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -24,7 +24,7 @@ from synapse_tui.hooks import FileWrite, HookEvent, HookKind, context_answer, de
 
 from .keeper import SafetyKeeper
 from .news import News
-from .snapshots import Difference, Snapshot, Snapshots, compare, take
+from .snapshots import Call, Difference, Snapshot, Snapshots, compare, take
 
 log = logging.getLogger(__name__)
 
@@ -109,8 +109,8 @@ class HookDesk:
         Raises:
             HistoryError: The database cannot be used.
         """
-        for call, files in self._snapshots.pop_all(worker.agent_id):
-            await self._note(worker, files, {"call": call, "unfinished": True})
+        for name, call in self._snapshots.pop_all(worker.agent_id):
+            await self._note(worker, call, {"call": name, "unfinished": True})
         agent_id = worker.agent_id
         freed = await self._keeper.ask(lambda store: store.release_agent(agent_id, calls_only=True))
         if freed:
@@ -150,7 +150,8 @@ class HookDesk:
             news = await self._unknown_change(worker.agent_id, verdict.lock.file)
             return denial_answer(event.dialect, denial(verdict.lock, self._clock(), news))
         files = await asyncio.to_thread(lambda: {key: take(path) for key, path in paths.items()})
-        self._snapshots.put(worker.agent_id, event.call, files)
+        call = Call(files, worker.task_id, worker.intent)
+        self._snapshots.put(worker.agent_id, event.call, call)
         self._news.knows(worker.agent_id, paths)
         self._events.publish(LocksChanged(worker.agent_id))
         return b""
@@ -165,25 +166,27 @@ class HookDesk:
         """A tool is over: what it changed is noted, and its locks are given back."""
         paths = self._paths(event, event.writes)
         self._news.knows(worker.agent_id, [*paths, *self._paths(event, map(FileWrite, event.reads))])
-        files = self._snapshots.pop(worker.agent_id, event.call)
+        call = self._snapshots.pop(worker.agent_id, event.call) or Call({})
         told = {key: write.lines for key, write in zip(paths, event.writes, strict=False) if write.lines}
-        await self._note(worker, files, {"tool": event.tool}, told)
-        if not (paths or files):
+        await self._note(worker, call, {"tool": event.tool}, told)
+        keys = list(dict.fromkeys([*paths, *call.files]))
+        if not keys:
             return
-        agent_id, call = worker.agent_id, event.call
-        keys = [*paths, *(key for key in files if key not in paths)]
-        await self._keeper.ask(lambda store: [store.release_lock(key, agent_id, call=call) for key in keys])
+        agent_id, name = worker.agent_id, event.call
+        await self._keeper.ask(lambda store: [store.release_lock(key, agent_id, call=name) for key in keys])
         self._events.publish(LocksChanged(agent_id))
 
     async def _note(
         self,
         worker: Worker,
-        files: Mapping[str, Snapshot],
+        call: Call,
         about: Mapping[str, object],
         told: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Note what became of files since they were looked at."""
-        found = await asyncio.to_thread(lambda: self._differences(files))
+        """Note what became of a call's files since they were looked at."""
+        found = await asyncio.to_thread(lambda: self._differences(call.files))
+        # In another task by now, or in none: a person may have answered its dialog when the task had ended.
+        worker = replace(worker, task_id=call.task_id, intent=call.intent) if call.task_id else worker
         for key, difference in found.items():
             touched = told.get(key, "") if difference.change is ChangeType.MODIFY else ""
             await self.record(worker, key, Difference(difference.change, touched or difference.lines), about)

@@ -70,27 +70,42 @@ def compare(before: Snapshot, now: Snapshot) -> Difference | None:
     return None if before.mark == now.mark else Difference(ChangeType.MODIFY)
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call under way.
+
+    Attributes:
+        files: What its files were before, by their keys.
+        task_id: The task in which it was begun; empty for none.
+        intent: What that task is about, in a few words.
+    """
+
+    files: Mapping[str, Snapshot]
+    task_id: str = ""
+    intent: str = ""
+
+
 class Snapshots:
-    """The files of the calls under way, agent by agent."""
+    """The calls under way, agent by agent."""
 
     def __init__(self) -> None:
-        self._calls: dict[str, OrderedDict[str, Mapping[str, Snapshot]]] = {}
+        self._calls: dict[str, OrderedDict[str, Call]] = {}
 
-    def put(self, agent_id: str, call: str, files: Mapping[str, Snapshot]) -> None:
-        """Remember the files of a call, by their keys."""
+    def put(self, agent_id: str, name: str, call: Call) -> None:
+        """Remember a call by its name."""
         calls = self._calls.setdefault(agent_id, OrderedDict())
-        calls[call] = files
+        calls[name] = call
         while len(calls) > MAX_CALLS:
             calls.popitem(last=False)
 
     def holds(self, agent_id: str, key: str) -> bool:
         """Whether a file is among those of an agent's calls under way."""
-        return any(key in files for files in self._calls.get(agent_id, {}).values())
+        return any(key in call.files for call in self._calls.get(agent_id, {}).values())
 
-    def pop(self, agent_id: str, call: str) -> Mapping[str, Snapshot]:
-        """The files of a call, which is over."""
-        return self._calls.get(agent_id, OrderedDict()).pop(call, {})
+    def pop(self, agent_id: str, name: str) -> Call | None:
+        """A call, which is over; None for one that was not remembered."""
+        return self._calls.get(agent_id, OrderedDict[str, Call]()).pop(name, None)
 
-    def pop_all(self, agent_id: str) -> list[tuple[str, Mapping[str, Snapshot]]]:
+    def pop_all(self, agent_id: str) -> list[tuple[str, Call]]:
         """All calls of an agent, which are over."""
         return list(self._calls.pop(agent_id, OrderedDict()).items())
