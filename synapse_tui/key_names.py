@@ -105,7 +105,7 @@ def read_key(word: str) -> str:
     """
     text = word.strip()
     if not text:
-        raise ValueError("a key must not be empty")
+        raise ValueError("'': a key is missing")
     held, name = _split(text)
     modifiers = _modifiers(held, word)
     key = _name(name, word)
@@ -145,7 +145,7 @@ def _name(name: str, word: str) -> str:
         raise ValueError(f"'{word}': the name of the key is missing")
     if len(name) == 1:
         if not name.isprintable():
-            raise ValueError(f"'{word}' is no key")
+            raise ValueError(f"'{word}': there is no such key")
         return name
     small = name.lower()
     small = _SYNONYMS.get(small, small) if len(small) > 1 else small
@@ -155,7 +155,8 @@ def _name(name: str, word: str) -> str:
     if small[:1] == "f" and small[1:].isdigit():
         raise ValueError(f"'{word}': no terminal sends it, function keys are f1 to f20")
     near = difflib.get_close_matches(small, known, n=1)
-    raise ValueError(f"there is no key '{word}'" + (f": did you mean '{near[0]}'?" if near else ""))
+    hint = f", did you mean '{near[0]}'?" if near else ""
+    raise ValueError(f"'{word}': there is no such key{hint}")
 
 
 def _check(full: str, modifiers: list[str], key: str, word: str) -> None:

@@ -138,7 +138,10 @@ def read_leader(value: object) -> str:
     """
     if not isinstance(value, str):
         raise ValueError("must be a text such as ctrl+]")
-    return _own_key(value)
+    try:
+        return _own_key(value)
+    except ValueError as error:
+        raise ValueError(f"cannot be {error}") from None
 
 
 def read_bindings(value: object) -> dict[str, list[str]]:
@@ -160,22 +163,22 @@ def read_bindings(value: object) -> dict[str, list[str]]:
 def _action_id(name: str) -> str:
     ids = [action.id for action in ACTIONS]
     if name == DIGITS:
-        raise ValueError(f"the keys of '{DIGITS}' are the digits")
+        raise ValueError(f"cannot change '{DIGITS}': its keys are the digits")
     if name not in ids:
         near = difflib.get_close_matches(name, ids, n=1, cutoff=0.5)
         hint = f": did you mean '{near[0]}'?" if near else "; docs/keys.md names all"
-        raise ValueError(f"there is no action '{name}'{hint}")
+        raise ValueError(f"names '{name}', which is no action{hint}")
     return name
 
 
 def _read_keys(name: str, value: object) -> list[str]:
     words = [word for word in value.split(",") if word.strip()] if isinstance(value, str) else value
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise ValueError(f"the keys of '{name}' must be a text such as \"f11, leader z\", or a list of texts")
+        raise ValueError(f"must hold for '{name}' a text such as \"f11, leader z\", or a list of texts")
     try:
         return list(dict.fromkeys(_read_one(word) for word in words))
     except ValueError as error:
-        raise ValueError(f"the keys of '{name}': {error}") from None
+        raise ValueError(f"cannot give '{name}' the key {error}") from None
 
 
 def _read_one(word: str) -> str:
@@ -198,7 +201,9 @@ def _own_key(word: str) -> str:
     """
     key = read_key(word)
     if key in _WITHOUT or not ("+" in key[1:] or _is_function_key(key)):
-        raise ValueError(f"'{word.strip()}' is for the agents: take a function key, or one with ctrl or alt")
+        raise ValueError(
+            f"'{word.strip()}': it is for the agents, take a function key or one with ctrl or alt"
+        )
     return key
 
 
@@ -231,8 +236,7 @@ def _check_conflicts(bindings: Bindings) -> None:
     for action in (_with_keys(each, bindings) for each in actions):
         for key in (*action.keys, *(f"{LEADER} {each}" for each in action.leader)):
             if key in taken:
-                other = taken[key]
                 raise ValueError(
-                    f"'{key}' is the key of '{other}': give '{other}' or '{action.id}' another one"
+                    f"gives '{key}' to '{action.id}', but it is the key of '{taken[key]}': change one of them"
                 )
             taken[key] = action.id

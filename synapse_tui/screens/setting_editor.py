@@ -32,7 +32,7 @@ HINTS = {
     "words": "one item a line",
     "table": "one NAME = VALUE a line",
     "bindings": "one ACTION = KEY, leader KEY a line; docs/keys.md names the actions",
-    "keys": "[NAME=]KEY, separated by commas; only hashes are kept. 'synapse auth setup' makes one",
+    "keys": "only hashes are kept; 'synapse auth setup' makes keys",
     "leader": "such as ctrl+] or f12",
     "file": "the name of a file in .synapse, or nothing",
     "number": "a whole number",

@@ -107,7 +107,9 @@ class SettingsScreen(Dialog[None]):
         self._changed_here = self._changed_here and not changed
 
     def _say(self, text: str) -> None:
-        self.query_one("#news", Static).update(Content(text))
+        news = self.query_one("#news", Static)
+        news.update(Content(one_line(text)))
+        news.display = bool(text)
 
     def on_resize(self) -> None:
         """Rows depend on the width."""
@@ -144,7 +146,7 @@ class SettingsScreen(Dialog[None]):
     def _show_problems(self) -> None:
         assert self._survey is not None
         problems = self._survey.problems
-        told = [f"▲ {one_line(problem.message)}" for problem in problems[:MAX_PROBLEMS]]
+        told = [f"▲ {one_line(self._survey.shorter(each.message))}" for each in problems[:MAX_PROBLEMS]]
         if len(problems) > MAX_PROBLEMS:
             told.append(f"  and {plural(len(problems) - MAX_PROBLEMS, 'more problem')}")
         label = self.query_one("#problems", Static)

@@ -100,6 +100,12 @@ class Survey:
         place = self.files[layer].path
         return f"~/.synapse/{place.name}" if layer == "user" else f".synapse/{place.name}"
 
+    def shorter(self, text: str) -> str:
+        """A text in which the files are named as people write them."""
+        for layer, view in self.files.items():
+            text = text.replace(str(view.path), self.name(layer))
+        return text
+
     def places(self, setting: Setting) -> list[Layer]:
         """The files that may set a setting."""
         return [layer for layer in self.files if layer == "user" or setting.project]

@@ -174,7 +174,7 @@ async def test_lists_and_tables_are_edited_as_lines(files: Files) -> None:
         editor = await open_editor(app, pilot, "tui.keys")
         editor.query_one(TextArea).text = "zoom = f11, leader Z\nzom = f12"
         await pilot.press("ctrl+s")
-        await until(lambda: "there is no action 'zom': did you mean 'zoom'?" in error(editor))
+        await until(lambda: "names 'zom', which is no action: did you mean 'zoom'?" in error(editor))
         editor.query_one(TextArea).text = "zoom f11"
         await pilot.press("ctrl+s")
         await until(lambda: "'zoom f11' must read NAME = VALUE" in error(editor))

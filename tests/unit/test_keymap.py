@@ -1,0 +1,219 @@
+"""Keys of actions as the settings give them: names of keys, what cannot be, and what holds then."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual.keys import _character_to_key
+
+from synapse_tui.actions import ACTIONS, DIGITS
+from synapse_tui.driver.decode import decode_key
+from synapse_tui.driver.names import textual_name
+from synapse_tui.key_names import key_label, read_key, textual_key
+from synapse_tui.keymap import Keymap, leader_label, read_bindings, read_leader
+from synapse_tui.leader import Leader, Step
+from synapse_tui.terminal.keys import KeyEvent, encode_key
+from synapse_tui.terminal.modes import Modes
+
+_KITTY = {"pageup": "page_up", "pagedown": "page_down"}
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_NAMED = ["up", "down", "left", "right", "home", "end", "pageup", "pagedown", "insert", "delete"]
+_NAMED += [f"f{number}" for number in range(1, 13)]
+_CHARACTERS = st.characters(min_codepoint=33, max_codepoint=126)
+words = st.one_of(
+    _CHARACTERS,
+    st.sampled_from([*_NAMED, "enter", "tab", "escape", "space", "backspace", "shift+tab"]),
+    st.builds(lambda held, key: f"{held}+{key}", st.sampled_from(["ctrl", "alt", "ctrl+alt"]), _CHARACTERS),
+    st.builds(
+        lambda held, key: "+".join([*held, key]),
+        st.lists(st.sampled_from(["ctrl", "alt", "shift"]), unique=True),
+        st.sampled_from([*_NAMED, "enter", "space", "tab"]),
+    ),
+)
+
+
+def sent(key: str) -> bytes:
+    """What a terminal sends for a key, in its default modes."""
+    held, name = key.split("+")[:-1], key.rsplit("+", 1)[-1]
+    if key == "+" or key.endswith("++"):
+        held, name = key[:-1].rstrip("+").split("+") if len(key) > 1 else [], "+"
+    event = KeyEvent.of_text(name) if len(name) == 1 else KeyEvent(_KITTY.get(name, name))
+    if name == "space":
+        event = KeyEvent.of_text(" ")
+    event = replace(event, **dict.fromkeys([each for each in held if each != "shift"], True))  # type: ignore[arg-type]
+    if "shift" in held:
+        event = replace(event, shift=True)
+    return encode_key(replace(event, text="") if event.modified else event, Modes())
+
+
+@given(words)
+def test_what_can_be_named_can_be_sent_and_is_understood(word: str) -> None:
+    try:
+        key = read_key(word)
+    except ValueError:
+        return
+    event = decode_key(sent(key))
+    assert textual_name(event) == textual_key(key), (word, sent(key))
+    assert read_key(key) == key, "the one spelling stays"
+
+
+@pytest.mark.parametrize("character", [chr(code) for code in range(33, 127)])
+def test_characters_have_the_names_that_textual_gives(character: str) -> None:
+    assert textual_key(character) == _character_to_key(character)
+
+
+@pytest.mark.parametrize(
+    ("word", "key", "label"),
+    [
+        ("Ctrl+G", "ctrl+g", "^G"),
+        ("control+]", "ctrl+]", "^]"),
+        ("F5", "f5", "F5"),
+        ("alt+shift+Left", "alt+shift+left", "Alt+Shift+←"),
+        ("PgDn", "pagedown", "PgDn"),
+        ("comma", ",", ","),
+        ("+", "+", "+"),
+        ("alt++", "alt++", "Alt++"),
+        ("Z", "Z", "Z"),
+        ("あ", "あ", "あ"),
+        ("return", "enter", "Enter"),
+    ],
+)
+def test_keys_have_one_spelling_and_one_label(word: str, key: str, label: str) -> None:
+    assert read_key(word) == key
+    assert key_label(key) == label
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("", "'': a key is missing"),
+        ("ctrl+", "the name of the key is missing"),
+        ("cmd+k", "no terminal sends cmd, use ctrl, alt or shift"),
+        ("hyper+x", "no terminal sends hyper"),
+        ("f21", "no terminal sends it, function keys are f1 to f20"),
+        ("ctrl+i", "in a terminal that is Tab"),
+        ("ctrl+m", "in a terminal that is Enter"),
+        ("ctrl+[", "in a terminal that is Esc"),
+        ("shift+enter", "in a terminal that is Enter"),
+        ("ctrl+1", "no terminal sends it"),
+        ("ctrl+shift+a", "terminals do not tell Shift"),
+        ("shift+a", "write the character that it types"),
+        ("alt+[", "no terminal sends it"),
+        ("spce", "there is no such key, did you mean 'space'?"),
+        ("x+y", "'x' is no modifier"),
+        ("\x07", "there is no such key"),
+    ],
+)
+def test_what_no_terminal_sends_is_refused(word: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        read_key(word)
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        ({}, {}),
+        ({"zoom": "f11"}, {"zoom": ["f11"]}),
+        ({"zoom": "F11 , Leader Z, f11"}, {"zoom": ["f11", "leader Z"]}),
+        ({"zoom": ["leader ,"], "settings": ""}, {"zoom": ["leader ,"], "settings": []}),
+        ({"zoom": "f5", "layout": "f11"}, {"zoom": ["f5"], "layout": ["f11"]}),
+        ({"zoom": ""}, {"zoom": []}),
+    ],
+)
+def test_bindings_are_read(value: object, read: object) -> None:
+    assert read_bindings(value) == read
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("f11", "must be a table of actions and their keys"),
+        ({"zoom": 5}, "must hold for 'zoom' a text"),
+        ({"zom": "f11"}, "names 'zom', which is no action: did you mean 'zoom'?"),
+        ({"xyzzy": "f11"}, "names 'xyzzy', which is no action; docs/keys.md names all"),
+        ({DIGITS: "f11"}, "its keys are the digits"),
+        ({"zoom": "f5"}, "gives 'f5' to 'zoom', but it is the key of 'layout'"),
+        ({"zoom": "leader n"}, "gives 'leader n' to 'zoom', but it is the key of 'new_agent'"),
+        ({"zoom": "f11", "layout": "f11"}, "gives 'f11' to"),
+        ({"zoom": "leader 3"}, f"but it is the key of '{DIGITS}'"),
+        ({"zoom": "z"}, "'z': it is for the agents"),
+        ({"zoom": "enter"}, "it is for the agents"),
+        ({"zoom": "ctrl+c"}, "it is for the agents"),
+        ({"zoom": "leader esc"}, "gives up what the leader began"),
+        ({"zoom": "leader f5"}, "used without the leader"),
+        ({"zoom": "leader"}, "a key is missing"),
+        ({"zoom": "cmd+z"}, "cannot give 'zoom' the key 'cmd+z': no terminal sends cmd"),
+    ],
+)
+def test_bindings_that_cannot_be_say_why(value: object, reason: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        read_bindings(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (5, "must be a text"),
+        ("ctrl+i", "cannot be 'ctrl+i': in a terminal that is Tab"),
+        ("a", "cannot be 'a': it is for the agents"),
+        ("ctrl+c", "cannot be 'ctrl+c': it is for the agents"),
+    ],
+)
+def test_a_leader_that_cannot_be_says_why(value: object, reason: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        read_leader(value)
+
+
+def test_the_keys_of_the_table_could_be_written_in_the_settings() -> None:
+    for action in ACTIONS:
+        for key in (*action.keys, *action.leader):
+            assert read_key(key) == key
+
+
+def test_what_the_settings_say_holds_everywhere() -> None:
+    keymap = Keymap.of("ctrl+g", read_bindings({"zoom": "f11, leader Z", "layout": "alt+l", "help": ""}))
+    assert keymap.by_key("f11") == keymap.find("zoom")
+    assert keymap.by_key("alt+l") == keymap.find("layout")
+    assert keymap.by_key("f5") is None
+    assert keymap.by_leader_key("Z") == keymap.find("zoom")
+    assert keymap.by_leader_key("z") is None
+    assert keymap.way("zoom") == "F11"
+    assert keymap.way("new_agent") == "^G n"
+    assert keymap.way("help") == "the command palette"
+    assert leader_label(keymap.find("zoom")) == "Z"
+    assert "`alt+l`" not in keymap.markdown()
+    assert "| `Alt+L` |" in keymap.markdown()
+
+
+def test_the_leader_wins_over_an_action_and_that_is_told() -> None:
+    keymap = Keymap.of("f11", read_bindings({"zoom": "f11, leader Z"}))
+    assert keymap.find("zoom").keys == ()
+    assert keymap.problem == "'f11' is the leader: it is no key of 'zoom'"
+    usual = Keymap.of("f5", {})
+    assert usual.by_key("f5") is None
+    assert not usual.problem
+
+
+def test_keys_after_the_leader_are_found_as_they_are_typed() -> None:
+    keymap = Keymap.of(
+        "ctrl+g", read_bindings({"zoom": "leader space, leader ctrl+o, leader pgdn, leader ["})
+    )
+    for name, character in ((" ", " "), ("ctrl+o", None), ("pagedown", None), ("left_square_bracket", "[")):
+        leader = Leader(keymap)
+        leader.take("ctrl+g", None)
+        verdict = leader.take(name, character)
+        assert verdict.step is Step.DO
+        assert verdict.action == keymap.find("zoom")
+
+
+def test_reading_keys_needs_no_textual() -> None:
+    code = "import sys; from synapse_tui.keymap import read_bindings; read_bindings({'zoom': 'f11'}); "
+    code += "print(sorted({'textual', 'rich'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
