@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -98,7 +100,36 @@ def test_pages_go_on_where_the_one_before_ended(shelf: Shelf) -> None:
         first = shelf.archive.page(Wanted(query=query, limit=2))
         second = shelf.archive.page(Wanted(query=query, limit=2, after=first.after))
         third = shelf.archive.page(Wanted(query=query, limit=2, after=second.after))
-        asked = ("file-safety debug", "config show", "config show --json", "history search x")
+        texts = [record.task.text for page in (first, second, third) for record in page.records]
+        assert texts == [f"text {number}" for number in (4, 3, 2, 1, 0)]
+        assert third.after == ""
+
+
+def test_filters_and_counts(shelf: Shelf) -> None:
+    shelf.put("of one")
+    shelf.put("of two", machine="two")
+    assert shelf.found("of", project=str(shelf.location.project)) == ["of one"]
+    assert shelf.found("of", agent="claude", since=NOW + timedelta(minutes=2)) == ["of two"]
+    assert shelf.found("", agent="synapse-claude-8100@two") == ["of two"]
+    assert shelf.found("", until=NOW) == []
+    stats = shelf.archive.stats(Wanted())
+    assert (stats["tasks"], stats["mean_seconds"]) == (2, 10.0)
+    assert stats["first"] == (NOW + timedelta(minutes=1)).isoformat()
+    assert shelf.archive.clean(NOW + timedelta(days=1), dry=True) == 2
+
+
+async def test_commands_use_the_database_of_the_settings(team_url: str, tmp_path: Path) -> None:
+    shell = InnerShell.scratch(tmp_path)
+    shell.environ["SYNAPSE_DATABASE_URL"] = team_url
+    assert (await shell.run("file-safety", "lock", "a.py", "--intent", "mine")).code == 0
+    (lock,) = json.loads((await shell.run("file-safety", "locks", "--json")).out)
+    assert (lock["file_path"], lock["agent_name"]) == ("a.py", "user")
+    assert (await shell.run("file-safety", "record", "a.py")).code == 0
+    status = (await shell.run("file-safety", "status", "--json")).json
+    assert (status["locks"], status["modifications"]) == (1, 1)
+    assert not await asyncio.to_thread(lambda: list(tmp_path.rglob("*.db"))), "no file besides"
+    assert (await shell.run("history", "list", "--all", "--json")).out.strip() == "[]"
+    asked = ("file-safety debug", "config show", "config show --json", "history search x")
     texts = [await shell.run(*words.split()) for words in asked]
     for each in texts:
         assert each.code in (0, 3, 4), each.err
