@@ -122,8 +122,8 @@ def fill(database: str, server: Server, tasks: int) -> None:
 
 def main(words: Sequence[str]) -> None:
     if words[:1] == ["--child"]:
-        folder, url, machine, locks, seed = words[1:]
-        contend(Path(folder), url, machine, int(locks), int(seed))
+        folder, url, machine, *numbers = words[1:]
+        contend(Path(folder), url, machine, *map(int, numbers))
         return
     if reason := why_not():
         sys.exit(reason)
