@@ -1,0 +1,177 @@
+"""What the settings say about the application: at the start, and while it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.app import SynapseApp
+from synapse_tui.events import SettingsChanged
+from synapse_tui.model import AgentState
+from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
+from tests.ui.fakes import FakeHost
+from tests.ui.settings_kit import Files
+
+CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
+
+
+def host_with(**settings: object) -> FakeHost:
+    host = three_agents()
+    host.settings._values |= settings
+    return host
+
+
+def change(host: FakeHost, **settings: object) -> None:
+    """Let the settings change as the real host does."""
+    host.settings._values |= settings
+    host.events.publish(SettingsChanged(tuple(settings)))
+
+
+async def test_keys_of_the_settings_hold_and_are_shown() -> None:
+    host = host_with(**{"tui.keys": {"layout": ["f11", "leader L"], "zoom": []}, "tui.leader": "ctrl+g"})
+    async with running(host, size=(160, 40)) as (app, pilot):
+        assert "F11 layout" in text_of(app)
+        assert "F5" not in text_of(app)
+        await pilot.press("f11")
+        assert app.main.deck.arrangement == "columns"
+        await pilot.press("f5")
+        assert app.main.deck.arrangement == "columns", "it is for the agent now"
+        await pilot.press("ctrl+g")
+        assert "L   next layout" in text_of(app)
+        assert "zoom" not in text_of(app)
+        await pilot.press("L")
+        assert str(app.main.deck.arrangement) == "grid"
+        await pilot.press("f1")
+        await until(lambda: "F11 ^G L" in text_of(app))
+        await pilot.press("escape", "f10", *"next layout")
+        await until(lambda: "F11  ^G L" in text_of(app))
+
+
+async def test_a_key_with_alt_reaches_its_action_and_not_the_agent() -> None:
+    host = host_with(**{"tui.keys": {"next_agent": ["alt+n"]}})
+    async with running(host) as (app, pilot):
+        assert app.main.active == CLAUDE
+        await pilot.press("alt+n")
+        assert app.main.active == CODEX
+        assert not host.agents[CLAUDE].typed
+
+
+async def test_changed_keys_hold_at_once() -> None:
+    host = three_agents()
+    async with running(host, size=(160, 40)) as (app, pilot):
+        await pilot.press(LEADER)
+        change(host, **{"tui.leader": "ctrl+g", "tui.keys": {"zoom": ["f12"]}})
+        await until(lambda: "^G menu" in text_of(app))
+        assert not app.main.has_class("-leader"), "what the old leader began is over"
+        assert "F12 zoom" in text_of(app)
+        await pilot.press(LEADER, "z")
+        assert bytes(host.agents[CLAUDE].typed) == b"\x1dz", "the old leader is for the agent now"
+        await pilot.press("ctrl+g", "s")
+        assert app.main.has_class("-sidebar")
+
+
+async def test_a_leader_that_is_a_key_of_an_action_wins_and_is_told() -> None:
+    host = host_with(**{"tui.leader": "f11", "tui.keys": {"zoom": ["f11"]}})
+    async with running(host) as (app, pilot):
+        assert "'f11' is the leader: it is no key of 'zoom'" in app.main.status_bar.notice
+        await pilot.press("f11", "n")
+        await until(lambda: not at_main(app))
+
+
+@pytest.mark.usefixtures("same_everywhere")
+async def test_changed_colours_layout_and_sidebar_are_shown_at_once() -> None:
+    host = three_agents()
+    async with running(host, theme=None) as (app, pilot):
+        change(host, **{"tui.theme": "nord"})
+        await until(lambda: app.theme == "synapse-nord")
+        change(host, **{"tui.layout": "grid"})
+        await until(lambda: app.main.deck.arrangement == "grid")
+        change(host, **{"tui.sidebar": True})
+        await until(lambda: app.main.has_class("-sidebar"))
+        change(host, **{"a2a.flow": "oneway"})
+        await pilot.pause()
+        assert app.main.deck.arrangement == "grid"
+
+
+@pytest.mark.usefixtures("same_everywhere")
+async def test_next_colours_are_for_this_session_and_the_settings_end_them() -> None:
+    host = host_with(**{"tui.theme": "dark"})
+    async with running(host, theme=None) as (app, pilot):
+        assert app.theme == "synapse-dark"
+        await pilot.press(LEADER, "t")
+        assert app.theme == "synapse-light"
+        await pilot.press(LEADER, "t")
+        assert app.theme == "synapse-high-contrast"
+        change(host, **{"tui.theme": "nord"})
+        await until(lambda: app.theme == "synapse-nord")
+        await pilot.press(LEADER, "t")
+        assert app.theme == "synapse-dark", "one that is not in the row leads to its beginning"
+
+
+async def choose(app: SynapseApp, theme: str) -> None:
+    app.commands.keep_theme(theme)
+    await until(lambda: f"colours: {theme}" in app.main.status_bar.notice)
+
+
+@pytest.mark.usefixtures("same_everywhere")
+async def test_colours_of_the_palette_are_kept(tmp_path: Path) -> None:
+    files = Files(tmp_path)
+    async with running(three_agents(), theme=None, settings_files=files) as (app, pilot):
+        await pilot.press("f10", *"colours: drac", "enter")
+        await until(lambda: "kept in ~/.synapse/settings.json" in app.main.status_bar.notice)
+        assert app.theme == "synapse-dracula"
+        assert files.read(files.user) == {"tui": {"theme": "dracula"}}
+        files.write(files.local, {"tui": {"theme": "nord"}})
+        await choose(app, "light")
+        assert ".synapse/settings.local.json wins: nord" in app.main.status_bar.notice
+        files.write(files.user, "{")
+        await pilot.pause()
+        app.commands.keep_theme("dark")
+        await until(lambda: "is no valid JSON" in app.main.status_bar.notice)
+        assert app.theme == "synapse-dark", "for this session"
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """What the terminal is asked to show on the desktop."""
+    shown: list[tuple[str, str]] = []
+    monkeypatch.setattr(SynapseApp, "notify_outside", lambda _app, title, text: shown.append((title, text)))
+    monkeypatch.setattr("synapse_tui.screens.events.FINISHED_SECONDS", 0.01)
+    return shown
+
+
+async def test_an_agent_that_finishes_unseen_is_told_on_the_desktop(told: list[tuple[str, str]]) -> None:
+    host = host_with(**{"tui.notifications": "desktop"})
+    async with running(host) as (_app, pilot):
+        for agent_id in (CLAUDE, CODEX):
+            host.agents[agent_id].become(AgentState.PROCESSING)
+            host.agents[agent_id].become(AgentState.READY, unseen=agent_id == CODEX)
+        await until(lambda: told)
+        await pilot.pause()
+        assert told == [("synapse: codex", "has finished")]
+
+
+async def test_an_agent_that_goes_on_at_once_has_not_finished(told: list[tuple[str, str]]) -> None:
+    host = host_with(**{"tui.notifications": "desktop"})
+    async with running(host) as (_app, pilot):
+        codex = host.agents[CODEX]
+        codex.become(AgentState.PROCESSING)
+        codex.become(AgentState.READY, unseen=True)
+        codex.become(AgentState.PROCESSING)
+        await pilot.pause(0.05)
+        codex.become(AgentState.WAITING, "permission: [b]Bash[/b]\x1b]0;x\x07")
+        await until(lambda: told)
+        assert told == [("synapse: codex", "permission: [b]Bash[/b] ]0;x")]
+
+
+async def test_off_means_off(told: list[tuple[str, str]]) -> None:
+    host = host_with(**{"tui.notifications": "off"})
+    async with running(host) as (app, pilot):
+        app.app_focus = False
+        host.agents[CODEX].become(AgentState.WAITING, "permission: Bash")
+        await pilot.pause(0.05)
+        assert not told
+        change(host, **{"tui.notifications": "both"})
+        host.agents[CLAUDE].become(AgentState.WAITING, "permission: Bash")
+        await until(lambda: told)
