@@ -36,8 +36,9 @@ class Followed:
     def write(self, content: object, path: Path | None = None) -> Path:
         file = path or self.paths.synapse / "settings.json"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content if isinstance(content, str) else json.dumps(content))
-        return file
+        partial = file.with_name("partial")
+        partial.write_text(content if isinstance(content, str) else json.dumps(content))
+        return partial.replace(file)
 
     @property
     def of_project(self) -> Path:
