@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import re
 
-from .width import CLUSTER, MAX_CLUSTER, VS16, cluster_width
+from .width import CLUSTER, EXTENDERS, MAX_CLUSTER, VS16, ZWJ, cluster_width
 
 _SGR = "(?:\x1b\\[[\\d;:]*m)*"
 _STRING = "\x1b[\\]PX^_][^\x07\x1b]*"
-_HALF = re.compile(f"{_STRING}|({CLUSTER})({_SGR}) ")
+_HALF = re.compile(f"({VS16}(?:[{EXTENDERS}]|(?<={ZWJ})[^\x00-\x7f])*)({_SGR}) |{_STRING}")
 _OPEN = re.compile(f"{CLUSTER}{_SGR}(?:\x1b(?:\\[[\\d;:]*)?)?\\Z")
 """What may go on as the one above does."""
 _LONGEST = MAX_CLUSTER + 64
+_KEYCAPS = frozenset("0123456789#*")
 
 
 class HalfBlanks:
@@ -34,15 +35,23 @@ class HalfBlanks:
             text: The next piece of the output, cut anywhere.
         """
         whole = self._before + text
-        kept = _HALF.sub(_without_blank, whole) if VS16 in whole else whole
-        kept = kept[len(self._before) :]
-        found = _OPEN.search(whole, max(0, len(whole) - _LONGEST))
-        self._before = found.group() if found is not None else ""
+        kept = _HALF.sub(_without_blank, whole)[len(self._before) :] if VS16 in whole else text
+        self._before = _open_end(whole)
         return kept
 
 
+def _open_end(text: str) -> str:
+    """The end of a piece of output to which a blank that comes next may belong."""
+    end = text[-_LONGEST:]
+    if end.isascii() and end[-1:] not in _KEYCAPS:
+        return ""
+    found = _OPEN.search(end)
+    return found.group() if found is not None else ""
+
+
 def _without_blank(match: re.Match[str]) -> str:
-    cluster, renditions = match.groups()
-    if cluster is None or VS16 not in cluster or cluster_width(cluster) < 2:
+    selected, renditions = match.groups()
+    if selected is None:
         return match.group()
-    return f"{cluster}{renditions}"
+    base = match.string[max(0, match.start() - 1) : match.start()]
+    return f"{selected}{renditions}" if base and cluster_width(base + VS16) == 2 else match.group()

@@ -96,6 +96,8 @@ _JOINERS = [*_optional("table_grapheme", "ISC_VIRAMA"), *_optional("table_graphe
 _VIRAMAS = "".join(sorted(_members(_JOINERS))) or "\u094d"
 
 _N, _W, _X, _R = _class(_NARROW), _class(_WIDE), _class(_EXTENDERS), _class([_REGIONAL])
+EXTENDERS = _X
+"""Characters that belong to the one before them, for the inside of a character class."""
 
 all_narrow = re.compile(f"[{_N}]+").fullmatch
 """Matches text in which every character is one cell wide and stands alone."""
