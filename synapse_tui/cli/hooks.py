@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import click
 
-from synapse_tui.errors import InvalidValue
+from synapse_tui.errors import ConfigError, InvalidValue
 from synapse_tui.hooks import Dialect
 from synapse_tui.hooks.install import HookInstaller, Place, Standing, place_of
 from synapse_tui.paths import UserPaths
@@ -15,8 +15,10 @@ from synapse_tui.paths import UserPaths
 from .commands import CommandGroup
 from .completing import offering
 from .options import json_option
-from .output import note, show_json, show_table
+from .output import exit_code_for, fail, note, show_json, show_table
 
+UNKNOWN = "unknown"
+"""How hooks stand where the file cannot be read."""
 _NAMES = click.argument(
     "agents",
     nargs=-1,
@@ -41,11 +43,13 @@ def install_command(*, agents: Sequence[str], as_json: bool) -> None:
     """Put hooks beside your own ones; AGENT is claude, codex, gemini, opencode or copilot."""
     chosen = _chosen(agents, needed=True)
     installer = _installer()
-    for dialect, place in chosen:
+
+    def install(dialect: Dialect, place: Place) -> None:
         installer.install(place)
         if place.note:
             note(f"synapse: {dialect}: {place.note}")
-    _show(installer, chosen, as_json=as_json)
+
+    _show(installer, chosen, _each(chosen, install), as_json=as_json)
 
 
 @command.command(name="remove")
@@ -55,9 +59,8 @@ def remove_command(*, agents: Sequence[str], as_json: bool) -> None:
     """Take the hooks out again, all of them or those of AGENT; your files are as they were before."""
     chosen = _chosen(agents)
     installer = _installer()
-    for _dialect, place in chosen:
-        installer.remove(place)
-    _show(installer, chosen, as_json=as_json)
+    problems = _each(chosen, lambda _dialect, place: installer.remove(place))
+    _show(installer, chosen, problems, as_json=as_json)
 
 
 @command.command(name="status")
@@ -65,7 +68,7 @@ def remove_command(*, agents: Sequence[str], as_json: bool) -> None:
 @json_option
 def status_command(*, agents: Sequence[str], as_json: bool) -> None:
     """Tell where hooks are installed."""
-    _show(_installer(), _chosen(agents), as_json=as_json)
+    _show(_installer(), _chosen(agents), {}, as_json=as_json)
 
 
 def _installer() -> HookInstaller:
@@ -84,22 +87,53 @@ def _chosen(names: Sequence[str], *, needed: bool = False) -> list[tuple[Dialect
     return [(dialect, place_of(dialect, home, os.environ)) for dialect in map(Dialect, names or Dialect)]
 
 
-def _show(installer: HookInstaller, chosen: Sequence[tuple[Dialect, Place]], *, as_json: bool) -> None:
-    found = [(dialect, installer.standing(place), place) for dialect, place in chosen]
+def _each(
+    chosen: Sequence[tuple[Dialect, Place]], work: Callable[[Dialect, Place], object]
+) -> dict[Dialect, ConfigError]:
+    """Do something for each agent; gives what was wrong: one broken file is no reason to leave the others."""
+    problems: dict[Dialect, ConfigError] = {}
+    for dialect, place in chosen:
+        try:
+            work(dialect, place)
+        except ConfigError as error:
+            problems[dialect] = error
+    return problems
+
+
+def _show(
+    installer: HookInstaller,
+    chosen: Sequence[tuple[Dialect, Place]],
+    problems: Mapping[Dialect, ConfigError],
+    *,
+    as_json: bool,
+) -> None:
+    """Tell how the hooks stand, and end with the exit code of what was wrong."""
+    found: dict[Dialect, Standing] = {}
+    unread = _each(chosen, lambda dialect, place: found.update({dialect: installer.standing(place)}))
+    wrong = {**unread, **problems}
+    rows = [(dialect, found.get(dialect), place) for dialect, place in chosen]
     if as_json:
         show_json(
             [
                 {
                     "agent": dialect.value,
-                    "installed": standing is not Standing.MISSING,
-                    "state": standing.value,
+                    "installed": standing is not Standing.MISSING if standing is not None else None,
+                    "state": standing.value if standing is not None else UNKNOWN,
+                    "path": str(place.path),
+                    "problem": wrong[dialect].message if dialect in wrong else "",
                 }
-                | {"path": str(place.path)}
-                for dialect, standing, place in found
+                for dialect, standing, place in rows
             ]
         )
-        return
-    show_table(
-        ("AGENT", "HOOKS", "WHERE"),
-        [(dialect.value, standing.value, str(place.path)) for dialect, standing, place in found],
-    )
+    else:
+        show_table(
+            ("AGENT", "HOOKS", "WHERE"),
+            [
+                (dialect.value, standing.value if standing else UNKNOWN, str(place.path))
+                for dialect, standing, place in rows
+            ],
+        )
+    for error in wrong.values():
+        fail(error, name="synapse")
+    for error in wrong.values():
+        click.get_current_context().exit(exit_code_for(error).value)

@@ -34,6 +34,7 @@ from .launch import (
 
 MARK = re.compile(r"synapse_tui/hooks/client\.py['\"]? ")
 """By which our own commands are known, whichever installation wrote them."""
+PROGRAM = b"client.py"
 
 
 class Standing(StrEnum):
@@ -113,6 +114,9 @@ class HookInstaller:
                 return Standing.MISSING
             same = all(_bytes(path) == data for path, data in paths.items())
             return Standing.INSTALLED if same else Standing.OLD
+        data = _bytes(place.path)
+        if data is None or PROGRAM not in data:
+            return Standing.MISSING  # whatever else stands there, and in whatever form
         content = _document(place.path)
         ours = {name: [group for group in groups if _is_ours(group)] for name, groups in _groups(content)}
         found = {name: groups for name, groups in ours.items() if groups}

@@ -169,9 +169,22 @@ def test_a_broken_file_is_left_alone(tmp_path: Path, installer: HookInstaller, t
     place = place_of(Dialect.CLAUDE, tmp_path, {})
     place.path.parent.mkdir()
     place.path.write_text(text)
+    assert installer.standing(place) is Standing.MISSING
+    assert not installer.remove(place)
     with pytest.raises(ConfigError):
         installer.install(place)
     assert place.path.read_text() == text
+
+
+def test_hooks_in_a_file_that_is_broken_since_are_not_said_to_be_missing(
+    tmp_path: Path, installer: HookInstaller
+) -> None:
+    place = place_of(Dialect.CLAUDE, tmp_path, {})
+    installer.install(place)
+    place.path.write_text(place.path.read_text() + "// mine")
+    for ask in (installer.standing, installer.remove):
+        with pytest.raises(ConfigError, match="no valid JSON"):
+            ask(place)
 
 
 def test_folders_that_the_user_has_elsewhere_are_used(tmp_path: Path) -> None:
