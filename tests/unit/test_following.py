@@ -59,6 +59,7 @@ async def followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> AsyncIterator[Followed]:
     monkeypatch.setattr(watch, "LOOK", 0.02)
+    monkeypatch.setattr(watch, "SETTLE", 0.005)
     monkeypatch.setattr(following, "PATIENCE", 0.05)
     paths, project, events = UserPaths(tmp_path / "home"), tmp_path / "project", EventBus()
     paths.home.mkdir()
