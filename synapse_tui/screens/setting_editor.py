@@ -210,7 +210,7 @@ class SettingEditor(Dialog[str]):
             assert isinstance(field, Input)
             text = field.value if setting.kind == "text" else field.value.strip()
             if is_secret(setting.key) and not text:
-                raise ValueError("is not changed by an empty field: Unset takes the keys away")
+                raise ValueError("is not changed by an empty field: Unset takes it away")
             return setting.convert(text)
         except ValueError as error:
             raise ConfigError(f"the value {error}", setting.help) from None

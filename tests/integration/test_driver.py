@@ -270,6 +270,13 @@ class TestAnswers:
         assert b"\x1b[>4;1m" not in output
         assert output.index(b"\x1b[<u") < output.index(b"\x1b[?1049l")
 
+    async def test_a_notification_is_written_in_the_words_of_the_terminal(self, end):
+        async with running(end) as app:
+            await end.until(lambda: driver_of(app).outer.version)
+            driver_of(app).notify("synapse: claude", "has finished")
+            await end.shows(b"\x1b]99;i=synapse-1:d=0;synapse: claude\x1b\\")
+            await end.shows(b"\x1b]99;i=synapse-1:p=body;has finished\x1b\\")
+
     async def test_terminal_that_knows_less(self):
         end = OuterEnd(XTERM_ANSWERS)
         async with running(end) as app:

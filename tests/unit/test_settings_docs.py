@@ -18,7 +18,7 @@ KINDS = {
     "file": "name of a file in `.synapse`",
     "keys": "keys",
     "table": "a table of texts",
-    "leader": "a key with Ctrl",
+    "leader": "a key with Ctrl or Alt, or a function key",
     "bindings": "a table of keys by action",
 }
 """What the table says of kinds; any other is what it is called."""
