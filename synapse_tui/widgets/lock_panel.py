@@ -217,4 +217,4 @@ def holder_of(agent_id: str, labels: Mapping[str, str]) -> str:
 
 def kind_of(agent_id: str) -> str:
     """The type in an agent's id, `synapse-<type>-<port>`; for its colour."""
-    return agent_id.removeprefix("synapse-").rsplit("-", 1)[0]
+    return agent_id.partition("@")[0].removeprefix("synapse-").rsplit("-", 1)[0]
