@@ -412,6 +412,12 @@ def test_the_command_menu_of_opencode_stands_above_its_composer() -> None:
     assert reading("opencode", *opencode("/com", above=menu)).draft == "/com"
 
 
+def test_a_row_of_claudes_may_begin_with_a_no_break_space() -> None:
+    rows, cursor = claude("one", "two")
+    rows = [row.replace("  two", "\xa0 two") for row in rows]
+    assert reading("claude", rows, cursor).draft == "one\ntwo"
+
+
 def test_a_word_in_the_frame_of_claudes_composer() -> None:
     rows, cursor = claude("an older prompt")
     frame = "─── History 3/15 " + "─" * (WIDE - 17)

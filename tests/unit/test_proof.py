@@ -53,6 +53,13 @@ def test_wide_characters_and_emoji():
     assert not stands(text.replace("終わり", "終"), text)
 
 
+def test_a_text_cut_at_its_end_stands_when_the_agent_says_so():
+    assert stands(TEXT[:60] + "…", TEXT)
+    assert not stands(TEXT[:60], TEXT)
+    assert not stands(TEXT[:18] + "…", TEXT)
+    assert not stands("half a line" + TEXT[:60] + "…", TEXT)
+
+
 EMOJI = "[A2A:01234567:user] 😀 please look ⚠️ 한국어 ❤️ € 🏳️\u200d🌈 at this function 1️⃣"
 
 

@@ -80,7 +80,11 @@ class Proof:
         if self._is(draft):
             return True
         got = skeleton(draft)
-        return _cut_in_the_middle(got, self._want) or _laid_out_apart(got, self._want, self._certain)
+        return (
+            _cut_in_the_middle(got, self._want)
+            or _cut_at_the_end(got, self._want)
+            or _laid_out_apart(got, self._want, self._certain)
+        )
 
     def restored(self, draft: str) -> bool:
         """Whether a draft is the text, put back by the agent; a text that a user has changed is not."""
@@ -118,6 +122,12 @@ class Proof:
 def _cut_in_the_middle(got: str, want: str) -> bool:
     """Some agents cut long texts in the middle, and characters of disputed width disturb their neighbours."""
     return len(want) > HEAD + TAIL and got[:HEAD] == want[:HEAD] and got[-TAIL:] == want[-TAIL:]
+
+
+def _cut_at_the_end(got: str, want: str) -> bool:
+    """Claude Code shows only the first row of some texts, until the next key makes it draw the others."""
+    shown = got.removesuffix("…")
+    return HEAD <= len(shown) < len(got) and want.startswith(shown)
 
 
 def _certain(text: str) -> int:
