@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from synapse_tui.events import Event, EventBus, FileChanged, LocksChanged
 from synapse_tui.file_safety import FileKeys, Lock, Modification
 from synapse_tui.hooks import Dialect, HookKind, read_event
 from synapse_tui.hooks.launch import opencode_plugin, prepare
+from synapse_tui.host.safety import desk as desk_module
 from synapse_tui.host.safety.desk import HookDesk, Worker
 from synapse_tui.host.safety.keeper import SafetyKeeper
 from synapse_tui.host.safety.server import HookServer
@@ -166,6 +168,22 @@ async def test_locks_without_an_end_of_their_own_end_with_the_turn(rig: Rig, wor
     assert await rig.locks() == []
     [change] = await rig.changes()
     assert (change.file, change.metadata["unfinished"]) == ("a.py", True)
+
+
+async def test_what_frees_a_turns_locks_never_meets_those_of_the_next(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (rig.project / "a.py").write_text("one\n")
+    slow = threading.Event()
+    monkeypatch.setattr(desk_module, "compare", lambda *_: slow.wait(30) and None)
+    await rig.edit(CLAUDE, "pre", "a.py")
+    settling = asyncio.create_task(rig.desk.settle(CLAUDE))
+    await asyncio.sleep(0)
+    next_one = asyncio.create_task(rig.edit(CLAUDE, "pre", "a.py", "c2"))
+    await asyncio.wait({next_one}, timeout=0.2)  # in which it would overtake
+    slow.set()
+    await asyncio.gather(settling, next_one)
+    assert [(lock.file, lock.call) for lock in await rig.locks()] == [("a.py", "c2")]
 
 
 async def test_a_lock_that_the_agent_asked_for_by_itself_outlives_the_turn(rig: Rig) -> None:

@@ -134,6 +134,23 @@ async def test_a_write_whose_hook_waited_too_long_is_told(
     assert told.text.startswith(f"{session.agent_id} may write a.py without a lock")
 
 
+async def test_a_lock_ends_though_the_hook_that_ends_it_waited_too_long(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await office.open()
+    tool = {"tool_name": "write_file", "tool_input": {"file_path": "a.py"}}
+    await office.hook(session, "pre", **tool)
+    [_lock] = await office.host.safety.locks()
+    monkeypatch.setattr(server, "PATIENCE", 0.05)
+    busy = threading.Event()
+    waiting = asyncio.create_task(office.host.safety.keeper.ask(lambda _store: busy.wait(30)))
+    await office.hook(session, "post", **tool)
+    busy.set()
+    await waiting
+    await asyncio.gather(*office.host.safety._working)
+    assert not await office.host.safety.locks()
+
+
 async def test_agents_follow_when_file_safety_is_switched(office: Office) -> None:
     safety = office.host.safety
     session = await office.open()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -75,6 +76,8 @@ class HookDesk:
         self._clock = clock
         self._snapshots = Snapshots()
         self._news = News()
+        self._alone: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """One thing at a time for each agent: what frees the locks of a turn must not meet the next one's."""
 
     async def handle(self, worker: Worker, event: HookEvent) -> bytes:
         """Take an event.
@@ -85,19 +88,20 @@ class HookDesk:
         Raises:
             HistoryError: The database cannot be used; the agent goes on as without hooks.
         """
-        if not self._news.begun(worker.agent_id):
-            last = await self._keeper.ask(lambda store: store.last_modification())
-            self._news.begin(worker.agent_id, last)
-        match event.kind:
-            case HookKind.PRE:
-                return await self._before(worker, event)
-            case HookKind.POST | HookKind.FAILED:
-                await self._after(worker, event)
-            case HookKind.PROMPT | HookKind.IDLE | HookKind.INTERRUPTED | HookKind.END:
-                await self.settle(worker)
-            case HookKind.START | HookKind.ASKED:
-                pass
-        return await self._tell(worker, event)
+        async with self._alone[worker.agent_id]:
+            if not self._news.begun(worker.agent_id):
+                last = await self._keeper.ask(lambda store: store.last_modification())
+                self._news.begin(worker.agent_id, last)
+            match event.kind:
+                case HookKind.PRE:
+                    return await self._before(worker, event)
+                case HookKind.POST | HookKind.FAILED:
+                    await self._after(worker, event)
+                case HookKind.PROMPT | HookKind.IDLE | HookKind.INTERRUPTED | HookKind.END:
+                    await self._settle(worker)
+                case HookKind.START | HookKind.ASKED:
+                    pass
+            return await self._tell(worker, event)
 
     def writes(self, agent_id: str, key: str) -> bool:
         """Whether a tool of an agent that writes a file has not ended yet."""
@@ -109,6 +113,10 @@ class HookDesk:
         Raises:
             HistoryError: The database cannot be used.
         """
+        async with self._alone[worker.agent_id]:
+            await self._settle(worker)
+
+    async def _settle(self, worker: Worker) -> None:
         for name, call in self._snapshots.pop_all(worker.agent_id):
             await self._note(worker, call, {"call": name, "unfinished": True})
         agent_id = worker.agent_id
@@ -122,10 +130,12 @@ class HookDesk:
         Raises:
             HistoryError: The database cannot be used.
         """
-        await self.settle(worker)
         agent_id = worker.agent_id
-        self._news.forget(agent_id)
-        if await self._keeper.ask(lambda store: store.release_agent(agent_id)):
+        async with self._alone[agent_id]:
+            await self._settle(worker)
+            self._news.forget(agent_id)
+            freed = await self._keeper.ask(lambda store: store.release_agent(agent_id))
+        if freed:
             self._events.publish(LocksChanged(agent_id))
 
     async def renew(self, worker: Worker) -> None:

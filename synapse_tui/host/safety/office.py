@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from synapse_tui.agents.process.environment import HOOKS_VARIABLE
 from synapse_tui.agents.profiles.profile import Profile
@@ -47,6 +47,8 @@ from .server import HookServer
 from .strays import Strays
 
 log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
 
 RENEWAL = 60.0
 """Seconds after which the locks of agents at work are renewed; a lease lasts five minutes."""
@@ -109,7 +111,7 @@ class FileSafetyOffice:
         self._server: HookServer | None = None
         self._alive: set[str] = set()
         self._heard: dict[str, float] = {}
-        self._working: set[asyncio.Task[None]] = set()
+        self._working: set[asyncio.Task[Any]] = set()
         self._renewal: asyncio.Task[None] | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
 
@@ -311,10 +313,12 @@ class FileSafetyOffice:
         if not self.enabled:  # it was switched off: their state is still worth knowing
             return b""
         self._strays.hear(agent_id, event)
+        if event.kind is not HookKind.PRE:  # what it is about is done also when its hook has gone
+            return await asyncio.shield(self._begin(self.desk.handle(_worker(session), event)))
         try:
             return await self.desk.handle(_worker(session), event)
         except asyncio.CancelledError:
-            if event.kind is HookKind.PRE and event.writes:
+            if event.writes:
                 files = ", ".join(one.path for one in event.writes)
                 text = f"{agent_id} may write {files} without a lock: its hook had to wait too long"
                 self._events.publish(Notice(text, "warning", agent_id))
@@ -375,10 +379,11 @@ class FileSafetyOffice:
                     with contextlib.suppress(HistoryError):
                         await self.desk.renew(_worker(session))
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         task = asyncio.get_running_loop().create_task(work, name="free-locks")
         self._working.add(task)
         task.add_done_callback(self._working.discard)
+        return task
 
 
 def _retention(settings: Settings) -> timedelta:
