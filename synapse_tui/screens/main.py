@@ -131,8 +131,9 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         """Show which keys hold."""
         self.status_bar.keymap = keymap
         self.which_key.keymap = keymap
-        self.sidebar.write_key = keymap.way("compose")
         self._empty_hint = f"{keymap.way('new_agent')} opens one"
+        if self.is_mounted and not self.agents:
+            self.show_reasons(())
 
     # What the host tells
 

@@ -17,6 +17,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from .choices import Choices
+from .keys_shown import keys_of
 from .lock_panel import LockPanel
 from .message_order import Listing
 from .rows import agent_row, external_row, message_row, peer_row
@@ -136,8 +137,6 @@ class Sidebar(Sturdy, Vertical):
     listing: var[Listing] = var(Listing())
     peers: var[Sequence[Address]] = var(())
     externals: var[Sequence[TalkPicture]] = var(())
-    write_key: var[str] = var("")
-    """The key that begins a message."""
 
     def __init__(
         self,
@@ -209,9 +208,8 @@ class Sidebar(Sturdy, Vertical):
             for task in tasks[-MAX_MESSAGES:]
         ]
         if not rows:
-            rows = [
-                Option(f"  none yet: type @name and a message,\n  or press {self.write_key}", disabled=True)
-            ]
+            key = keys_of(self.app).way("compose")
+            rows = [Option(f"  none yet: type @name and a message,\n  or press {key}", disabled=True)]
         self._fill("messages", rows, follow=True)
         waiting = sum(not task.state.final for task in tasks)
         self.query_one("#messages-title", Section).count = f"{waiting} open" if waiting else ""

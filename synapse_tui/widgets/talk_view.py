@@ -15,6 +15,7 @@ from textual.widget import Widget
 
 from synapse_tui.model import AgentState
 
+from .keys_shown import keys_of
 from .segment_bar import Piece, SegmentBar, width_of
 from .sturdy import Sturdy
 from .talk_composer import TalkComposer
@@ -63,7 +64,7 @@ class TalkStatus(SegmentBar):
             AgentState.WAITING: f"asks: {detail}" if detail else "asks something: answer below",
             AgentState.PROCESSING: "works on your message",
             AgentState.ERROR: detail or "failed",
-        }.get(state, "Enter sends · Shift+Enter new line · F7 copy")
+        }.get(state, f"Enter sends · Shift+Enter new line · {keys_of(self.app).way('scroll')} copy")
         loud = state in (AgentState.WAITING, AgentState.ERROR)
         ink = f"${mark.colour}" if loud else "$ink-muted"
         return [
@@ -78,7 +79,8 @@ class TalkStatus(SegmentBar):
             found.append(Piece(f" {count} ", "$ink-muted", "tasks", "The tasks of this conversation"))
         found.append(Piece(" card ", "$ink-muted", "card", "What the agent says of itself"))
         if picture.open_task is not None:
-            found.append(Piece(" ✕ cancel ", "bold $alert", "cancel", "Cancel the task (F8)"))
+            key = keys_of(self.app).way("interrupt")
+            found.append(Piece(" ✕ cancel ", "bold $alert", "cancel", f"Cancel the task ({key})"))
         return found
 
 
