@@ -89,18 +89,14 @@ class FileWatch:
 
     # -- by the kernel ---
 
-    def _arm(self, places: Iterable[Path]) -> bool:
-        """Watch the folders in which the files lie or may appear.
+    def _arm(self, wanted: set[Path]) -> bool:
+        """Watch the folders in which the files lie or may appear, and no others.
 
         Returns:
             Whether all of them are watched.
         """
         if self._kernel is None:
             return False
-        wanted = set(places)
-        self._names = frozenset(
-            os.fsencode(part) for path in (*self._files, *_targets(self._files)) for part in path.parts[1:]
-        )
         for watch in [watch for watch, folder in self._watches.items() if folder not in wanted]:
             del self._watches[watch]
             self._kernel.remove(watch)
@@ -126,8 +122,8 @@ class FileWatch:
 
     async def _look_anew(self) -> None:
         # Armed first: what appears in a folder after the look is told of.
-        places = await asyncio.to_thread(_places, self._files)
-        if self._kernel is not None and not self._arm(places):
+        folders, self._names = await asyncio.to_thread(_places, self._files)
+        if self._kernel is not None and not self._arm(folders):
             self._begin_looking()
         await self.look()
 
@@ -162,17 +158,16 @@ def _mark(path: Path) -> Mark:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _places(files: Iterable[Path]) -> set[Path]:
-    """The folders that have to be watched: those of the files, and of what they link to."""
-    return {_nearest(path.parent) for path in (*files, *_targets(files))}
+def _places(files: Sequence[Path]) -> tuple[set[Path], frozenset[bytes]]:
+    """The folders that have to be watched, for the files and what they link to, and the names to mind."""
+    every = {*files, *(Path(os.path.realpath(path)) for path in files)}
+    names = frozenset(os.fsencode(part) for path in every for part in path.parts[1:])
+    return {_nearest(path.parent) for path in every}, names
 
 
 def _nearest(folder: Path) -> Path:
-    """A folder, or the nearest one above it that there is."""
-    return next((each for each in (folder, *folder.parents) if each.is_dir()), Path(folder.anchor))
-
-
-def _targets(files: Iterable[Path]) -> list[Path]:
-    """The real files behind those that are links, as far as they can be followed."""
-    found = [Path(os.path.realpath(path)) for path in files]
-    return [real for path, real in zip(files, found, strict=True) if real != path]
+    """A folder, or the nearest one above it that can be seen."""
+    return next(
+        (each for each in (folder, *folder.parents) if os.path.isdir(each)),  # noqa: PTH112 - never raises
+        Path(folder.anchor),
+    )
