@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -89,15 +90,36 @@ def run_command(command: click.Command, words: Sequence[str], *, name: str, obj:
         name: What it is called in messages.
         obj: Handed to the command as `context.obj`.
     """
+    _open_what_is_closed()
     ended = log_file.begin(name, words)
-    code = _run(command, list(words), name, obj)
-    ended(code)
-    # What a closed pipe left in the buffer would be an error at the interpreter's end.
     try:
+        code = _run(command, list(words), name, obj)
         sys.stdout.flush()
-    except (BrokenPipeError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except (OSError, ValueError) as error:
+        code = _unwritten(error, name)
+    ended(code)
     sys.exit(code)
+
+
+def _open_what_is_closed() -> None:
+    """See that there are three standard streams: a file opened later must not become one of them."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+def _unwritten(error: OSError | ValueError, name: str) -> int:
+    """Standard output takes nothing more, or broke in the midst of an error; gives the exit code."""
+    if os.environ.get("SYNAPSE_DEBUG"):
+        raise error
+    # What is left in the buffer would be an error at the interpreter's end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if isinstance(error, BrokenPipeError | ValueError):
+        return ExitCode.DONE.value
+    with contextlib.suppress(OSError):
+        note(f"{name}: standard output cannot be written: {error.strerror}")
+    return ExitCode.FAILED.value
 
 
 def _run(command: click.Command, words: list[str], name: str, obj: object) -> int:
@@ -137,9 +159,16 @@ def _unforeseen(error: Exception, name: str, *, as_json: bool) -> int:
         fail(gone, name=name, as_json=as_json)
         return exit_code_for(gone).value
     logging.getLogger(__name__).info("%s failed in a way that nobody expected", name, exc_info=error)
-    odd = errors.SynapseError(f"{type(error).__name__}: {error}", "set SYNAPSE_DEBUG=1 to see where")
+    odd = errors.SynapseError(_words_of(error), "set SYNAPSE_DEBUG=1 to see where")
     fail(odd, name=name, as_json=as_json)
     return ExitCode.FAILED.value
+
+
+def _words_of(error: Exception) -> str:
+    """What an error says that is not one of ours; of one of the system what it says, and of which file."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return f"{type(error).__name__}: {error}"
 
 
 def _misused(error: click.ClickException, *, as_json: bool) -> int:

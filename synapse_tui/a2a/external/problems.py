@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import httpx
 
 from synapse_tui.errors import PeerRefused, PeerUnreachable, SynapseError
@@ -38,12 +40,12 @@ def problem_of(error: BaseException, url: str, *, sends: bool) -> SynapseError:
             return _of_status(each, where)
         if isinstance(each, httpx.ConnectTimeout | httpx.ConnectError):
             why = "did not answer in time" if isinstance(each, httpx.ConnectTimeout) else "nobody answers"
-            told = clean_line(str(each), 120)
+            told = clean_line(_ERRNO.sub("", str(each)), 120)
             return PeerUnreachable(f"{where}: {why}" + (f" ({told})" if told else ""), "does the agent run?")
         if isinstance(each, httpx.TimeoutException | TimeoutError):
             return PeerUnreachable(f"{where} did not answer in time", _UNKNOWN if sends else "try again")
         if isinstance(each, httpx.RequestError):
-            told = clean_line(str(each), 120) or type(each).__name__
+            told = clean_line(_ERRNO.sub("", str(each)), 120) or type(each).__name__
             return PeerUnreachable(f"{where} broke off: {told}", _UNKNOWN if sends else "try again")
     return _of_agent(error, where)
 
@@ -63,6 +65,8 @@ def _of_status(error: httpx.HTTPStatusError, where: str) -> SynapseError:
     return kind(f"{where} answered with HTTP status {status}", status, _UNAUTHORIZED.get(status, ""))
 
 
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
+"""The number before the system's own words, which tells a person nothing."""
 _NOT_OFFERED = frozenset({"MethodNotFoundError", "NotImplementedError"})
 _STATUS = {"TaskNotFoundError": 404, "TaskNotCancelableError": 409}
 

@@ -1,0 +1,187 @@
+"""Every command where things are not as they should be: it says what is wrong in a sentence, or works."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from synapse_tui.cli.output import ExitCode
+from tests.cli_tree import commands, leaves, options
+from tests.fake_agent import FakeAgent
+from tests.integration.shell_kit import InnerShell, Result
+
+LEAVES = {words: each for words, each in leaves().items() if words.startswith("synapse ")}
+GROUPS = {
+    words: each
+    for words, each in commands().items()
+    if isinstance(each, click.Group) and words.startswith("synapse ")
+}
+CODES = {int(code) for code in ExitCode}
+FORBIDDEN = re.compile(r"Traceback|SYNAPSE_DEBUG|Errno|object at 0x")
+"""What no person should have to read."""
+UNKNOWN = ("x1x2", "http://127.0.0.1:9")
+"""A word that means nothing, and a URL at which nobody is."""
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> InnerShell:
+    shell = InnerShell.scratch(tmp_path)
+    assert isinstance(shell, InnerShell)
+    shell.environ |= {"EDITOR": "true", "VISUAL": "true", "PATH": "/usr/bin:/bin"}
+    return shell
+
+
+def run(shell: InnerShell, *words: str) -> Result:
+    """Run a command in this process, with no event loop around it."""
+    running = shell.run(*words)
+    try:
+        running.send(None)
+    except StopIteration as ended:
+        result: Result = ended.value
+        return result
+    raise AssertionError("it waits for something")
+
+
+def plausible(command: click.Command) -> list[str]:
+    """Words that a command can read, of things that there are not."""
+    words = []
+    for each in command.params:
+        if isinstance(each, click.Argument) and each.required:
+            words += [
+                each.type.choices[0] if isinstance(each.type, click.Choice) else UNKNOWN[each.name == "url"]
+            ]
+        elif isinstance(each, click.Option) and each.required:
+            words += [each.opts[0], each.type.choices[0] if isinstance(each.type, click.Choice) else "1"]
+    return words
+
+
+def sound(result: Result) -> None:
+    """It ended as commands end, and said nothing that is not for people."""
+    assert result.code in CODES, result
+    assert not FORBIDDEN.search(result.out + result.err), result
+    assert result.code == 0 or result.err, result
+
+
+@pytest.mark.parametrize("words", LEAVES)
+def test_without_arguments(shell: InnerShell, words: str) -> None:
+    result = run(shell, *words.split()[1:])
+    sound(result)
+    needed = any(isinstance(each, click.Argument) and each.required for each in LEAVES[words].params)
+    if needed:
+        assert result.code == 2
+        assert "Missing argument" in result.err
+        assert f"Try '{words} --help' for help" in result.err
+
+
+@pytest.mark.parametrize("words", LEAVES)
+def test_of_things_that_there_are_not(shell: InnerShell, words: str) -> None:
+    sound(run(shell, *words.split()[1:], *plausible(LEAVES[words])))
+
+
+@pytest.mark.parametrize("words", [words for words in LEAVES if "--json" in options(LEAVES[words])])
+def test_errors_as_json_are_one_document(shell: InnerShell, words: str) -> None:
+    for arguments in ([], plausible(LEAVES[words])):
+        result = run(shell, *words.split()[1:], *arguments, "--json")
+        sound(result)
+        if result.out or result.code:
+            told = json.loads(result.out)
+            if result.code and isinstance(told, dict) and "error" in told:
+                assert {"type", "message", "hint"} == set(told["error"])
+
+
+@pytest.mark.parametrize("words", LEAVES)
+def test_an_option_with_a_slip_is_told_with_the_one_that_is_meant(shell: InnerShell, words: str) -> None:
+    option = next((each for each in options(LEAVES[words]) if each.startswith("--")), None)
+    if option is None or words == "synapse config set":
+        pytest.skip("has no option, or takes any word for a value")
+    slip = option[:-1] + "xx"
+    result = run(shell, *words.split()[1:], *plausible(LEAVES[words]), slip)
+    assert result.code == 2
+    assert option in result.err
+
+
+@pytest.mark.parametrize("words", GROUPS)
+def test_a_command_with_a_slip_is_told_with_the_one_that_is_meant(shell: InnerShell, words: str) -> None:
+    group = GROUPS[words]
+    name = group.list_commands(click.Context(group))[0]
+    result = run(shell, *words.split()[1:], name + "x")
+    assert result.code == 2
+    assert f"there is no command '{words} {name}x'. Did you mean '{name}'?" in result.err
+
+
+def test_a_word_with_a_slip_is_told_with_the_one_that_is_meant(shell: InnerShell) -> None:
+    shell.register(FakeAgent(8100, "claude", "alice"))
+    for words, meant in (
+        ("sned x y", "'send'"),
+        ("claud", "'claude'"),
+        ("status alcie", "alice"),
+        ("send claud hello", "claude"),
+        ("start claud", "claude"),
+        ("doctor claud", "claude"),
+        ("config get a2a.flo", "a2a.flow"),
+        ("config set tui.layot tabs", "tui.layout"),
+        ("hooks install claud", "claude"),
+        ("auth revoke nobody", "auth setup"),
+    ):
+        result = run(shell, *words.split())
+        assert result.code in (2, 3), words
+        assert meant in result.err, (words, result.err)
+
+
+@pytest.mark.parametrize("words", LEAVES)
+def test_in_a_folder_that_was_removed(shell: InnerShell, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    gone = shell.home / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    monkeypatch.setattr("contextlib.chdir", contextlib.nullcontext)  # the shell is there already
+    sound(run(shell, *words.split()[1:], *plausible(LEAVES[words])))
+
+
+@pytest.mark.parametrize("home", ["file", "missing", "read-only", ""])
+@pytest.mark.parametrize("words", LEAVES)
+def test_with_a_home_that_is_none(shell: InnerShell, words: str, home: str) -> None:
+    if home == "file":
+        (shell.home / "file").write_text("x")
+    shell.environ["HOME"] = "/proc/self" if home == "read-only" else home and str(shell.home / home)
+    sound(run(shell, *words.split()[1:], *plausible(LEAVES[words])))
+
+
+def shell_line(shell: InnerShell, line: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of sh, in which `$S` is the program."""
+    return subprocess.run(
+        ["/bin/sh", "-c", line],
+        env=shell.environ | {"S": f"{sys.executable} {shell.home / 'synapse'}"},
+        cwd=shell.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("$S config keys | head -1", 0, ""),
+        ("$S config keys >&-", 0, ""),
+        ("$S send x - <&-", 4, "the message is empty"),
+        ("$S list <&- >&- 2>&-", 0, ""),
+        ("$S config keys >/dev/full", 1, "No space left on device"),
+        ("$S send x y --json >/dev/full", 1, "standard output cannot be written: No space left on device"),
+        ("LC_ALL=C $S send 日本 -- --テスト", 3, "@日本"),
+    ],
+)
+def test_streams_that_are_closed_or_full(shell: InnerShell, line: str, code: int, said: str) -> None:
+    (shell.home / "synapse").write_text("from synapse_tui.cli import main\nmain()\n")
+    result = shell_line(shell, line)
+    assert result.returncode == code, result
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+    assert said or not result.stderr or "no agent" in result.stderr
