@@ -162,6 +162,14 @@ ACTIONS: tuple[Action, ...] = (
         words="receipt delivered answered broadcast all sent status",
     ),
     Action(
+        "history",
+        "History",
+        "All messages and answers, found by any word, by agent, state and time.",
+        "Messages",
+        leader=("h",),
+        words="search tasks past find answers export log archive",
+    ),
+    Action(
         "interrupt",
         "Interrupt agent",
         "Stops its turn (priority 5), with a message if you like.",

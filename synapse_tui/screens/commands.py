@@ -20,6 +20,7 @@ from .dialog import describe
 from .explain import explanation
 from .externals import ExternalCommands
 from .help import help_text
+from .history_commands import HistoryCommands
 from .interrupt import InterruptDialog
 from .launcher import Find, Launcher
 from .locks import LockCommands
@@ -44,7 +45,7 @@ CONFIRM_SECONDS = 3.0
 """How long a second press confirms."""
 
 
-class Commands(LockCommands, SettingsCommands, ExternalCommands):
+class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands):
     """Does what a person asks for; slow things run as workers, errors become notices.
 
     Args:

@@ -110,7 +110,12 @@ class Composer(Dialog[str]):
         priority.set_reactive(PriorityBar.value, self._priority)
         yield priority
         yield MessageText(
-            self._text, id="text", compact=True, show_line_numbers=False, tab_behavior="focus", placeholder="Message"
+            self._text,
+            id="text",
+            compact=True,
+            show_line_numbers=False,
+            tab_behavior="focus",
+            placeholder="Message",
         )
 
     def buttons(self) -> ComposeResult:

@@ -33,6 +33,7 @@ from synapse_tui.widgets.text import plural
 
 from .fates import Fate, delivery_of, fate_of_receipt, fate_of_task
 from .file_story import FileStory, RecentChanges
+from .history import HistoryView
 from .message_detail import MessageDetail
 from .preferences import follow
 from .receipts import Line, Receipts
@@ -211,6 +212,8 @@ class EventReader:
                 screen.update(event.task)
             elif isinstance(screen, Receipts) and screen.is_mounted:
                 screen.show_news()
+            elif isinstance(screen, HistoryView) and screen.is_mounted:
+                screen.show_news(event.task)
         return None
 
     @_read.register

@@ -67,6 +67,16 @@ class Filters:
             after=after,
         )
 
+    def with_choice(self, name: str, key: str) -> Filters:
+        """The same with another agent, state or span.
+
+        Args:
+            name: `agent`, `state` or `span`.
+            key: What is chosen.
+        """
+        chosen = {"agent": self.agent, "state": self.state, "span": self.span} | {name: key}
+        return Filters(self.query, self.everywhere, **chosen)
+
     def labels(self, project: str) -> dict[str, str]:
         """What stands on the buttons, by their ids.
 

@@ -41,7 +41,9 @@ class Pick(Dialog[str]):
 
     def body(self) -> ComposeResult:
         """A row for each."""
-        options = [Option(Content(f" {name}"), id=f"o-{at}") for at, name in enumerate(self._options.values())]
+        options = [
+            Option(Content(f" {name}"), id=f"o-{at}") for at, name in enumerate(self._options.values())
+        ]
         view = Choices(*options, id="options", markup=False, compact=True)
         view.highlighted = list(self._options).index(self._chosen) if self._chosen in self._options else 0
         yield view

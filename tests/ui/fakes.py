@@ -47,6 +47,7 @@ from synapse_tui.model import (
 from synapse_tui.store.batch import Change
 from synapse_tui.terminal import Terminal
 from tests.ui.external_fakes import FakeExternals
+from tests.ui.history_fakes import FakeHistory
 from tests.ui.safety_fakes import FakeSafety
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -286,6 +287,7 @@ class FakeSettings:
             "tui.leader": "ctrl+]",
             "tui.sidebar": False,
             "tui.layout": "tabs",
+            "env.SYNAPSE_HISTORY_ENABLED": True,
             "tui.keys": {},
             "tui.theme": "auto",
             "tui.notifications": "bell",
@@ -334,6 +336,7 @@ class FakeHost:
         self.clock: Callable[[], float] = lambda: 0.0
         self.externals = FakeExternals(self)
         self.safety = FakeSafety(self.events, self.project)
+        self.history = FakeHistory(self.project)
 
     @property
     def tasks(self) -> list[Task]:

@@ -1,0 +1,289 @@
+"""The history in the application: found as one types, paged, filtered, kept in step, sent again, exported."""
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from synapse_tui.app import SynapseApp
+from synapse_tui.content import Artifact
+from synapse_tui.errors import HistoryError
+from synapse_tui.events import TaskChanged
+from synapse_tui.model import AgentSpec, DeliveryState, TaskState
+from synapse_tui.screens.history import OFF, HistoryView
+from synapse_tui.widgets.history_list import HistoryList
+from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
+from tests.ui.fakes import FakeHost
+
+CODEX = "synapse-codex-8120"
+
+
+@asynccontextmanager
+async def shown(
+    host: FakeHost, size: tuple[int, int] = (120, 40), **options: object
+) -> AsyncIterator[tuple[SynapseApp, Pilot[None], HistoryList]]:
+    """The history of a host on the screen."""
+    async with running(host, size, **options) as (app, pilot):
+        await pilot.press(LEADER, "h")
+        await until(lambda: isinstance(app.screen, HistoryView) and app.screen.ready)
+        await until(lambda: host.history.asked)
+        await pilot.pause()
+        yield app, pilot, app.screen.query_one(HistoryList)
+
+
+def texts(view: HistoryList) -> list[str]:
+    return [row.task.text for row in view.rows]
+
+
+def marked(view: HistoryList) -> str:
+    assert view.marked is not None
+    return view.marked.task.text
+
+
+async def test_what_is_typed_is_found_at_once_and_only_the_last_word_is_asked_for() -> None:
+    host = three_agents()
+    host.history.put("端末の表示幅", "直しました")
+    host.history.put("fix the parser", "done in 幅.py")
+    host.history.put("nothing of it")
+    async with shown(host) as (app, pilot, view):
+        await until(lambda: len(view.rows) == 3)
+        host.history.gate.clear()
+        await pilot.press("幅")
+        await until(lambda: host.history.asked[-1].query == "幅")
+        host.history.gate.set()
+        await until(lambda: texts(view) == ["fix the parser", "端末の表示幅"])
+        await until(lambda: "↳ done in 幅" in text_of(app))
+        await pilot.press("backspace")
+        await until(lambda: len(view.rows) == 3)
+        asked = len(host.history.asked)
+        await pilot.press(*"parser")
+        await until(lambda: texts(view) == ["fix the parser"])
+        assert host.history.asked[-1].query == "parser"
+        assert len(host.history.asked) - asked <= len("parser")
+        await pilot.press("z", "z")
+        await until(lambda: "nothing is found; p looks in all projects" in text_of(app))
+
+
+async def test_a_long_history_is_read_page_by_page_and_the_marked_one_is_shown_whole() -> None:
+    host = three_agents()
+    for number in range(180):
+        host.history.put(f"task {number}", f"[b]answer[/b] {number}")
+    async with shown(host) as (app, pilot, view):
+        await until(lambda: view.rows)
+        assert len(view.rows) == 50
+        await until(lambda: "50+ tasks" in text_of(app))
+        while len(view.rows) < 180:
+            count = len(view.rows)
+            await pilot.press("pagedown")
+            await pilot.pause()
+            assert len(view.rows) >= count
+        await pilot.press("tab", "tab", "tab", "tab", "tab", "end")
+        assert marked(view) == "task 0"
+        await until(lambda: "[b]answer[/b] 0" in text_of(app) and "Timeline" in text_of(app))
+        await until(lambda: "180 tasks" in text_of(app))
+        await pilot.press("home")
+        assert marked(view) == "task 179"
+        assert len({row.task.id for row in view.rows}) == 180
+
+
+async def test_filters_are_chosen_by_keys_and_buttons() -> None:
+    host = three_agents()
+    host.history.put("old", minutes=-60 * 24 * 20)
+    host.history.put("to codex", to=CODEX, minutes=60 * 24 * 20 + 60 * 23)
+    host.history.put("failed", state=TaskState.FAILED)
+    host.history.put("elsewhere", project="/home/me/code/other")
+    async with shown(host) as (app, pilot, view):
+        await until(lambda: texts(view) == ["failed", "to codex", "old"])
+        await pilot.press("tab", "p")
+        await until(lambda: texts(view) == ["elsewhere", "failed", "to codex", "old"])
+        await until(lambda: "all projects (p)" in text_of(app))
+        await pilot.press("p", "g")
+        await until(lambda: "every codex" in text_of(app))
+        await pilot.press("down", "down", "enter")
+        await until(lambda: texts(view) == ["to codex"])
+        await pilot.press("g", "home", "enter")
+        await until(lambda: len(view.rows) == 3)
+        await pilot.click("#by-state")
+        await until(lambda: "not ended" in text_of(app))
+        await pilot.press("down", "down", "down", "enter")
+        await until(lambda: texts(view) == ["failed"])
+        await pilot.press("s", "home", "enter", "t", "down", "down", "down", "enter")
+        await until(lambda: texts(view) == ["failed", "to codex"])
+        await pilot.press("t", "escape")
+        assert texts(view) == ["failed", "to codex"]
+
+
+async def test_new_tasks_appear_and_the_place_stays() -> None:
+    host = three_agents()
+    for number in range(70):
+        host.history.put(f"task {number}")
+    async with shown(host, size=(80, 24)) as (app, pilot, view):
+        await until(lambda: view.rows)
+        await pilot.press(*["down"] * 12)
+        assert (marked(view), view.scroll_offset.y > 0) == ("task 57", True)
+        row = next(line for line in text_of(app).splitlines() if "task 57" in line)
+        place = text_of(app).splitlines().index(row)
+        task = host.history.put("quite new", state=TaskState.WORKING)
+        host.events.publish(TaskChanged(task))
+        await until(lambda: texts(view)[0] == "quite new")
+        await pilot.pause()
+        assert marked(view) == "task 57"
+        assert text_of(app).splitlines()[place] == row
+        view.focus()
+        await pilot.press("home")
+        ended = dataclasses.replace(
+            task,
+            state=TaskState.COMPLETED,
+            delivery=DeliveryState.DONE,
+            artifacts=(Artifact("here you are"),),
+            updated_at=task.updated_at + timedelta(seconds=3),
+        )
+        host.events.publish(TaskChanged(ended))
+        await pilot.press("enter")
+        await until(lambda: "here you are" in text_of(app))
+        assert len(view.rows) == 51
+
+
+async def test_more_news_than_a_page_are_no_gap() -> None:
+    host = three_agents()
+    host.history.put("old")
+    async with shown(host) as (_app, _pilot, view):
+        await until(lambda: view.rows)
+        for number in range(60):
+            task = host.history.put(f"new {number}")
+        host.events.publish(TaskChanged(task))
+        await until(lambda: len(view.rows) == 50)
+        assert texts(view)[0] == "new 59"
+
+
+async def test_on_a_narrow_screen_a_task_takes_the_place_of_the_list() -> None:
+    host = three_agents()
+    host.history.put("read me", "the answer", metadata={"note": "[b]x[/b]"})
+    async with shown(host, size=(80, 24)) as (app, pilot, view):
+        await until(lambda: view.rows)
+        assert "the answer" not in text_of(app)
+        await pilot.press("enter")
+        await until(lambda: "the answer" in text_of(app) and "after 1m31s" in text_of(app))
+        await pilot.press("end")
+        await until(lambda: '"note": "[b]x[/b]"' in text_of(app))
+        await pilot.press("escape")
+        await until(lambda: view.has_focus)
+        await pilot.press("escape")
+        await until(lambda: at_main(app))
+
+
+async def test_by_mouse() -> None:
+    host = three_agents()
+    host.history.put("one", "first answer")
+    host.history.put("two", "second answer")
+    async with shown(host, size=(80, 24)) as (app, pilot, view):
+        await until(lambda: view.rows)
+        await pilot.click(HistoryList, offset=(9, 2))
+        assert marked(view) == "one"
+        await pilot.click(HistoryList, offset=(9, 2), times=2)
+        await until(lambda: "first answer" in text_of(app))
+        await pilot.click("#close")
+        await until(lambda: at_main(app))
+
+
+async def test_texts_are_copied() -> None:
+    host = three_agents()
+    host.history.put("a [b]message[/b]", "an answer")
+    host.history.put("no answer yet", state=TaskState.WORKING)
+    async with shown(host) as (app, pilot, view):
+        await until(lambda: view.rows)
+        await pilot.press("tab", "c")
+        await until(lambda: "there is no answer to copy" in text_of(app))
+        await pilot.press("m")
+        assert app.clipboard == "no answer yet"
+        view.focus()
+        await pilot.press("down", "m")
+        assert app.clipboard == "a [b]message[/b]"
+        await pilot.press("c")
+        assert app.clipboard == "an answer"
+        await until(lambda: "copied 9 characters" in text_of(app))
+
+
+async def test_a_task_is_sent_again_to_the_same_agent_or_another() -> None:
+    host = three_agents()
+    host.history.put("to one that is gone", to="synapse-claude-8107")
+    host.history.put("fix it\nall of it", to=CODEX, priority=5)
+    async with shown(host) as (app, pilot, view):
+        await until(lambda: view.rows)
+        await pilot.press("tab", "r")
+        await until(lambda: "Shift+Enter new line" in text_of(app))
+        await pilot.press("!", "enter")
+        await until(lambda: isinstance(app.screen, HistoryView))
+        assert ("send", "codex", "fix it\nall of it!", "", 4) in host.calls
+        await until(lambda: "→ codex" in text_of(app))
+        view.focus()
+        await pilot.press("down", "r")
+        await until(lambda: "Shift+Enter new line" in text_of(app))
+        await pilot.press(*"alice", "enter", "enter")
+        await until(lambda: ("send", "alice", "to one that is gone", "", 3) in host.calls)
+
+
+async def test_what_is_shown_is_exported(tmp_path: Path) -> None:
+    host = three_agents()
+    host.history.put("one")
+    host.history.put("two")
+    async with shown(host) as (app, pilot, view):
+        await pilot.press(*"two")
+        await until(lambda: texts(view) == ["two"])
+        await pilot.press("tab", "e")
+        await until(lambda: "Export the tasks" in text_of(app))
+        await pilot.press(*["backspace"] * 3, *".txt", "enter")
+        await until(lambda: "tells no form" in text_of(app))
+        await pilot.press(*["backspace"] * 4, *".csv", "enter")
+        await until(lambda: isinstance(app.screen, HistoryView))
+        [(wanted, form, path)] = host.history.exported
+        assert (wanted.query, wanted.project, form) == ("two", str(host.project), "csv")
+        assert path == host.project / "history-2026-03-01.csv"
+        await until(lambda: "1 task in" in text_of(app))
+
+
+async def test_what_cannot_be_read_says_why() -> None:
+    host = three_agents()
+    host.history.fail = HistoryError("the history [b]is broken[/b]", "move it away")
+    async with shown(host) as (app, pilot, view):
+        await until(lambda: "the history [b]is broken[/b]" in text_of(app))
+        host.history.fail = None
+        host.history.put("well again")
+        await pilot.press("a", "backspace")
+        await until(lambda: texts(view) == ["well again"])
+        assert "is broken" not in text_of(app)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+async def test_an_empty_history_tells_why_it_is(kept: bool) -> None:
+    host = FakeHost(**{"env.SYNAPSE_HISTORY_ENABLED": kept})
+    host.add(AgentSpec("claude"))
+    async with shown(host) as (app, _pilot, _view):
+        await until(lambda: (OFF[:50] if not kept else "no message was sent yet") in text_of(app))
+
+
+async def test_what_is_not_indexed_yet_is_told() -> None:
+    host = three_agents()
+    host.history.put("one")
+    host.history.left = 1200
+    async with shown(host) as (app, pilot, _view):
+        await pilot.press("o")
+        await until(lambda: "1200 not indexed yet" in text_of(app))
+
+
+async def test_a_slow_history_holds_up_nobody() -> None:
+    host = three_agents()
+    host.history.put("one")
+    host.history.gate.clear()
+    async with shown(host) as (app, pilot, view):
+        await until(lambda: "looking…" in text_of(app))
+        await pilot.press("a", "escape")
+        await until(lambda: at_main(app))
+        host.history.gate.set()
+        await asyncio.sleep(0)
+        assert not view.rows
