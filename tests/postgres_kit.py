@@ -23,7 +23,7 @@ import pytest
 
 PASSWORD = "p@ss/w:rd?#%"
 """Has every character that means something in a URL."""
-_QUICK = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c listen_addresses="
+_QUICK = "-c fsync=off -c full_page_writes=off -c listen_addresses="
 
 
 @dataclass(frozen=True)

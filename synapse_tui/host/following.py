@@ -62,6 +62,8 @@ class SettingsFollower:
         self._watch: FileWatch | None = None
         self._reading = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._stale = False
+        """Whether a file has changed since they were read."""
         self._shown = False
         self._told: frozenset[str] = frozenset()
         """What stands and has been told."""
@@ -92,18 +94,25 @@ class SettingsFollower:
 
     async def look(self) -> None:
         """Make sure that what stands in the files now holds, whether the kernel has told of it or not."""
-        if self._watch is not None and await self._watch.look():
-            await self.read_again()
+        if self._watch is not None:
+            await self._watch.look()
+            async with self._reading:  # what is being read holds by then
+                if self._stale:
+                    await self._read()
 
     # -- reading ---
 
     async def read_again(self) -> None:
         """Read the files, and hand on what they say; what is broken gives what it gave before."""
         async with self._reading:
-            settings = await asyncio.to_thread(self._load)
-            self._take(settings)
+            await self._read()
+
+    async def _read(self) -> None:
+        self._stale = False
+        self._take(await asyncio.to_thread(self._load))
 
     def _changed(self) -> None:
+        self._stale = True
         self._begin(self._follow())
 
     async def _follow(self) -> None:

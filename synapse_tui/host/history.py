@@ -31,6 +31,10 @@ log = logging.getLogger(__name__)
 TIDY_AFTER = 20.0
 """Seconds after the start until what is too old is removed, when all else is done."""
 DAY = 86_400.0
+BUSY = 10.0
+"""Seconds that other processes are waited for which write the file of the history."""
+ANSWER = 4.0
+"""Seconds that a server is waited for; messages are held after less."""
 OPENED = 5.0
 """Seconds after the start in which the agents that were asked for are open."""
 
@@ -76,6 +80,7 @@ class HistoryKeeper:
             alive=is_alive,
             told=lambda text, level: events.publish(Notice(text, level)),
             replaced=self._note_all,
+            busy=BUSY if isinstance(location, Path) else ANSWER,
         )
 
     def follow(self, settings: Settings) -> None:

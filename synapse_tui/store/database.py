@@ -105,8 +105,7 @@ class Database:
         except DBAPIError as error:
             if self._backend.is_broken(error):
                 self.close()
-                moved = self._backend.move_aside()
-                self._lost = f"{self._backend.shown} was no sound database and is {moved} now"
+                self._lost = self._backend.give_up()
                 self.open()
             elif not self._backend.is_race(error):
                 raise

@@ -15,16 +15,10 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import DBAPIError
-
-from synapse_tui.errors import HistoryError
 
 from .naming import Naming
 from .search import MOST, SHORTEST, Count, Found, Wanted, conditions, folded, runs_of
 
-_LATE = """SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_trgm')
-    AND to_regclass('synapse.ix_search_docs_body') IS NULL"""
-"""Whether the extension was installed after the tables were made."""
 _STALE = """SELECT created_at, task_id FROM search_stale ORDER BY created_at DESC, task_id DESC
     LIMIT :most FOR UPDATE SKIP LOCKED"""
 _CHANGED = """SELECT id, created_at, left(input, :longest), left(output, :longest) FROM tasks
@@ -48,10 +42,7 @@ class PostgresDialect:
         self._naming = naming
 
     def prepare(self, connection: Connection) -> None:
-        """Make the index of trigrams where that was not possible before."""
-        if connection.execute(text(_LATE)).scalar():
-            with suppress(DBAPIError, HistoryError), connection.begin_nested():
-                connection.execute(text(TRIGRAMS))
+        """Nothing: the tables come with all others."""
 
     def index(self, connection: Connection, most: int) -> int:
         """Put changed tasks into the table, the newest first; several may do so at the same time."""
@@ -121,10 +112,6 @@ class PostgresDialect:
             values["projects"] = sorted({self._naming.project(wanted.project), *(row[0] for row in rows)})
             chosen += f" AND {of}project = ANY(:projects)"
         return chosen, values
-
-
-TRIGRAMS = "CREATE INDEX ix_search_docs_body ON search_docs USING gin (body gin_trgm_ops)"
-"""The index of texts, for which the extension is needed."""
 
 
 def _spoken(terms: Sequence[str]) -> tuple[str, dict[str, Any]]:

@@ -43,12 +43,12 @@ def setting_row(entry: Entry, keys: int, width: int) -> Content:
     values = max(0, width - keys - ORIGIN_CELLS - 2 * GAP - 3)
     value = one_line(value_text(entry.setting, entry.value))
     return Content.assemble(
-        (f" {MARK if is_set else ' '} ", "$hot"),
+        (f" {MARK if is_set else ' '} ", "bold $ink"),
         (pad(shorten_middle(entry.key, keys), keys), "$ink"),
         " " * GAP,
         (pad(value, values), "bold $ink" if is_set else "$ink-muted"),
         " " * GAP,
-        (pad(LAYER_WORDS[entry.origin], ORIGIN_CELLS), "$hot" if is_set else "$ink-faint"),
+        (pad(LAYER_WORDS[entry.origin], ORIGIN_CELLS), "$ink" if is_set else "$ink-faint"),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -165,25 +166,25 @@ def test_a_database_that_is_read_only(postgres: Server, database: str, team_url:
     assert "primary" in caught.value.hint
 
 
-def test_the_members_of_a_team_have_logins_of_their_own(
-    postgres: Server, database: str, tmp_path: Path
-) -> None:
-    """The SQL of docs/database.md."""
-    postgres.sql(
-        "DROP OWNED BY synapse", "CREATE ROLE team", f"GRANT CREATE, CONNECT ON DATABASE {database} TO team",
-        "CREATE ROLE ann LOGIN PASSWORD 'a' IN ROLE team", "ALTER ROLE ann SET role = 'team'",
-        "CREATE ROLE bob LOGIN PASSWORD 'b' IN ROLE team", "ALTER ROLE bob SET role = 'team'",
-        database=database,
-    )  # fmt: skip
+def test_the_members_of_a_team_have_logins_of_their_own(postgres: Server, tmp_path: Path) -> None:
+    """By the very SQL of docs/database.md."""
+    page = (Path(__file__).parents[2] / "docs/database.md").read_text(encoding="utf-8")
+    commands = re.sub("--.*", "", page.partition("```sql\n")[2].partition("```")[0]).split(";")
     try:
-        ann = Machine(postgres.url(database, "ann", "a"), "one", tmp_path)
-        bob = Machine(postgres.url(database, "bob", "b"), "two", tmp_path)
+        postgres.sql(*[each for each in commands if each.strip()])
+        postgres.sql("CREATE EXTENSION pg_trgm", database="synapse")
+        postgres.sql("CREATE ROLE bob LOGIN PASSWORD 'b' IN ROLE team", "ALTER ROLE bob SET role = 'team'")
+        ann = Machine(postgres.url("synapse", "ann", "of her own"), "one", tmp_path)
+        bob = Machine(postgres.url("synapse", "bob", "b"), "two", tmp_path)
         assert ann.take("a")
         assert bob.take("b")
+        assert ann.safety.facts()["trigrams"]
         ann.safety.close()
         bob.safety.close()
+        stranger = TeamDatabase(postgres.url("synapse", "synapse"), "three", tmp_path)
+        assert "does not permit it to this user" in refused(stranger).message
     finally:
-        postgres.sql("DROP OWNED BY team", "DROP ROLE ann, bob, team", database=database)
+        postgres.sql("DROP DATABASE IF EXISTS synapse WITH (FORCE)", "DROP ROLE IF EXISTS ann, bob, team")
 
 
 # -- a server that goes away ---
@@ -220,6 +221,23 @@ async def test_messages_wait_while_the_server_is_away(
     assert told[-1] == "the history is written again; messages go on"
     assert PASSWORD not in caplog.text
     assert "p%40ss" not in caplog.text
+
+
+async def test_tables_that_were_removed_are_made_anew(
+    postgres: Server, team_url: str, database: str, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    location = TeamDatabase(team_url, "m", tmp_path)
+    history = History(
+        location, owner="1:1", alive=lambda _: False, told=lambda text, _level: told.append(text), busy=2
+    )
+    book, outbox, journal = make_book(history, AgentKey("m:/p", "synapse-codex-8120", "codex"))
+    await journal.waiting("first")
+    postgres.sql("DROP SCHEMA synapse CASCADE", database=database)
+    send(book, outbox, "hello")
+    await journal.flush()
+    await history.close()
+    assert told == [f"the tables of {location} were gone; a new history begins"]
 
 
 @frozen

@@ -232,6 +232,16 @@ async def test_a_broken_file_is_told_and_never_overwritten(files: Files) -> None
         assert files.user.read_text(encoding="utf-8") == '{"tui": '
 
 
+async def test_a_file_that_cannot_be_read_is_told(files: Files) -> None:
+    files.user.mkdir(parents=True)
+    async with running(three_agents(), settings_files=files) as (app, pilot):
+        await open_screen(app, pilot)
+        await until(lambda: "~/.synapse/settings.json cannot be read" in text_of(app))
+        editor = await open_editor(app, pilot, "tui.layout")
+        await pilot.press("enter")
+        await until(lambda: "cannot be read" in error(editor))
+
+
 async def test_a_folder_that_cannot_be_written_is_told(files: Files) -> None:
     (files.project / ".synapse").write_text("a file in the way")
     async with running(three_agents(), settings_files=files) as (app, pilot):

@@ -42,10 +42,10 @@ class Backend(Protocol):
         """Which file it is: one that was removed would be written to and found by nobody."""
 
     def is_broken(self, error: BaseException) -> bool:
-        """Whether an error says that the file is no sound database; being locked or out of space is none."""
+        """Whether an error says that it is no sound database; being locked or out of space is none."""
 
-    def move_aside(self) -> str:
-        """Give a broken database another name; gives where it is now."""
+    def give_up(self) -> str:
+        """Make room for a new database where one is broken; gives what became of it, for people."""
 
     def is_race(self, error: BaseException) -> bool:
         """Whether a transaction failed because of another one, so that it is to be tried again."""

@@ -18,7 +18,6 @@ from synapse_tui.errors import HistoryError
 from synapse_tui.store.location import TeamDatabase
 from synapse_tui.store.naming import TeamNaming
 from synapse_tui.store.schema import take_steps
-from synapse_tui.store.search_postgres import TRIGRAMS
 
 from .base import Clock
 from .postgres_connection import Connector, load_driver
@@ -26,7 +25,9 @@ from .postgres_schema import POSTGRES_STEPS
 
 _RACES = frozenset({"40001", "40P01", "23505"})
 """SQLSTATE of transactions that another one has hindered: serialization, deadlock, a row that both made."""
+_TRIGRAMS = "CREATE INDEX ix_search_docs_body ON search_docs USING gin (body gin_trgm_ops)"
 _EXTENSION = "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_trgm'"
+_NO_TABLE = "42P01"
 _HAS_TABLES = "SELECT 1 FROM pg_tables WHERE schemaname = 'synapse' AND tablename = 'schema_version'"
 """Reads the catalogue itself: `to_regclass` may not see what another has made since the transaction began."""
 _HAS_SCHEMA = "SELECT 1 FROM pg_namespace WHERE nspname = 'synapse'"
@@ -73,17 +74,13 @@ class Postgres:
         """Always the same."""
         return self._database
 
-    def is_broken(self, error: BaseException) -> bool:  # noqa: ARG002 - a Backend
-        """Never: a server's data are for its people to mend."""
-        return False
+    def is_broken(self, error: BaseException) -> bool:
+        """Whether the tables are gone; what else is wrong with a server is for its people to mend."""
+        return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", "") == _NO_TABLE
 
-    def move_aside(self) -> str:
-        """Nothing can be moved.
-
-        Raises:
-            HistoryError: Always.
-        """
-        raise HistoryError(f"{self.shown} cannot be moved", "mend it on the server")
+    def give_up(self) -> str:
+        """Nothing has to be moved: the tables are made anew."""
+        return f"the tables of {self.shown} were gone"
 
     def is_race(self, error: BaseException) -> bool:
         """Whether another transaction was in the way."""
@@ -175,7 +172,7 @@ def _try_trigrams(connection: Connection) -> None:
     try:
         with connection.begin_nested():
             connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA public")
-            connection.exec_driver_sql(TRIGRAMS)
+            connection.exec_driver_sql(_TRIGRAMS)
     except (DBAPIError, HistoryError):
         return
 

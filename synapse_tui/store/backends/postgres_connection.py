@@ -51,6 +51,7 @@ _TEXTS: tuple[tuple[str, str], ...] = (
     ("too many clients", "53300"),
     ("the database system is", "57P03"),
     ('database ".*" does not exist', "3D000"),
+    ("permission denied for database", "42501"),
 )
 
 
@@ -114,7 +115,9 @@ class Connector:
                 return self._unreachable(error)
         for begin, wrong, advice in _ADVICE:
             if code.startswith(begin):
-                detail = f" ({self._clean(text)})" if code in ("42501", "28000") else ""
+                detail = (
+                    f" ({self._clean(text.rpartition('FATAL:')[2])})" if code in ("42501", "28000") else ""
+                )
                 return HistoryError(
                     f"the database {self._database} {wrong}{detail}", advice.format(variable=VARIABLE)
                 )
@@ -139,7 +142,7 @@ class Connector:
         connection.execute(
             "SELECT set_config('search_path', 'synapse, public', false),"
             " set_config('TimeZone', 'UTC', false), set_config('statement_timeout', %s, false),"
-            " set_config('idle_in_transaction_session_timeout', '60000', false)",
+            " set_config('idle_in_transaction_session_timeout', '15000', false)",
             (str(limit),),
         )
         connection.autocommit = False

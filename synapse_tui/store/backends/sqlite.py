@@ -52,9 +52,9 @@ class Sqlite:
         """Whether the file is no sound database."""
         return engine.is_broken(error)
 
-    def move_aside(self) -> str:
+    def give_up(self) -> str:
         """Give the file another name."""
-        return engine.move_aside(self._path)
+        return f"{self.shown} was no sound database and is {engine.move_aside(self._path)} now"
 
     def is_race(self, error: BaseException) -> bool:  # noqa: ARG002 - a Backend
         """Never: who waits too long for another is told that the file is locked."""
