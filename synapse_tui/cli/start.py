@@ -24,7 +24,7 @@ from .tui import build_specs, settled
 @click.command(name="start", cls=Command)
 @click.argument("agent", metavar="PROFILE[:NAME][@DIR]", shell_complete=complete_profiles)
 @click.argument("arguments", metavar="[-- ARGUMENTS]...", nargs=-1)
-@click.option("--port", type=click.IntRange(1, 65535), help="Port to serve it on.")
+@click.option("--port", metavar="N", type=click.IntRange(1, 65535), help="Port to serve it on.")
 @click.option("--prompt", metavar="TEXT", default="", help="First prompt, delivered when it is ready.")
 @click.option("--session", metavar="NAME", default="", help="Another session of the project.")
 @json_option

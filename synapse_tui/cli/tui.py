@@ -56,7 +56,12 @@ def _complete_agents(context: click.Context, parameter: click.Parameter, typed: 
     help="Folder of the project and of agents without one of their own.",
 )
 @click.option("--layout", type=click.Choice(LAYOUTS), help="How the panes are arranged.")
-@click.option("--port", type=click.IntRange(1, 65535), help="Port of the agent; only with a single one.")
+@click.option(
+    "--port",
+    metavar="N",
+    type=click.IntRange(1, 65535),
+    help="Port of the agent; only with a single one.",
+)
 @click.option(
     "--prompt", metavar="TEXT", default="", help="First prompt, delivered to each agent when it is ready."
 )

@@ -9,6 +9,7 @@ import select
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,8 +36,8 @@ START = {
 
 
 @pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """Two agents of this project, one of another."""
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+    """Two agents of this project, one of another; no session."""
     shell = Shell.scratch(tmp_path)
     shell.register(FakeAgent(8100, "claude", "alice"))
     shell.register(FakeAgent(8110, "gemini"))
@@ -44,7 +45,10 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     monkeypatch.setenv("HOME", str(shell.home))
     monkeypatch.setenv("SYNAPSE_AGENT_ID", "")
     monkeypatch.chdir(shell.folder)
-    return shell
+    with tempfile.TemporaryDirectory(prefix="synapse-", dir="/tmp") as runtime:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+        shell.environ["XDG_RUNTIME_DIR"] = runtime
+        yield shell
 
 
 def offered(line: str, find: Finder = group.completed_by) -> set[str]:
