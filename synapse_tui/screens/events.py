@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import singledispatchmethod
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from synapse_tui.a2a.external.conversation import is_external
@@ -46,6 +47,10 @@ if TYPE_CHECKING:
     from .main import MainScreen
 
 
+_CALLING: Mapping[AgentState, str] = MappingProxyType(
+    {AgentState.WAITING: "waits for you", AgentState.ERROR: "has failed"}
+)
+"""States that call for a person, and what is told when the agent says nothing about it."""
 FINISHED_SECONDS = 1.5
 """How long an agent is at rest before a person is called: some only fetch the next message."""
 
@@ -154,8 +159,8 @@ class EventReader:
     @_read.register
     def _state_changed(self, event: AgentStateChanged) -> Awaitable[None] | None:
         before, state = event.previous.state, event.report.state
-        if state is AgentState.WAITING and before is not state and not self._looked_at(event.agent_id):
-            self._app.attention.call(self._name(event.agent_id), event.report.detail or "waits for you")
+        if state in _CALLING and before is not state and not self._looked_at(event.agent_id):
+            self._app.attention.call(self._name(event.agent_id), event.report.detail or _CALLING[state])
         elif state is AgentState.READY and before in (AgentState.PROCESSING, AgentState.WAITING):
             self._main.set_timer(FINISHED_SECONDS, lambda: self._finished(event.agent_id))
         session = self._host.agents.get(event.agent_id)
@@ -177,6 +182,7 @@ class EventReader:
         if not self._looked_at(event.agent_id):
             name = self._name(event.agent_id)
             self._app.notice(f"{name} {event.status.words}", "information" if event.status.ok else "warning")
+            self._app.attention.call(name, event.status.words)
         return None
 
     @_read.register

@@ -8,7 +8,7 @@ import pytest
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.events import SettingsChanged
-from synapse_tui.model import AgentState
+from synapse_tui.model import AgentState, ExitStatus
 from tests.ui.app_kit import LEADER, at_main, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 from tests.ui.settings_kit import Files
@@ -163,6 +163,16 @@ async def test_an_agent_that_goes_on_at_once_has_not_finished(told: list[tuple[s
         codex.become(AgentState.WAITING, "permission: [b]Bash[/b]\x1b]0;x\x07")
         await until(lambda: told)
         assert told == [("synapse: codex", "permission: [b]Bash[/b] ]0;x")]
+
+
+async def test_an_agent_that_fails_or_ends_calls_too(told: list[tuple[str, str]]) -> None:
+    host = host_with(**{"tui.notifications": "desktop"})
+    async with running(host) as (app, _pilot):
+        host.agents[CODEX].become(AgentState.ERROR)
+        await until(lambda: told == [("synapse: codex", "has failed")])
+        app.attention._told_at = float("-inf")
+        next(each for each in host.agents.values() if each.name == "alice").end(ExitStatus(code=3))
+        await until(lambda: told[1:] == [("synapse: alice", ExitStatus(code=3).words)])
 
 
 async def test_off_means_off(told: list[tuple[str, str]]) -> None:
