@@ -63,6 +63,7 @@ def read_event(word: str, dialect: Dialect, told: bytes) -> HookEvent:
     arguments = _arguments(fields)
     shell = _text(arguments, "command", "cmd") if tool in _SHELLS else ""
     writes = _writes(dialect, tool, arguments)
+    deed = _deed(tool, arguments)
     if kind is HookKind.POST and len(writes) == 1:
         writes = (_with_lines(writes[0], fields),)
     return HookEvent(
@@ -70,7 +71,8 @@ def read_event(word: str, dialect: Dialect, told: bytes) -> HookEvent:
         dialect,
         Path(_text(fields, "cwd", "directory") or "/"),
         tool=tool,
-        call=_text(fields, "tool_use_id", "callID", "toolCallId") or _call_of(tool, arguments),
+        call=_text(fields, "tool_use_id", "callID", "toolCallId") or deed,
+        deed=deed,
         writes=writes,
         reads=_reads(dialect, tool, arguments),
         shell=shell,
@@ -135,8 +137,8 @@ def _opencode_lines(fields: Fields) -> str:
     return lines.of_unified(_text(metadata, "diff")) if isinstance(metadata, dict) else ""
 
 
-def _call_of(tool: str, arguments: Fields) -> str:
-    """A name for a call that has none: its arguments come again unchanged after it."""
+def _deed(tool: str, arguments: Fields) -> str:
+    """A name for what a call does: its arguments come again unchanged in its dialog and after it."""
     if not tool:
         return ""
     told = json.dumps([tool, dict(arguments)], sort_keys=True, default=str)

@@ -31,6 +31,12 @@ log = logging.getLogger(__name__)
 TIDY_AFTER = 20.0
 """Seconds after the start until what is too old is removed, when all else is done."""
 DAY = 86_400.0
+FORGET_EVERY = 20.0
+"""Seconds between two looks for ended tasks that are not kept."""
+FORGET_ROUNDS = 4
+"""How often it is looked again once tasks are kept: the last ones may have ended just before."""
+GRACE = timedelta(seconds=60)
+"""How long such a task stays after its end: a sender may ask again, of a host that has started anew."""
 BUSY = 10.0
 """Seconds that other processes are waited for which write the file of the history."""
 ANSWER = 4.0
@@ -48,6 +54,7 @@ class HistoryKeeper:
         events: Told when the history cannot be written, and of messages from before.
         agents: The sessions, by agent id.
         days: How long ended tasks are kept; 0 for ever.
+        keeps: Whether they are kept at all; else they go as soon as nobody waits for them.
     """
 
     def __init__(
@@ -58,6 +65,7 @@ class HistoryKeeper:
         agents: Mapping[str, AgentSession],
         *,
         days: int = 0,
+        keeps: bool = True,
     ) -> None:
         self.replaced: list[Callable[[], None]] = []
         """Called when the history has begun anew: what goes on is to be noted again."""
@@ -73,6 +81,8 @@ class HistoryKeeper:
         self._loading = asyncio.Event()
         self.reader = HistoryReader(location)
         self._index = IdleIndex(self.reader.index)
+        self._forgets = asyncio.Event()
+        self._forgets.set()  # a host before may have left some
         self._unsubscribe: Callable[[], None] = lambda: None
         self._history = History(
             location,
@@ -82,10 +92,28 @@ class HistoryKeeper:
             replaced=self._note_all,
             busy=BUSY if isinstance(location, Path) else ANSWER,
         )
+        self._history.keeps = keeps
 
     def follow(self, settings: Settings) -> None:
-        """Keep ended tasks for as long as other settings say."""
+        """Keep ended tasks for as long as other settings say, or not at all."""
         self._days = settings.number("a2a.retention_days")
+        self._history.keeps = settings.flag("env.SYNAPSE_HISTORY_ENABLED")
+        self._forgets.set()
+
+    async def _forget(self) -> None:
+        """Remove what is not kept, as long as there may be some."""
+        while True:
+            await self._forgets.wait()
+            left = FORGET_ROUNDS
+            while left:
+                await asyncio.sleep(FORGET_EVERY)
+                count = 0
+                try:
+                    count = await self._history.forget(self._project, datetime.now(UTC) - GRACE)
+                except HistoryError as error:
+                    log.warning("tasks that are not kept were not removed: %s", error.message)
+                left = FORGET_ROUNDS if count or not self._history.keeps else left - 1
+            self._forgets.clear()
 
     def load(self) -> None:
         """Begin to read the history; called once the first frame is on the screen."""
@@ -96,6 +124,7 @@ class HistoryKeeper:
             loop = asyncio.get_running_loop()
             self._keep(loop.create_task(self._tell_of_others(), name="left-messages"))
             self._keep(loop.create_task(self._index.run(), name="index-history"))
+            self._keep(loop.create_task(self._forget(), name="forget-tasks"))
             self._keep(loop.create_task(self._tidy_daily(), name="tidy-history"))
 
     def _heard(self, event: Event) -> None:

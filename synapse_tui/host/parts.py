@@ -100,7 +100,8 @@ class Parts:
         self.reach = Reach(settings, events=events, look=self.following.look)
         days = settings.number("a2a.retention_days")
         location = location_of(settings, paths.history, paths=paths, project=of.project)
-        self.history = HistoryKeeper(location, of.project, events, agents, days=days)
+        keeps = settings.flag("env.SYNAPSE_HISTORY_ENABLED")
+        self.history = HistoryKeeper(location, of.project, events, agents, days=days, keeps=keeps)
         self.pushing = Pushing(settings, events, agents, self.history, self.peers, self.reach.network)
         self.servers = Servers(
             self.tokens,

@@ -57,12 +57,14 @@ class Snapshot:
         task: The task.
         submitted_at: When the agent took it, if it did since the last batch.
         session: Context id of the session to which it was sent; empty for that of the task.
+        kept: Whether it stays once it has ended; None for as it was.
     """
 
     key: AgentKey
     task: Task
     submitted_at: datetime | None = None
     session: str = ""
+    kept: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from .aftermath import HOST_ENDED, after_end
 from .backends import backend_of
 from .batch import AgentKey, Batch, Change, Mark, Owed, Restored, Stored
 from .engine import BUSY, Alive
+from .forgetting import forget
 from .location import Location
 from .pages import find_tasks, read_changes, read_page
 from .push import Delivery, PushLeft
@@ -261,6 +262,11 @@ class Database:
     def _of_here(self) -> ColumnElement[bool]:
         """That a task is one of this machine: how long others keep theirs is for them to say."""
         return col(TaskRow.project).startswith(self._naming.machines, autoescape=True)
+
+    def forget(self, project: str, ended: datetime, late: datetime) -> int:
+        """Remove some tasks of a project that are not kept; see `forgetting`."""
+        mine = self._is_gone
+        return self._push(lambda session: forget(session, project, ended=ended, late=late, mine=mine))
 
     def push_left(self, project: str) -> PushLeft:
         """What ended processes left to be told; see `push_rows`."""

@@ -65,6 +65,8 @@ class History:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         busy: float = 10.0,
     ) -> None:
+        self.keeps = True
+        """Whether tasks stay once they have ended."""
         self.problem = ""
         """Why nothing can be written at present; empty when it can."""
         self._advice = ""
@@ -218,6 +220,22 @@ class History:
             return await self._in_thread(work)
         except Exception as error:
             raise self._failure(error, "read") from error
+
+    async def forget(self, project: str, before: datetime) -> int:
+        """Remove some tasks of a project that are not kept and ended before a time.
+
+        Args:
+            project: The project, as it is called in the database.
+            before: The time, aware.
+
+        Returns:
+            How many.
+
+        Raises:
+            HistoryError: They cannot be removed.
+        """
+        late = self._clock() - REMEMBERED
+        return await self.read(lambda database: database.forget(project, before, late))
 
     async def prune(self, before: datetime) -> None:
         """Remove the tasks that ended before a time, some at once: others wait for the lock meanwhile.

@@ -47,7 +47,7 @@ class AgentJournal:
         now = task.state, task.delivery
         taken = task.delivery is DeliveryState.SUBMITTED and (last is None or last[1] is not task.delivery)
         self._history.note(
-            Snapshot(self._key, task, task.updated_at if taken else None, self._session),
+            Snapshot(self._key, task, task.updated_at if taken else None, self._session, self._history.keeps),
             Change(task.id, task.updated_at, task.state.value, task.delivery.value, why),
             lazy=now == last,
         )

@@ -41,6 +41,7 @@ def new_task(snapshot: Snapshot, owner: str) -> dict[str, Any]:
         "session": snapshot.session or task.context_id,
         "created_at": task.created_at,
         "submitted_at": None,
+        "kept": True,
         **task_fields(snapshot, owner),
     }
 
@@ -65,6 +66,8 @@ def task_fields(snapshot: Snapshot, owner: str) -> dict[str, Any]:
     }
     if snapshot.submitted_at is not None:
         fields["submitted_at"] = snapshot.submitted_at
+    if snapshot.kept is not None:
+        fields["kept"] = snapshot.kept
     return fields
 
 

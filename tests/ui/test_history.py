@@ -261,7 +261,8 @@ async def test_what_cannot_be_read_says_why() -> None:
 
 @pytest.mark.parametrize("kept", [True, False])
 async def test_an_empty_history_tells_why_it_is(kept: bool) -> None:
-    host = FakeHost(**{"env.SYNAPSE_HISTORY_ENABLED": kept})
+    host = FakeHost()
+    host.settings._values["env.SYNAPSE_HISTORY_ENABLED"] = kept
     host.add(AgentSpec("claude"))
     async with shown(host) as (app, _pilot, _view):
         await until(lambda: (OFF[:50] if not kept else "no message was sent yet") in text_of(app))

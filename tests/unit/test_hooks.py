@@ -163,6 +163,15 @@ def test_other_events_have_their_kinds(word: str, name: str, kind: HookKind) -> 
     assert told(word, "claude", hook_event_name=name, prompt="hi").kind is kind
 
 
+def test_a_dialog_is_known_to_be_about_the_call_that_ends() -> None:
+    about: dict[str, Any] = {"tool_name": "Write", "tool_input": {"file_path": "a", "content": "x"}}
+    asked = told("asked", "claude", hook_event_name="PermissionRequest", **about)
+    ended = told("post", "claude", hook_event_name="PostToolUse", tool_use_id="toolu_1", **about)
+    assert (ended.call, ended.deed) == ("toolu_1", asked.deed)
+    about["tool_input"] = {"file_path": "b", "content": "x"}
+    assert told("post", "claude", **about).deed != asked.deed
+
+
 @pytest.mark.parametrize("data", [b"[]", b"{", b'"x"'])
 def test_what_is_no_object_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):

@@ -309,7 +309,7 @@ class FileSafetyOffice:
         if agent_id not in self._alive:
             self._alive.add(agent_id)
             self._events.publish(HooksChanged(agent_id))
-        session.hooked(event.kind, event.call)
+        session.hooked(event.kind, event.deed)
         if not self.enabled:  # it was switched off: their state is still worth knowing
             return b""
         self._strays.hear(agent_id, event)
