@@ -67,7 +67,7 @@ class HookEvent:
         folder: Where the agent works; relative paths count from there.
         tool: The tool, as the agent calls it; empty for an event of none.
         call: Which call of it; `deed` where the agent gives none.
-        deed: What the call does, in short: a permission dialog names no call, but the same tool and arguments.
+        deed: What the call does, in short: a dialog names no call, but the same tool and arguments.
         writes: The files that the tool writes, as far as its arguments name them.
         reads: The files that the tool reads, as far as its arguments name them.
         shell: The command line of a shell tool: what it writes is not known; empty for other tools.
