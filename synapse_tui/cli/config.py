@@ -119,15 +119,9 @@ def keys_command(*, as_json: bool) -> None:
 @click.argument("value", nargs=-1, required=True)
 @_layer_options
 def set_command(*, key: str, value: tuple[str, ...], layer: Layer | None) -> None:
-    r"""Set KEY to VALUE in one of the files, by default your own.
+    """Set KEY to VALUE in one of the files, by default your own.
 
     A list takes several VALUEs, or one that is JSON; a table one that is JSON.
-
-    \b
-    Examples:
-      synapse config set tui.layout grid
-      synapse config set tui.agents claude codex:tester@backend
-      synapse config set --project delegation.enabled true
     """
     from synapse_tui.settings.editing import value_of
 

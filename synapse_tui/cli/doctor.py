@@ -33,10 +33,11 @@ Value = TypeVar("Value")
 @click.option("--check", "checks", metavar="NAME", multiple=True, help="Only this check; may be repeated.")
 @click.option(
     "--timeout",
+    metavar="S",
     type=click.FloatRange(1, 3600),
     default=120,
     show_default=True,
-    help="Seconds a turn may take.",
+    help="Seconds that a turn may take.",
 )
 @click.option("--keep", is_flag=True, help="Keep the scratch folder, with the agent's log.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before turns of your model are used.")

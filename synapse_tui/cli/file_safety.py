@@ -32,9 +32,9 @@ def _agent_option(about: str) -> Callable[[Function], Function]:
 
 def _limit_option(function: Function) -> Function:
     kind = click.IntRange(1, 10_000)
-    return click.option("-n", "--limit", type=kind, default=50, show_default=True, help="How many at most.")(
-        function
-    )
+    return click.option(
+        "-n", "--limit", metavar="N", type=kind, default=50, show_default=True, help="How many at most."
+    )(function)
 
 
 @click.group(name="file-safety", cls=CommandGroup)
@@ -156,7 +156,9 @@ def history_command(*, file: Path, limit: int, as_json: bool) -> None:
 
 @command.command(name="recent")
 @_agent_option("Only those of AGENT.")
-@click.option("--hours", type=click.FloatRange(min=0), default=24.0, show_default=True, help="How far back.")
+@click.option(
+    "--hours", metavar="H", type=click.FloatRange(min=0), default=24, show_default=True, help="How far back."
+)
 @_limit_option
 @json_option
 def recent_command(*, agent: str, hours: float, limit: int, as_json: bool) -> None:
@@ -213,7 +215,7 @@ def record_command(
 
 
 @command.command(name="cleanup")
-@click.option("--days", type=click.IntRange(0, 100_000), help="Keep those of the last DAYS days.")
+@click.option("--days", metavar="N", type=click.IntRange(0, 100_000), help="Keep those of the last N days.")
 @json_option
 def cleanup_command(*, days: int | None, as_json: bool) -> None:
     """Remove old changes (by default those older than the settings say) and locks that do not hold."""

@@ -65,9 +65,9 @@ def _filters(function: Function) -> Function:
 
 def _limit_option(function: Function) -> Function:
     kind = click.IntRange(1, 100_000)
-    return click.option("-n", "--limit", type=kind, default=50, show_default=True, help="How many at most.")(
-        function
-    )
+    return click.option(
+        "-n", "--limit", metavar="N", type=kind, default=50, show_default=True, help="How many at most."
+    )(function)
 
 
 @click.group(name="history", cls=CommandGroup)
@@ -187,13 +187,17 @@ def export_command(*, form: str, query: str, output: Path | None, **filters: Any
 
 @command.command(name="cleanup")
 @click.option(
-    "--days", type=click.IntRange(0, 100_000), required=True, help="Keep those of the last DAYS days."
+    "--days",
+    metavar="N",
+    type=click.IntRange(0, 100_000),
+    required=True,
+    help="Keep those of the last N days.",
 )
 @click.option("--dry-run", is_flag=True, help="Only tell how many would be removed.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
 def cleanup_command(*, days: int, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Remove tasks, of all projects, that ended more than DAYS days ago; hosts do that after 30 days."""
+    """Remove tasks, of all projects, that ended more than N days ago; hosts do that after 30 days."""
     before = datetime.now(UTC) - timedelta(days=days)
     with _archive() as archive:
         count = archive.clean(before, dry=True)

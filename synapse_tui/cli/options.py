@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from .output import want_json
 
+if TYPE_CHECKING:
+    from click.types import OptionHelpExtra
+
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class ToldOption(click.Option):
+    """An option whose default is decided later: the help tells what `show_default` says."""
+
+    def get_help_extra(self, ctx: click.Context) -> OptionHelpExtra:
+        """Without the brackets by which click marks such words."""
+        extra = super().get_help_extra(ctx)
+        if isinstance(self.show_default, str):
+            extra["default"] = self.show_default
+        return extra
 
 
 def json_option(function: Function) -> Function:

@@ -26,7 +26,7 @@ from synapse_tui.model import Reply, TaskState
 from .caller import Caller
 from .completing import complete_files, complete_tasks
 from .content import STATES, read_content, state_of
-from .options import json_option
+from .options import ToldOption, json_option
 from .output import note, show, show_json, show_table
 from .texts import TextCommand, read_message
 
@@ -45,7 +45,11 @@ _BEGINNING = 60
     help="The task; else the one that awaits it.",
 )
 @click.option(
-    "--state", type=click.Choice(STATES), show_default="completed", help="What becomes of the task."
+    "--state",
+    cls=ToldOption,
+    type=click.Choice(STATES),
+    show_default="completed",
+    help="What becomes of the task.",
 )
 @click.option("--fail", "failed", is_flag=True, help="Say that the task failed; MESSAGE tells why.")
 @click.option("--reject", "rejected", is_flag=True, help="Refuse the task; MESSAGE tells why.")

@@ -12,7 +12,7 @@ from synapse_tui.model import DEFAULT_PRIORITY, Sender, check_priority
 
 from .caller import Caller
 from .flow import flow_of, waits
-from .options import Function, stacked
+from .options import Function, ToldOption, stacked
 from .order import Order
 
 MAX_WAIT = 7 * 86_400
@@ -54,6 +54,7 @@ def response_option(*, receipts: bool = False) -> Callable[[Function], Function]
     """
     return click.option(
         "--response/--no-response",
+        cls=ToldOption,
         default=False if receipts else None,
         show_default="no response" if receipts else "setting a2a.flow",
         help="Wait for the answer and print it, or only for the receipt.",

@@ -15,7 +15,7 @@ from synapse_tui.registry import is_live
 from .caller import Caller, address_of
 from .commands import Command
 from .completing import complete_agents
-from .options import json_option
+from .options import ToldOption, json_option
 from .output import TaskEnded, exit_code_for, fail, note, plain, show, show_json, show_table
 from .watch_follower import Follower, Watch, label
 
@@ -24,9 +24,20 @@ HEADS = ("AGENT", "TASK", "NUDGES", "EVERY", "WAITS FOR")
 
 @click.command(name="watch", cls=Command)
 @click.argument("agent", required=False, default="", shell_complete=complete_agents)
-@click.option("--every", metavar="S", type=float, show_default="60", help="Seconds of rest before a nudge.")
-@click.option("--nudge", metavar="TEXT", show_default="continue", help="What the agent is told.")
-@click.option("--times", metavar="N", type=int, show_default="5", help="How many nudges at most.")
+@click.option(
+    "--every",
+    cls=ToldOption,
+    metavar="S",
+    type=float,
+    show_default="60",
+    help="Seconds of rest before a nudge.",
+)
+@click.option(
+    "--nudge", cls=ToldOption, metavar="TEXT", show_default="continue", help="What the agent is told."
+)
+@click.option(
+    "--times", cls=ToldOption, metavar="N", type=int, show_default="5", help="How many nudges at most."
+)
 @click.option("--until", metavar="REGEX", default=None, help="An answer that matches ends the task.")
 @click.option("--task", metavar="ID", default=None, help="The task; else the running or newest one.")
 @click.option("--detach", is_flag=True, help="Return at once; the watch goes on.")

@@ -110,6 +110,8 @@ def test_help_has_one_shape_and_fits(words: str, columns: int) -> None:
     places = [order.index("Commands" if head not in order else head) for head in heads]
     assert places == sorted(places)
     assert {"Usage", "Options", "Examples"} <= set(heads)
+    assert "RANGE" not in told, "an option has a word of its own for its value"
+    assert "[default: (" not in told
     copied = set(PAGES[words].examples)
     too_long = [
         line for line in told.splitlines() if len(line) > max(columns, 50) and line.strip() not in copied

@@ -47,7 +47,8 @@ PAGES: dict[str, Page] = {
         arguments={"KEY": _KEY, "VALUE": "The value; several, or JSON, for a list."},
         examples={
             "synapse config set a2a.flow oneway": "In your own file.",
-            "synapse config set tui.agents claude codex --project": "For everybody who works on the project.",
+            "synapse config set tui.agents claude codex:tester@backend": "A list.",
+            "synapse config set --project delegation.enabled true": "For everybody who works on the project.",
         },
         see=("synapse config unset", "synapse config edit"),
     ),
