@@ -19,6 +19,8 @@ from synapse_tui.settings.watch import FileWatch
 
 log = logging.getLogger(__name__)
 
+MOST = 3
+"""How many faults are told one by one."""
 PATIENCE = 0.5
 """Seconds for which a file may be half written, or not yet noted as trusted, before that is told."""
 
@@ -162,9 +164,12 @@ class SettingsFollower:
     def _tell(self, settings: Settings) -> None:
         """Tell what is wrong, once as long as it stands."""
         wrong = [*map(str, settings.problems), *map(_asked, settings.untrusted)]
-        for text in wrong:
-            if text not in self._told:
-                self._events.publish(Notice(text, "warning"))
+        new = [text for text in wrong if text not in self._told]
+        for text in new[:MOST]:
+            self._events.publish(Notice(text, "warning"))
+        if len(new) > MOST:
+            rest = f"{len(new) - MOST} more in the settings cannot be used: synapse config validate"
+            self._events.publish(Notice(rest, "warning"))
         self._told = frozenset(wrong)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:

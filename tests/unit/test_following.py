@@ -149,6 +149,13 @@ async def test_a_file_of_the_project_counts_as_far_as_it_is_trusted(followed: Fo
     await followed.until(lambda: followed.layout == "tabs")
 
 
+async def test_many_faults_are_told_in_short(followed: Followed) -> None:
+    followed.write({f"unknown{number}": 1 for number in range(10)} | {"tui.layout": "grid"})
+    await followed.until(lambda: len(followed.notices) == 4)
+    assert followed.notices[-1].startswith("7 more in the settings cannot be used")
+    assert followed.layout == "grid"
+
+
 async def test_what_needs_a_restart_is_told(followed: Followed) -> None:
     followed.write({"a2a.card": "v1", "a2a.rate_limit": 7})
     await followed.until(lambda: bool(followed.changes))
