@@ -1,7 +1,8 @@
-"""What survives the process: the history of tasks and the outboxes, in SQLite through SQLModel.
+"""What survives the process: the history of tasks, the outboxes and locks of files, through SQLModel.
 
-Only the modules of the writer thread import SQLModel: `database`, `engine`, `pages`, `rows`, `schema`,
-`tables`, `push_rows`, `push_tables`.
+They lie in files of this machine (SQLite), or on a server that a team shares (PostgreSQL): `location.py` says
+where, `backends/` keeps, `search_*` searches, `naming.py` translates. What the loop calls imports no SQLModel:
+`history`, `journal`, `batch`, `push`, `push_journal`, `aftermath`, `location`, `naming`.
 """
 
 from .batch import AgentKey

@@ -59,6 +59,7 @@ class Postgres:
             pool_size=1,
             max_overflow=2,
             pool_pre_ping=True,
+            hide_parameters=True,
         )
         event.listen(engine, "handle_error", self._on_error)
         try:
