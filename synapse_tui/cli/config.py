@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from synapse_tui.errors import ConfigError
+from synapse_tui.settings import Setting
 from synapse_tui.settings.files import Layer, check_place, shown
 
 from .commands import CommandGroup
@@ -18,6 +19,7 @@ from .options import json_option
 from .output import ExitCode, note, note_left_out, show, show_json, show_table
 from .settings_layers import LAYERS, Layers
 
+_KIND_CELLS = 30
 _KEY = click.argument("key", shell_complete=complete_settings)
 
 
@@ -102,16 +104,17 @@ def keys_command(*, as_json: bool) -> None:
         ]
         show_json(about)
         return
-    rows = [
-        (
-            setting.key,
-            "|".join(setting.choices) or setting.kind,
-            _text(setting.written(setting.default)),
-            setting.help,
-        )
-        for setting in SCHEMA.values()
-    ]
+    rows = [_row(setting) for setting in SCHEMA.values()]
     show_table(("KEY", "KIND", "DEFAULT", "MEANING"), rows)
+
+
+def _row(setting: Setting) -> tuple[str, ...]:
+    """A setting in a table; many choices are told behind its meaning."""
+    default = _text(setting.written(setting.default))
+    choices = "|".join(setting.choices)
+    if len(choices) <= _KIND_CELLS:
+        return (setting.key, choices or setting.kind, default, setting.help)
+    return (setting.key, "choice", default, f"{setting.help} ({', '.join(setting.choices)})")
 
 
 @command.command(name="set", context_settings={"ignore_unknown_options": True})

@@ -13,7 +13,7 @@ from synapse_tui.addresses import Address
 from synapse_tui.errors import InvalidValue, SynapseError, TaskNotFound
 
 from .caller import Caller, address_of
-from .commands import Command
+from .commands import Command, did_you_mean
 from .completing import complete_agents, complete_tasks, offering
 from .options import json_option
 from .output import (
@@ -100,7 +100,10 @@ def parse(words: Sequence[str]) -> Request:
     agent = rest.pop(0) if rest and rest[0] not in ("list", *ACTIONS) else ""
     action = rest.pop(0) if rest else "list"
     if action not in ("list", *ACTIONS):
-        raise InvalidValue(f"'{action}' is no action", f"use list, {', '.join(ACTIONS)}")
+        slip = did_you_mean(agent, ACTIONS)
+        word = agent if slip else action
+        near = slip or did_you_mean(action, ACTIONS)
+        raise InvalidValue(f"'{word}' is no action", f"use list, {', '.join(ACTIONS)}.{near}")
     if action == "list":
         if rest:
             raise InvalidValue(f"list takes no '{rest[0]}'", "say: synapse outbox AGENT list")

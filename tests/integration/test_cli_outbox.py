@@ -114,6 +114,8 @@ async def test_an_agent_acts_on_its_own_messages(shell: Shell, gemini: FakeAgent
     ("words", "said"),
     [
         (["gemini", "explode", "x"], "'explode' is no action"),
+        (["cancl", "all"], "'cancl' is no action"),
+        (["gemini", "cancle", "all"], "Did you mean 'cancel'?"),
         (["cancel"], "cancel needs a task"),
         (["move", "abcd1234"], "move needs a task and its place"),
         (["move", "abcd1234", "0"], "move needs a task and its place"),
