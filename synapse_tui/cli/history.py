@@ -27,12 +27,12 @@ from .settings_layers import Layers
 
 if TYPE_CHECKING:
     from synapse_tui.store.archive import Archive
-    from synapse_tui.store.location import Location
     from synapse_tui.store.records import Record, Wanted
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _HEADS = ("TASK", "TIME", "FROM", "TO", "STATUS", "TEXT")
 _WIDTH = 60
+_SETTING = "env.SYNAPSE_HISTORY_ENABLED"
 _SPAN = re.compile(r"(\d+)([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
@@ -291,23 +291,20 @@ def time_of(word: str, now: datetime | None = None) -> datetime | None:
         ) from None
 
 
-def _location() -> Location:
-    """Where the history is."""
+@contextmanager
+def _archive() -> Iterator[Archive]:
+    """The history, wherever the settings have it; people are told where they keep none."""
+    from synapse_tui.store.archive import Archive
     from synapse_tui.store.location import location_of
 
     caller = Caller.of()
     project = Path(caller.project_of(caller.registry.list()))
     settings = Layers(caller, project).load()
-    return location_of(settings, caller.paths.history, paths=caller.paths, project=project)
-
-
-@contextmanager
-def _archive() -> Iterator[Archive]:
-    from synapse_tui.store.archive import Archive
-
-    archive = Archive(_location())
+    archive = Archive(location_of(settings, caller.paths.history, paths=caller.paths, project=project))
     if archive.moved:
         note(f"synapse: the history was no sound database and is {archive.moved} now")
+    if not settings.flag(_SETTING):
+        note(f"synapse: history is off ({_SETTING}): tasks are not kept once they have ended")
     try:
         yield archive
     finally:

@@ -48,8 +48,8 @@ class SettingsScreen(Dialog[None]):
         self._survey: Survey | None = None
         self._shown: list[Entry] = []
         self._watch: FileWatch | None = None
-        self._changed_here = False
-        """Whether the newest change is our own."""
+        self._written = ""
+        """The setting that is being written here: that it changes is no news."""
 
     def body(self) -> ComposeResult:
         """The search, the settings, and what is told of the marked one."""
@@ -102,9 +102,11 @@ class SettingsScreen(Dialog[None]):
         """Say what somebody else has changed while the screen was open."""
         known = {entry.key: entry.given for entry in before.entries}
         changed = [entry.key for entry in now.entries if known.get(entry.key, entry.given) != entry.given]
-        if changed and not self._changed_here:
-            self._say(f"changed outside just now: {', '.join(changed)}")
-        self._changed_here = self._changed_here and not changed
+        others = [key for key in changed if key != self._written]
+        if others:
+            self._say(f"changed outside just now: {', '.join(others)}")
+        if self._written in changed:
+            self._written = ""
 
     def _say(self, text: str) -> None:
         news = self.query_one("#news", Static)
@@ -175,8 +177,8 @@ class SettingsScreen(Dialog[None]):
             self.app.push_screen(editor, self._edited)
 
     def _wrote(self) -> None:
-        """The editor is about to write: what changes now is no news."""
-        self._changed_here = True
+        """The editor is about to write."""
+        self._written = self._key
 
     def _edited(self, said: str | None) -> None:
         if said:

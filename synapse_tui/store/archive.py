@@ -256,9 +256,12 @@ class Archive:
 
     def _error(self, error: Exception) -> HistoryError:
         reason = error.orig if isinstance(error, DBAPIError) else getattr(error, "strerror", error)
-        return HistoryError(
-            f"the history {self._backend.shown} cannot be used: {reason}", "see its permissions"
-        )
+        advice = "see its permissions, and whether the disk is full"
+        if isinstance(error, DBAPIError) and self._backend.is_broken(error):
+            advice = "move it away, a new one begins then; 'sqlite3 FILE .recover' saves what can be read"
+        elif "locked" in str(reason):
+            advice = "another process writes it: try it again"
+        return HistoryError(f"the history {self._backend.shown} cannot be used: {reason}", advice)
 
     def _record(self, row: TaskRow) -> Record:
         task, project = task_of(row), self._naming.folder(row.project)

@@ -136,3 +136,19 @@ def test_times_as_people_write_them() -> None:
     for odd in ("2", "x", "9999999999999w"):
         with pytest.raises(InvalidValue):
             time_of(odd)
+
+
+async def test_a_history_that_is_off_or_damaged_is_told(shell: Shell) -> None:
+    await told(shell, ("one", "1"))
+    shell.environ["SYNAPSE_HISTORY_ENABLED"] = "false"
+    listed = await shell.run("history", "list")
+    assert ("history is off" in listed.err, "one" in listed.out) == (True, True)
+    path = shell.home / ".synapse/history.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        [(page,)] = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'ix_tasks_newest'")
+    with path.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 4096)
+    damaged = await shell.run("history", "list")
+    assert (damaged.code, "malformed" in damaged.err, "move it away" in damaged.err) == (1, True, True)
