@@ -33,7 +33,6 @@ class SettingsScreen(Dialog[None]):
 
     Args:
         files: Gives the files as they are trusted now; called in a thread.
-        key: The setting that is marked first; empty for the first one.
     """
 
     TITLE_TEXT: ClassVar[str] = "Settings"
@@ -41,10 +40,11 @@ class SettingsScreen(Dialog[None]):
     BOX_CLASSES: ClassVar[str] = "-settings"
     AUTO_FOCUS = "#query"
 
-    def __init__(self, files: FilesNow, key: str = "") -> None:
+    def __init__(self, files: FilesNow) -> None:
         super().__init__()
         self._files = files
-        self._key = key
+        self._key = ""
+        """The setting that was marked last."""
         self._survey: Survey | None = None
         self._shown: list[Entry] = []
         self._watch: FileWatch | None = None
