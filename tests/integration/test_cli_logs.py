@@ -57,6 +57,14 @@ async def test_a_log_without_a_last_line_feed(shell: Shell, log: Path) -> None:
     assert (await shell.run("logs", "claude")).out == ""
 
 
+async def test_lines_as_json(shell: Shell, log: Path) -> None:
+    told = (await shell.run("logs", "claude", "-n", "2", "--json")).json
+    assert told == {"agent_id": "synapse-claude-8100", "file": str(log), "lines": ["line 9998", "line 9999"]}
+    refused = await shell.run("logs", "claude", "--json", "--follow")
+    assert refused.code == 2
+    assert "leave --follow" in refused.err
+
+
 @pytest.mark.parametrize("option", [("--raw",), ("--format", "ansi")])
 async def test_logs_as_they_are(shell: Shell, log: Path, option: tuple[str, ...]) -> None:
     process = await shell.start("logs", "claude", "-n", "1", *option)

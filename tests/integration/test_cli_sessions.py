@@ -7,12 +7,13 @@ import socket
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import click
 import pytest
 
-from synapse_tui.cli import sessions
+from synapse_tui.cli import sessions, stop
 from synapse_tui.cli.output import run_command
 from synapse_tui.sessions.wire import encode
 
@@ -24,11 +25,17 @@ class Host:
 
     Args:
         path: Its socket.
-        gate: All that pass it are let at once.
+        gate: All that pass it answer at once; None never to answer.
+        answers: What it answers to requests but `info`; a host that is killed listens no more.
     """
 
-    def __init__(self, path: Path, gate: threading.Barrier | None) -> None:
+    def __init__(
+        self, path: Path, gate: threading.Barrier | None = None, **answers: dict[str, object]
+    ) -> None:
         self._path, self._gate = path, gate
+        agents = [{"agent_id": f"synapse-dummy-819{n}", "name": "", "state": "READY"} for n in (0, 1)]
+        info = {"is": "info", "session": path.stem, "project": "/p", "agents": agents}
+        self._answers = {"info": info} | answers
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
         self._listener.listen()
@@ -36,18 +43,29 @@ class Host:
         self._thread.start()
 
     def _serve(self) -> None:
-        asked, _ = self._listener.accept()
-        with asked:
-            asked.recv(65536)
-            if self._gate is None:
-                asked.recv(65536)  # until the other side gives up
-                return
+        with suppress(OSError):  # it was closed
+            while True:
+                asked, _ = self._listener.accept()
+                with asked:
+                    self._answer(asked)
+
+    def _answer(self, asked: socket.socket) -> None:
+        words = asked.recv(65536)
+        if not words:  # only to see whether somebody listens
+            return
+        do = json.loads(words)["do"]
+        if self._gate is None:
+            asked.recv(65536)  # until the other side gives up
+            return
+        if do == "info":
             self._gate.wait(PATIENCE)
-            answer = {"is": "info", "session": self._path.stem, "project": "/p", "agents": []}
-            asked.sendall(encode(answer))
-            asked.recv(65536)
+        if do == "kill":
+            self._path.unlink()
+        asked.sendall(encode(self._answers[do]))
 
     def close(self) -> None:
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self._thread.join(PATIENCE)
 
@@ -60,6 +78,14 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         folder = Path(name) / "synapse-tui"
         folder.mkdir(mode=0o700)
         yield folder
+
+
+def code_of(command: click.Command, *words: str) -> int:
+    """Run a command; gives its exit code."""
+    with pytest.raises(SystemExit) as ended:
+        run_command(command, list(words), name="synapse")
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
 
 
 def test_hosts_are_asked_at_the_same_time(runtime: Path) -> None:
@@ -76,9 +102,7 @@ def test_a_host_that_hangs_is_told_as_such(runtime: Path, capsys: pytest.Capture
     with ExitStack() as stack:
         for name, gate in (("fine", threading.Barrier(1)), ("hung", None)):
             stack.callback(Host(runtime / f"{name}.sock", gate).close)
-        with pytest.raises(SystemExit) as ended:
-            run_command(sessions.ls, ["--json"], name="synapse-tui ls")
-    assert ended.value.code == 0
+        assert code_of(sessions.ls, "--json") == 0
     found = {each["key"]: each for each in json.loads(capsys.readouterr().out)}
     assert (found["fine"]["project"], found["hung"]["project"]) == ("/p", "?")
 
@@ -89,3 +113,30 @@ def test_a_socket_at_which_nobody_listens_is_taken_away(runtime: Path) -> None:
     listener.close()
     assert sessions.running_sessions() == []
     assert not (runtime / "gone.sock").exists()
+
+
+def test_what_was_ended_is_told_as_json_with_what_was_not(
+    runtime: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refusal: dict[str, object] = {"is": "error", "kind": "AgentNotFound", "text": "it is gone", "hint": ""}
+    with ExitStack() as stack:
+        stack.callback(Host(runtime / "fine.sock", threading.Barrier(1), stop={"is": "done"}).close)
+        assert code_of(stop.command, "synapse-dummy-8190", "--json") == 0
+        assert json.loads(capsys.readouterr().out) == [{"agent_id": "synapse-dummy-8190"}]
+    (runtime / "fine.sock").unlink()
+    with ExitStack() as stack:
+        stack.callback(Host(runtime / "other.sock", threading.Barrier(1), stop=refusal).close)
+        assert code_of(stop.command, "synapse-dummy-8191", "--json") == 3
+        (told,) = json.loads(capsys.readouterr().out)
+        assert told["agent_id"] == "synapse-dummy-8191"
+        assert told["error"]["message"] == "it is gone"
+
+
+def test_sessions_are_stopped_though_one_hangs(runtime: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with ExitStack() as stack:
+        stack.callback(Host(runtime / "fine.sock", threading.Barrier(1), kill={"is": "done"}).close)
+        stack.callback(Host(runtime / "hung.sock", None).close)
+        assert code_of(sessions.kill, "--all", "--json") == 10
+    told = {each["key"]: each for each in json.loads(capsys.readouterr().out)}
+    assert "error" not in told["fine"]
+    assert "does not answer" in told["hung"]["error"]["message"]
