@@ -197,7 +197,7 @@ def export_command(*, form: str, query: str, output: Path | None, **filters: Any
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
 def cleanup_command(*, days: int, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Remove tasks, of all projects, that ended more than N days ago; hosts do that after a2a.retention_days."""
+    """Remove tasks of all projects that ended more than N days ago; hosts do so after a2a.retention_days."""
     before = datetime.now(UTC) - timedelta(days=days)
     with _archive() as archive:
         count = archive.clean(before, dry=True)
