@@ -32,6 +32,8 @@ def contend(folder: Path, name: str, count: int, seed: int) -> None:
     chance = random.Random(seed)
     safety = FileSafety(folder / "locks.db", alive=is_alive)
     holder = Holder(name, process=process_name(os.getpid()))
+    own = folder / name
+    own.write_text(holder.process)
     waits = 0
     left = list(range(count))
     chance.shuffle(left)
@@ -42,9 +44,7 @@ def contend(folder: Path, name: str, count: int, seed: int) -> None:
             left.insert(chance.randint(0, len(left)), number)
             continue
         mark = folder / f"held-{number}"
-        try:
-            os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
+        if not marked(mark, own):
             print("two holders of", number, flush=True)
             continue
         safety.record_modification(change(f"f{number}", name))
@@ -52,6 +52,24 @@ def contend(folder: Path, name: str, count: int, seed: int) -> None:
         safety.release_lock(f"f{number}", name)
     print("waits", waits)
     safety.close()
+
+
+def marked(mark: Path, own: Path) -> bool:
+    """Make the mark of who holds a lock; gives whether no living process has made it already.
+
+    Args:
+        mark: The mark.
+        own: A file with the name of this process: the mark is there with it, or not at all.
+    """
+    while True:
+        try:
+            mark.hardlink_to(own)
+        except FileExistsError:
+            if is_alive(mark.read_text()):
+                return False
+            mark.unlink()  # that process has failed, and its locks have ended with it
+        else:
+            return True
 
 
 def hold_for_ever(folder: Path, name: str) -> None:
