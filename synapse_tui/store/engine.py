@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,7 +80,7 @@ def _open(path: Path, steps: Sequence[Step], busy: float, durable: bool) -> Engi
     path.chmod(0o600)
     engine = create_engine(URL.create("sqlite", database=str(path)), connect_args={"timeout": busy})
     event.listen(engine, "connect", _set_up if durable else _set_up_lightly)
-    event.listen(engine, "begin", _begin)
+    event.listen(engine, "begin", _beginner(busy))
     try:
         with engine.begin() as connection:
             migrate(connection, steps)
@@ -109,9 +111,45 @@ READS = "synapse_reads"
 """The execution option of an engine that only reads: it waits for no writer, and keeps none waiting."""
 
 
-def _begin(connection: Connection) -> None:
-    reads = connection.get_execution_options().get(READS)
-    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+LONGEST_PAUSE = 0.008
+"""Seconds that a writer sleeps at most before it asks for the file again."""
+
+
+def _beginner(busy: float) -> Callable[[Connection], None]:
+    """What begins transactions.
+
+    SQLite's own way of waiting sleeps longer the longer it has waited, so of many writers the oldest may wait
+    for ever. Ours all sleep alike, so each has its turn.
+
+    Args:
+        busy: Seconds that a lock of another process is waited for.
+    """
+
+    def begin(connection: Connection) -> None:
+        if connection.get_execution_options().get(READS):
+            connection.exec_driver_sql("BEGIN")
+            return
+        driver: Any = connection.connection.dbapi_connection
+        end = time.monotonic() + busy
+        driver.execute("PRAGMA busy_timeout = 0")
+        try:
+            while not _needs_no_wait(driver) and time.monotonic() < end:
+                time.sleep(random.uniform(0.001, LONGEST_PAUSE))  # noqa: S311 - no secret
+            if not driver.in_transaction:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")  # fails in SQLAlchemy's words
+        finally:
+            driver.execute(f"PRAGMA busy_timeout = {round(busy * 1000)}")
+
+    return begin
+
+
+def _needs_no_wait(driver: sqlite3.Connection) -> bool:
+    """Begin to write; whether that was done, or fails for another reason than another process."""
+    try:
+        driver.execute("BEGIN IMMEDIATE")
+    except sqlite3.Error as error:
+        return error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY
+    return True
 
 
 Alive = Callable[[str], bool]

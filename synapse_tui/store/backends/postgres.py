@@ -25,7 +25,8 @@ from .postgres_schema import POSTGRES_STEPS
 
 _RACES = frozenset({"40001", "40P01", "23505"})
 """SQLSTATE of transactions that another one has hindered: serialization, deadlock, a row that both made."""
-_TRIGRAMS = "CREATE INDEX ix_search_docs_body ON search_docs USING gin (body gin_trgm_ops)"
+_TRIGRAMS = """CREATE INDEX ix_search_docs_body ON search_docs USING gin (body gin_trgm_ops)
+    WITH (gin_pending_list_limit = 1024)"""
 _EXTENSION = "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_trgm'"
 _NO_TABLE = "42P01"
 _HAS_TABLES = "SELECT 1 FROM pg_tables WHERE schemaname = 'synapse' AND tablename = 'schema_version'"
