@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -133,9 +132,12 @@ def running() -> Iterator[Server]:
         shutil.chown(folder, user)
         folder.chmod(0o755)
     server = Server(folder, tools, user)
+    guard = _guard(server)
     try:
-        server._run("initdb", "-D", str(folder / "data"), "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8",
-                    "--locale=C.UTF-8")  # fmt: skip
+        server._run(
+            "initdb", "-D", str(folder / "data"), "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8",
+            "--locale=C.UTF-8",
+        )  # fmt: skip
         (folder / "data/pg_hba.conf").write_text(
             "local all postgres trust\nlocal all all scram-sha-256\n", encoding="utf-8"
         )
@@ -143,14 +145,27 @@ def running() -> Iterator[Server]:
         server.sql(f"CREATE ROLE synapse LOGIN PASSWORD '{PASSWORD}'")
         yield server
     finally:
-        if (folder / "data/postmaster.pid").exists():
-            server.thaw()
-            server.stop()
-        for _ in range(50):
-            if not (folder / "data/postmaster.pid").exists():
-                break
-            time.sleep(0.1)
-        shutil.rmtree(folder, ignore_errors=True)
+        guard.communicate()
+
+
+def _guard(server: Server) -> subprocess.Popen[bytes]:
+    """What ends a server and removes its folder when its input ends: also when the tests are killed."""
+    data = server.folder / "data"
+    stop = f"{server.tools}/pg_ctl -D {data} -m immediate -w stop"
+    if server.user is not None:
+        stop = f"runuser -u {server.user} -- {stop}"
+    script = (
+        f"read _; if [ -e {data}/postmaster.pid ]; then"
+        f' kill -CONT $(head -n 1 {data}/postmaster.pid); {stop}; fi; rm -rf "{server.folder}"'
+    )
+    return subprocess.Popen(
+        ["/bin/sh", "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+    )
 
 
 def _server_user() -> str | None:
