@@ -8,6 +8,8 @@ from typing import TextIO
 from synapse_tui.host.following import SettingsFollower
 from synapse_tui.settings import Settings
 
+from .repeats import Repeats
+
 _CHATTY = ("httpx", "uvicorn")
 
 
@@ -19,6 +21,7 @@ def log_to(file: TextIO) -> logging.Handler:
     """
     handler = logging.StreamHandler(file)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.addFilter(Repeats())
     logging.getLogger().addHandler(handler)
     set_level("INFO")
     return handler
