@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from .batch import AgentKey, Batch, Change, Mark, Owed, Restored, Stored
 from .engine import BUSY, Alive
 from .forgetting import forget
 from .location import Location
+from .outbox_rows import followed_in, last_place, places_of
 from .pages import find_tasks, read_changes, read_page
 from .push import Delivery, PushLeft
 from .push_rows import prune_push, push_left, push_log, webhooks_left, write_push
@@ -343,8 +344,8 @@ class Database:
         Returns:
             The places of those that wait on.
         """
-        places = _places(session, rows)
-        followed = _followed(rows, places)
+        places = places_of(session, rows)
+        followed = followed_in(rows, places)
         last = max((place.rank for place in places.values()), default=0.0)
         for row in sorted(rows, key=lambda each: each.created_at):
             place = places.pop(row.id, None)
@@ -357,7 +358,7 @@ class Database:
                     session.delete(place)
                 continue
             last += 1.0
-            places[row.id] = place = place or _last_place(row, last)
+            places[row.id] = place = place or last_place(row, last)
             place.parked, place.entered = now.parked, now.entered
             session.add(place)
         return places
@@ -382,33 +383,4 @@ def _statements(
         (insert(TaskRow), new),
         (insert(OutboxRow), places),
         (insert(ChangeRow), steps),
-    )
-
-
-def _places(session: Session, rows: Sequence[TaskRow]) -> dict[str, OutboxRow]:
-    ids = [row.id for row in rows]
-    found = session.exec(select(OutboxRow).where(col(OutboxRow.task_id).in_(ids))).all()
-    return {place.task_id: place for place in found}
-
-
-def _followed(rows: Sequence[TaskRow], places: Mapping[str, OutboxRow]) -> set[str]:
-    """The tasks with which messages go on that still wait."""
-    return {
-        row.follows
-        for row in rows
-        if row.follows and not after_end(standing_of(row, places.get(row.id))).state.final
-    }
-
-
-def _last_place(row: TaskRow, rank: float) -> OutboxRow:
-    """The place of a message whose task was written, and its place not any more."""
-    return OutboxRow(
-        task_id=row.id,
-        project=row.project,
-        agent_name=row.agent_name,
-        rank=rank,
-        parked=False,
-        urgent=False,
-        entered=False,
-        prompt=False,
     )
