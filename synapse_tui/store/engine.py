@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import sqlite3
@@ -75,9 +76,7 @@ def move_aside(path: Path) -> str:
 
 def _open(path: Path, steps: Sequence[Step], busy: float, durable: bool) -> Engine:
     private_folder(path.parent)
-    # SQLite gives its -wal and -shm files the mode of the file itself.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    path.chmod(0o600)
+    _make(path)
     engine = create_engine(URL.create("sqlite", database=str(path)), connect_args={"timeout": busy})
     event.listen(engine, "connect", _set_up if durable else _set_up_lightly)
     event.listen(engine, "begin", _beginner(busy))
@@ -88,6 +87,18 @@ def _open(path: Path, steps: Sequence[Step], busy: float, durable: bool) -> Engi
         engine.dispose()
         raise
     return engine
+
+
+def _make(path: Path) -> None:
+    """Make the file for its owner alone; SQLite gives its -wal and -shm files the same mode.
+
+    A file that is there is not opened: closing it would take away all locks that this process has on it
+    (POSIX locks go with the first close of a file, whoever has opened it), and the next process that closes
+    the database would take itself for the last one and remove the -wal file below this one.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    path.chmod(0o600)
 
 
 def _set_up(connection: Any, _record: object) -> None:  # noqa: ANN401 - a DBAPI connection

@@ -19,6 +19,7 @@ from synapse_tui.model import DeliveryState, MessageRequest, Sender, TaskState
 from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.store import AgentJournal, AgentKey, History
 from synapse_tui.store.archive import Archive, Wanted
+from synapse_tui.store.engine import open_engine
 from synapse_tui.store.file_safety import FileSafety
 
 MESSAGES = 25
@@ -111,3 +112,31 @@ if __name__ == "__main__":
         asyncio.run(be_a_host(place, int(name)))
     else:
         be_commands(place)
+
+
+INSERT = """
+import sys
+from pathlib import Path
+from synapse_tui.store.engine import open_engine
+engine, _ = open_engine(Path(sys.argv[1]), steps=())
+with engine.begin() as connection:
+    connection.exec_driver_sql("INSERT INTO notes VALUES ('of another process')")
+engine.dispose()
+"""
+
+
+def test_a_file_that_is_opened_twice_keeps_its_log_when_another_process_leaves(tmp_path: Path) -> None:
+    file = tmp_path / "private" / "notes.db"
+    first, _ = open_engine(file, steps=())
+    with first.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE notes (text)")
+    second, _ = open_engine(file, steps=())
+    subprocess.run([sys.executable, "-c", INSERT, str(file)], check=True, timeout=60)
+    assert file.with_name("notes.db-wal").exists(), "it was removed below two that use it"
+    with first.begin() as connection:
+        connection.exec_driver_sql("INSERT INTO notes VALUES ('of this one')")
+    first.dispose()
+    second.dispose()
+    with closing(sqlite3.connect(file)) as database:
+        texts = {text for (text,) in database.execute("SELECT text FROM notes")}
+    assert texts == {"of another process", "of this one"}
