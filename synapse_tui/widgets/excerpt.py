@@ -67,8 +67,8 @@ def _hits(line: str, terms: Sequence[str]) -> Iterator[tuple[int, int]]:
             plain.append(each)
             places.append(at)
     whole, end = "".join(plain), 0
-    found = sorted((at, at + len(term)) for term in terms for at in _all(whole, term))
-    for first, last in found:
+    found = [(at, at + len(term)) for term in terms for at in _all(whole, term)]
+    for first, last in sorted(found, key=lambda hit: (hit[0], -hit[1])):
         if first >= end:
             yield places[first], places[last - 1] + 1
             end = last
