@@ -75,6 +75,22 @@ def test_bytes_pass_in_order(keyboard, sent):
     assert sent == [b"a", b"\x1b[200~b\x1b[201~"]
 
 
+def test_it_tells_when_all_that_was_held_back_has_followed(clock: Time) -> None:
+    told: list[bool] = []
+    keyboard = Keyboard(
+        lambda _data: None, clock, later=clock.later, followed=lambda: told.append(keyboard.holding)
+    )
+    keyboard.hold()
+    for key in (b"h", b"i", b"\r"):
+        keyboard.press(key)
+        clock.passes(0.1)
+    keyboard.release()
+    assert keyboard.holding
+    assert not told
+    clock.passes(2 * END_GAP + KEY_GAP)
+    assert told == [False]
+
+
 def test_held_bytes_come_out_in_order_and_once(keyboard, clock, sent):
     keyboard.hold()
     keyboard.press(b"a")

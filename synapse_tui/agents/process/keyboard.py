@@ -70,6 +70,7 @@ class Keyboard:
         sending: Told of the user's bytes just before they are sent.
         later: Calls back after some seconds; None for the running loop.
         taken: Calls back once the agent has taken what it was sent.
+        followed: Called when all that was held back has followed.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Keyboard:
         sending: Callable[[bytes], None] = lambda _data: None,
         later: Callable[[float, Callable[[], None]], object] | None = None,
         taken: Callable[[Callable[[], None]], None] = lambda follow: follow(),
+        followed: Callable[[], None] = lambda: None,
     ) -> None:
         self._write = write
         self._clock = clock
@@ -88,6 +90,7 @@ class Keyboard:
         self._sending = sending
         self._later = later or _call_later
         self._taken = taken
+        self._all_followed = followed
         self._holding = False
         self._held: deque[_Held] = deque()
         self._answers: deque[_Held] = deque()
@@ -195,6 +198,7 @@ class Keyboard:
             self.hold()
         else:
             self._following = None
+            self._all_followed()
 
     def _follow_in(self, seconds: float) -> None:
         self._following = following = object()
