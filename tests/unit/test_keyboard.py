@@ -77,15 +77,13 @@ def test_bytes_pass_in_order(keyboard, sent):
 
 def test_it_tells_when_all_that_was_held_back_has_followed(clock: Time) -> None:
     told: list[bool] = []
-    keyboard = Keyboard(
-        lambda _data: None, clock, later=clock.later, followed=lambda: told.append(keyboard.holding)
-    )
-    keyboard.hold()
+    keys = Keyboard(lambda _data: None, clock, later=clock.later, followed=lambda: told.append(keys.holding))
+    keys.hold()
     for key in (b"h", b"i", b"\r"):
-        keyboard.press(key)
+        keys.press(key)
         clock.passes(0.1)
-    keyboard.release()
-    assert keyboard.holding
+    keys.release()
+    assert keys.holding
     assert not told
     clock.passes(2 * END_GAP + KEY_GAP)
     assert told == [False]
