@@ -16,12 +16,17 @@ from sqlalchemy import URL, Connection, Engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlmodel import create_engine
 
+from synapse_tui.errors import HistoryError
 from synapse_tui.files import private_folder
 
-from .schema import STEPS, ForeignFile, Step, migrate
+from .schema import STEPS, ForeignFile, Step, is_foreign, migrate
 
 BUSY = 10.0
 """Seconds that a lock of another process is waited for."""
+OWN_FOLDER = ".synapse"
+"""Folders of this name are for their owner alone."""
+OWN_NAMES = frozenset({"history.db", "file_safety.db"})
+"""Files that we name ourselves: what stands there in our way is moved aside. Others may be anything."""
 _BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
@@ -31,7 +36,8 @@ def open_engine(
     """Open a database, made where there is none.
 
     Args:
-        path: The file; made with mode 0600 in a folder of mode 0700.
+        path: The file; made with mode 0600, and so are folders that are missing, with 0700. One whose name a
+            person has chosen is never moved or changed where it holds something else.
         steps: Its migrations.
         busy: Seconds that a lock of another process is waited for.
         durable: Whether each commit must survive a power cut; the end of any process they all survive.
@@ -40,15 +46,19 @@ def open_engine(
         The engine, and where a broken file was moved to; empty as a rule.
 
     Raises:
-        HistoryError: A newer version has written it.
+        HistoryError: A newer version has written it, or it is a file of somebody else.
         OSError: There is no such folder and it cannot be made.
         sqlalchemy.exc.DBAPIError: It is locked, or cannot be read or written.
     """
+    if path.name not in OWN_NAMES:
+        _refuse_foreign(path)
     try:
         return _open(path, steps, busy, durable), ""
     except (DBAPIError, ForeignFile) as error:
         if isinstance(error, DBAPIError) and not is_broken(error):
             raise
+        if path.name not in OWN_NAMES:
+            raise _foreign(path) from error
         moved = move_aside(path)
         return _open(path, steps, busy, durable), moved
 
@@ -74,8 +84,33 @@ def move_aside(path: Path) -> str:
     return str(moved)
 
 
+def _refuse_foreign(path: Path) -> None:
+    """Leave a file alone that is none of ours; SQLite looks, since closing the file would lose our locks.
+
+    Raises:
+        HistoryError: It is no database, or one of another program.
+    """
+    if not path.is_file() or not path.stat().st_size:
+        return
+    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+        try:
+            tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master")]
+        except sqlite3.Error as error:
+            if is_broken(error):
+                raise _foreign(path) from error
+            return  # it is locked, or cannot be read: whoever opens it is told
+    if is_foreign(tables):
+        raise _foreign(path)
+
+
+def _foreign(path: Path) -> HistoryError:
+    return HistoryError(f"{path} is no database of synapse-tui", "name another file, or move it away")
+
+
 def _open(path: Path, steps: Sequence[Step], busy: float, durable: bool) -> Engine:
-    private_folder(path.parent)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.parent.name == OWN_FOLDER:
+        private_folder(path.parent)
     _make(path)
     engine = create_engine(URL.create("sqlite", database=str(path)), connect_args={"timeout": busy})
     event.listen(engine, "connect", _set_up if durable else _set_up_lightly)
@@ -98,7 +133,8 @@ def _make(path: Path) -> None:
     """
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    path.chmod(0o600)
+    if path.name in OWN_NAMES:
+        path.chmod(0o600)
 
 
 def _set_up(connection: Any, _record: object) -> None:  # noqa: ANN401 - a DBAPI connection

@@ -6,7 +6,7 @@ lead to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection, text
 from sqlmodel import inspect
@@ -95,6 +95,10 @@ STEPS: Sequence[Step] = (
 """Statements of each step, in order; the version of a file is the number of steps it has taken."""
 
 
+_VERSIONS = "schema_version"
+"""The table that every database of ours has."""
+
+
 class ForeignFile(Exception):
     """A database that is none of ours."""
 
@@ -136,11 +140,16 @@ def take_steps(connection: Connection, taken: int, steps: Sequence[Step], *, pla
         )
 
 
+def is_foreign(tables: Collection[str]) -> bool:
+    """Whether a database with these tables is none of ours; one without any is free."""
+    return bool(tables) and _VERSIONS not in tables
+
+
 def _version(connection: Connection) -> int:
     tables = inspect(connection).get_table_names()
-    if "schema_version" in tables:
+    if _VERSIONS in tables:
         return int(connection.execute(text("SELECT MAX(version) FROM schema_version")).scalar() or 0)
-    if tables:
+    if is_foreign(tables):
         raise ForeignFile(f"it has the tables {', '.join(tables[:5])}")
     connection.execute(
         text("CREATE TABLE schema_version (id INTEGER NOT NULL PRIMARY KEY, version INTEGER NOT NULL)")

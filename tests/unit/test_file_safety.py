@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlmodel import SQLModel, create_engine, inspect
 
+from synapse_tui.errors import HistoryError
 from synapse_tui.file_safety import (
     LEASE,
     ChangeType,
@@ -384,6 +385,37 @@ def test_a_broken_file_is_moved_aside(tmp_path: Path) -> None:
     assert Path(store.moved).read_bytes().startswith(b"no database")
     assert store.acquire_lock("a", CLAUDE).allowed
     store.close()
+
+
+@pytest.mark.parametrize("kind", ["text", "database"])
+def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "places.sqlite"
+    if kind == "database":
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("CREATE TABLE places (url)")
+            other.commit()
+    else:
+        path.write_bytes(b"root:x:0:0:root:/root:/bin/bash\n" * 100)
+    path.chmod(0o644)
+    tmp_path.chmod(0o755)
+    before = path.read_bytes()
+    with pytest.raises(HistoryError, match=r"places\.sqlite is no database of synapse-tui"):
+        FileSafety(path, alive=lambda _: True)
+    assert path.read_bytes() == before
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+    assert [each.name for each in tmp_path.iterdir()] == ["places.sqlite"]
+
+
+def test_a_folder_that_is_not_ours_keeps_its_mode(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    path = tmp_path / "locks.db"
+    for _ in range(2):
+        store = FileSafety(path, alive=lambda _: True)
+        assert store.acquire_lock("a", CLAUDE).allowed
+        store.close()
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_the_lease_is_five_minutes() -> None:
