@@ -179,7 +179,7 @@ class SettingsFollower:
 
 
 def _asked(path: Path) -> str:
-    return f"{path} is new or changed and counts once you have looked at it (palette: Read project files again)"
+    return f"{path} is new or changed and counts once you have seen it (palette: Read project files again)"
 
 
 def _needs_restart(key: str) -> bool:
