@@ -37,6 +37,7 @@ its hint says what to do. Exit codes are given in `cli/output.py`, HTTP status c
     ├── SessionError            a session's host cannot be started, reached or used
     │   └── SessionNotFound     no session of that name
     ├── HistoryError            what becomes of messages cannot be written down
+    │   └── DatabaseNameError   what is set for the team's database names none; a ConfigError as well
     ├── HandoverError           a running agent cannot be taken over by another version of this program
     └── TerminalUnfit           the terminal cannot show the application
 """
@@ -250,6 +251,10 @@ class SessionNotFound(SessionError):
 
 class HistoryError(SynapseError):
     """What becomes of messages cannot be written down, or not be read."""
+
+
+class DatabaseNameError(HistoryError, ConfigError):
+    """What is set for the database of a team names none."""
 
 
 class HandoverError(SynapseError):

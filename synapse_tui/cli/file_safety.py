@@ -238,7 +238,12 @@ def debug_command(*, as_json: bool) -> None:
         show_json(facts)
         return
     for name, value in facts.items():
-        show(f"{name}: {value}")
+        if not isinstance(value, dict):
+            show(f"{name}: {value}".rstrip())
+            continue
+        show(f"{name}:")
+        for key, inner in value.items():
+            show(f"  {key}: {inner}")
 
 
 def _show_locks(locks: Sequence[Lock], *, as_json: bool) -> None:

@@ -161,24 +161,36 @@ class Desk:
         if self.made:
             with self.opened() as safety:
                 counts = safety.counts()
+        return {**self._facts(), **counts}
+
+    def _facts(self) -> dict[str, object]:
+        """What is known without the database."""
         return {
             "enabled": self.enabled,
             "project": str(self._layers.project),
             "database": str(self.location),
             "retention_days": self.retention_days,
-            **counts,
         }
 
     def debug(self) -> dict[str, object]:
-        """All that helps to find a fault."""
+        """All that helps to find a fault, also where the database cannot be used; `problem` says so."""
         origins = {
             key: self._settings.origins[key] for key in self._settings.values if key.startswith(_PREFIX)
         }
         environ = {key: value for key, value in os.environ.items() if key.startswith("SYNAPSE_FILE_SAFETY")}
-        facts = self.status() | {"agent": self.caller.agent_id, "origins": origins, "environment": environ}
-        if self.made:
-            with self.opened() as safety:
-                facts |= safety.facts()
+        facts: dict[str, object] = {
+            **self._facts(),
+            "agent": self.caller.agent_id,
+            "origins": origins,
+            "environment": environ,
+            "problem": "",
+        }
+        try:
+            if self.made:
+                with self.opened() as safety:
+                    facts |= safety.counts() | safety.facts()
+        except HistoryError as error:
+            facts["problem"] = f"{error.message}; {error.hint}"
         return facts
 
 

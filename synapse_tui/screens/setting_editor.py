@@ -204,14 +204,14 @@ class SettingEditor(Dialog[str]):
         setting, field = self._entry.setting, self.query_one("#value")
         try:
             if isinstance(field, OptionList):
-                return setting.convert(self._choices[field.highlighted or 0])
+                return setting.accept(self._choices[field.highlighted or 0])
             if isinstance(field, TextArea):
-                return setting.convert(read_lines(setting, field.text))
+                return setting.accept(read_lines(setting, field.text))
             assert isinstance(field, Input)
             text = field.value if setting.kind == "text" else field.value.strip()
             if is_secret(setting.key) and not text:
                 raise ValueError("is not changed by an empty field: Unset takes it away")
-            return setting.convert(text)
+            return setting.accept(text)
         except ValueError as error:
             raise ConfigError(f"the value {error}", setting.help) from None
 

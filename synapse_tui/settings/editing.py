@@ -127,7 +127,7 @@ def value_of(setting: Setting, words: tuple[str, ...]) -> object:
     elif setting.kind in TABLES:
         raw = _json(word)
     try:
-        return setting.convert(raw)
+        return setting.accept(raw)
     except ValueError as error:
         raise ConfigError(f"'{setting.key}' {error}", f"its meaning: {setting.help}") from error
 

@@ -278,7 +278,10 @@ def _entries(
             )
         else:
             try:
-                yield setting, setting.convert(value)
+                found = setting.convert(value)
+                if fault := setting.fault(found):
+                    problems.append(ConfigError(f"{path}: '{key}' {fault}", "nothing takes its place"))
+                yield setting, found
             except ValueError as error:
                 hint = "the one before still counts" if key in before else "the value was left out"
                 problems.append(ConfigError(f"{path}: '{key}' {error}", hint))
@@ -292,7 +295,12 @@ def _variables(environ: Mapping[str, str], problems: list[ConfigError]) -> Itera
         variable = key.removeprefix(ENV)
         if variable != key and variable in environ:
             try:
-                yield key, setting.convert(environ[variable])
+                found = setting.convert(environ[variable])
+                if fault := setting.fault(found):
+                    problems.append(
+                        ConfigError(f"the variable {variable} {fault}", "nothing takes its place")
+                    )
+                yield key, found
             except ValueError as error:
                 problems.append(ConfigError(f"the variable {variable} {error}", "the value was left out"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -31,6 +31,7 @@ class Setting:
         project: Whether a (trusted) file of a project may set it; never secrets or authentication.
         guard: Whether it keeps callers out: where its value cannot be read, the default must not hold.
         restart: Whether a running host follows a change only from its next start on.
+        check: Tells what is wrong with a value that nothing may take the place of; empty for nothing.
     """
 
     key: str
@@ -41,6 +42,7 @@ class Setting:
     project: bool = True
     guard: bool = False
     restart: bool = False
+    check: Callable[[str], str] | None = None
 
     def convert(self, value: object) -> object:
         """Return the value in the setting's kind.
@@ -50,6 +52,21 @@ class Setting:
         """
         return read(self.kind, value, self.choices)
 
+    def accept(self, value: object) -> object:
+        """Return what a person sets now in the setting's kind, which must also be of use.
+
+        Raises:
+            ValueError: It is not; the message says what is allowed.
+        """
+        found = self.convert(value)
+        if fault := self.fault(found):
+            raise ValueError(fault)
+        return found
+
+    def fault(self, value: object) -> str:
+        """What is wrong with a value of its kind; it counts all the same: nothing may take its place."""
+        return self.check(str(value)) if self.check is not None and value else ""
+
     def written(self, value: object) -> object:
         """A value of its kind as a file holds it: below `env` the text that a variable would have."""
         if not self.key.startswith(ENV):
@@ -57,6 +74,12 @@ class Setting:
         if isinstance(value, bool):
             return "true" if value else "false"
         return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _database(url: str) -> str:
+    from synapse_tui.database_url import fault_of  # noqa: PLC0415 - seldom needed
+
+    return fault_of(url)
 
 
 def _own_text(agent_type: str, default: str = "") -> Setting:
@@ -285,6 +308,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "PostgreSQL database of a team for history and locks: postgresql://USER@HOST/DATABASE.",
                 project=False,
                 restart=True,
+                check=_database,
             ),
             Setting(
                 "env.SYNAPSE_FILE_SAFETY_DB_PATH",

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
-from synapse_tui.errors import HistoryError
+from synapse_tui.database_url import VARIABLE, problem_of
 from synapse_tui.machine import machine_name
 from synapse_tui.paths import UserPaths
 
-VARIABLE = "SYNAPSE_DATABASE_URL"
 SETTING = f"env.{VARIABLE}"
-_SCHEMES = ("postgresql", "postgres", "postgresql+psycopg")
 _NO_URL = "of-the-host"
 """Stands for a URL that cannot be used: a process that has it must not use another database instead."""
-_FORM = "write postgresql://USER@HOST/DATABASE, the password in ~/.pgpass or as USER:PASSWORD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +32,7 @@ class TeamDatabase:
 
     def __str__(self) -> str:
         """Where it is, without user and password; of a URL that cannot be read nothing is told."""
-        if _problem(self.url):
+        if problem_of(self.url):
             return f"of {VARIABLE}"
         parts = urlsplit(self.url)
         return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
@@ -44,7 +40,7 @@ class TeamDatabase:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must not stand in any text for people: the password, as it is and as it is written."""
-        if _problem(self.url):
+        if problem_of(self.url):
             return ()
         parts = urlsplit(self.url)
         written = parts.netloc.rpartition("@")[0].partition(":")[2]
@@ -79,9 +75,9 @@ def connection_url(database: TeamDatabase) -> str:
     """The URL for libpq.
 
     Raises:
-        HistoryError: It is none; the message shows no part of it, since that could be the password.
+        DatabaseNameError: It is none; the message shows no part of it, since that could be the password.
     """
-    problem = _problem(database.url)
+    problem = problem_of(database.url)
     if problem is not None:
         raise problem
     return database.url.replace(urlsplit(database.url).scheme, "postgresql", 1)
@@ -89,27 +85,9 @@ def connection_url(database: TeamDatabase) -> str:
 
 def without_password(url: str) -> str:
     """A URL of a server as the agents' own processes get it: they must find the password elsewhere."""
-    if _problem(url) is not None:
+    if problem_of(url) is not None:
         return _NO_URL
     parts = urlsplit(url)
     user, mark, host = parts.netloc.rpartition("@")
     query = "&".join(part for part in parts.query.split("&") if "password" not in part)
     return parts._replace(netloc=f"{user.partition(':')[0]}{mark}{host}", query=query).geturl()
-
-
-def _problem(url: str) -> HistoryError | None:
-    """What is wrong with a URL; what stands in it is not told, since it could be the password."""
-    scheme, _, rest = url.partition("://")
-    authority, *others = re.split(r"[/?#]", rest)
-    if scheme not in _SCHEMES:
-        return HistoryError(f"{VARIABLE} is no URL of a PostgreSQL database", _FORM)
-    if authority.count("@") > 1 or "@" in "".join(others) or "#" in rest:
-        return HistoryError(
-            f"{VARIABLE} cannot be read: a character of its user or password has a meaning there",
-            "write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25 in them",
-        )
-    try:
-        urlsplit(url).port  # noqa: B018 - raises where it is none
-    except ValueError:
-        return HistoryError(f"{VARIABLE} is no URL of a PostgreSQL database", _FORM)
-    return None

@@ -72,6 +72,10 @@ async def test_lists_take_words_or_json(shell: Shell) -> None:
         (("tui.layout", "round"), "must be one of tabs, columns, grid, main"),
         (("tui.scrollback", "many"), "must be a whole number"),
         (("--project", "tui.save_scrollback", "true"), "cannot be set by a project"),
+        (
+            ("env.SYNAPSE_DATABASE_URL", "mysql://db/team"),
+            "is no URL of a PostgreSQL database: write",
+        ),
     ],
 )
 async def test_what_cannot_be_set_is_told_and_changes_nothing(
@@ -81,6 +85,20 @@ async def test_what_cannot_be_set_is_told_and_changes_nothing(
     assert (result.code, said in result.err) == (2, True), result.err
     assert not own(shell).exists()
     assert not of_project(shell).exists()
+
+
+async def test_a_wrong_database_is_found_and_nothing_takes_its_place(shell: Shell) -> None:
+    own(shell).parent.mkdir()
+    own(shell).write_text('{"env": {"SYNAPSE_DATABASE_URL": "mysql://db/team"}}')
+    checked = await shell.run("config", "validate")
+    assert (checked.code, "SYNAPSE_DATABASE_URL' is no URL of a PostgreSQL" in checked.out) == (2, True)
+    for words in (("history", "list"), ("file-safety", "locks"), ("file-safety", "lock", "a")):
+        result = await shell.run(*words)
+        assert (result.code, "is no URL of a PostgreSQL database" in result.err) == (2, True), result.err
+    debug = await shell.run("file-safety", "debug", "--json")
+    told = json.loads(debug.out)
+    assert told["problem"].startswith("SYNAPSE_DATABASE_URL is no URL of a PostgreSQL database")
+    assert (debug.code, told["project"]) == (0, str(shell.folder))
 
 
 async def test_a_broken_file_is_never_overwritten(shell: Shell) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.database_url import VARIABLE as DATABASE_VARIABLE
 from synapse_tui.files import private_folder
 from synapse_tui.paths import UserPaths
-from synapse_tui.store.location import VARIABLE as DATABASE_VARIABLE
 from synapse_tui.store.location import without_password
 
 HOOKS_VARIABLE = "SYNAPSE_HOOKS"

@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from synapse_tui.database_url import VARIABLE
 from synapse_tui.errors import HistoryError
-from synapse_tui.store.location import VARIABLE, TeamDatabase, connection_url
+from synapse_tui.store.location import TeamDatabase, connection_url
 
 if TYPE_CHECKING:
     import psycopg
