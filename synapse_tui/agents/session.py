@@ -33,7 +33,7 @@ from .delivery.explanation import Explanation, explain
 from .delivery.gate import EXITED
 from .delivery.intake import MessageStyle
 from .delivery.interrupt import InterruptOutcome
-from .delivery.sanitize import check_size, typed_text
+from .delivery.sanitize import typed_text
 from .process.raw_log import RawLog
 from .process.seeding import Past
 from .profiles.profile import Profile
@@ -42,6 +42,7 @@ from .state.timeline import Timeline
 from .tasking import Acts, Tasking
 from .tasks.access import TaskAccess
 from .tasks.book import Journal, TaskBook
+from .tasks.message_text import check_size
 from .told import bus_event
 
 RECENT_CHARACTERS = 4000

@@ -16,8 +16,8 @@ from synapse_tui.a2a.external.record import ExternalAgent
 from synapse_tui.a2a.external.store import ExternalStore
 from synapse_tui.a2a.external.talks import Talks
 from synapse_tui.addresses import Address
-from synapse_tui.agents.delivery.sanitize import check_size
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.agents.tasks.message_text import check_size
 from synapse_tui.errors import TaskEnded
 from synapse_tui.events import AgentAdded, Event, EventBus, ExternalsChanged, ExternalTalked, TaskChanged
 from synapse_tui.model import DeliveryState, ReplyState, Sender, Task, TaskState

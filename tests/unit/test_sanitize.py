@@ -5,8 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapse_tui.agents.delivery.sanitize import (
-    check_size,
-    clean,
     escape_forged,
     message_text,
     prompt_text,
@@ -14,6 +12,7 @@ from synapse_tui.agents.delivery.sanitize import (
     simple_emoji,
 )
 from synapse_tui.agents.profiles.profile import Hazards
+from synapse_tui.agents.tasks.message_text import check_size, clean
 from synapse_tui.errors import MessageError, MessageTooLarge
 from synapse_tui.model import MAX_MESSAGE_BYTES
 

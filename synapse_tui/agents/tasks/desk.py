@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
-from synapse_tui.agents.delivery.sanitize import check_size
 from synapse_tui.content import Artifact, Part, TaskMessage, text_of_parts
 from synapse_tui.errors import MessageError, NotAwaited, TaskNotFound
 from synapse_tui.model import DeliveryState, MessageRequest, Reply, ReplyState, Sender, Task, TaskState
 
 from .book import TaskBook, conversation, is_asked, shortened
 from .follow_ups import WAITS
+from .message_text import check_size
 from .outbox import Outbox
 
 MAX_WAITERS = 100

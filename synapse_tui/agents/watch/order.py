@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from synapse_tui.agents.delivery.sanitize import check_size
+from synapse_tui.agents.tasks.message_text import check_size
 from synapse_tui.errors import InvalidValue
 from synapse_tui.model import USER, Sender
 
