@@ -50,16 +50,20 @@ def ignore_ours(folder: Path) -> None:
     """Write the `.gitignore` of `.synapse`; one that is there stays as it is.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: It cannot be written; none is there then.
     """
+    file = folder / ".gitignore"
     try:
-        descriptor = os.open(
-            folder / ".gitignore", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
-        )
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
         return
-    with open(descriptor, "wb") as file:  # noqa: PTH123 - from a descriptor
-        file.write(IGNORED)
+    try:
+        with open(descriptor, "wb") as ignored:  # noqa: PTH123 - from a descriptor
+            ignored.write(IGNORED)
+    except OSError:
+        # A part of it would stay for good, and git would take what is private.
+        file.unlink(missing_ok=True)
+        raise
 
 
 def remove_project_folder(folder: Path) -> None:

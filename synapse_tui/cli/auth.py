@@ -14,7 +14,7 @@ import click
 from synapse_tui.errors import ConfigError, InvalidValue
 from synapse_tui.files import private_folder
 from synapse_tui.settings import load_settings
-from synapse_tui.settings.editing import SettingsFile
+from synapse_tui.settings.editing import SettingsFile, turn_at
 from synapse_tui.settings.keys import ApiKey, digest_of, read_keys
 
 from .caller import Caller
@@ -117,6 +117,12 @@ class KeyFile:
             raise ConfigError(
                 f"{self.path.parent} cannot be made: {error.strerror or error}", "check its permissions"
             ) from error
+        with turn_at(self.path.parent):
+            if SettingsFile(self.path).data != self._file.data:
+                raise ConfigError(f"{self.path} was changed by somebody else just now", "run it again")
+            self._write(enable=enable)
+
+    def _write(self, *, enable: bool) -> None:
         for place, keys in ((KEYS, self.keys), (ADMIN_KEY, self.admin_keys)):
             if keys:
                 self._file.put(place, list(keys))

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from synapse_tui.errors import ConfigError
-from synapse_tui.settings.editing import parse
+from synapse_tui.settings.editing import SettingsFile, parse
 from synapse_tui.settings.files import Layer
 from synapse_tui.settings.layers import check_file
 
@@ -52,8 +52,26 @@ def edit(layers: Layers, layer: Layer, environ: Mapping[str, str] = os.environ) 
                 break
         if faults:
             raise ConfigError(f"{path} is as it was: {len(faults)} to correct", "synapse config edit")
-        layers.change(layer, lambda file: file.replace(data))
+        layers.change(layer, lambda file: _replace(file, before, data))
     note(f"synapse: {path} was changed")
+
+
+def _replace(file: SettingsFile, before: bytes, data: bytes) -> None:
+    """Put what was edited in the place of the file, unless somebody else has changed that meanwhile.
+
+    Raises:
+        ConfigError: Somebody has; what was edited is kept in a file of its own.
+    """
+    if file.data == before:
+        file.replace(data)
+        return
+    descriptor, kept = tempfile.mkstemp(prefix="synapse-", suffix=".json")
+    with os.fdopen(descriptor, "wb") as copy:
+        copy.write(data)
+    raise ConfigError(
+        f"{file.path} was changed by somebody else meanwhile, and is as they left it",
+        f"what you wrote is in {kept}",
+    )
 
 
 def editor_of(environ: Mapping[str, str]) -> list[str]:

@@ -198,8 +198,14 @@ class HookInstaller:
             "before": None if before is None else base64.b64encode(before).decode(),
             "after": hashlib.sha256(after).hexdigest(),
         }
-        private_folder(self._state)
-        write_private(self._memory(path), json.dumps(kept).encode())
+        try:
+            private_folder(self._state)
+            write_private(self._memory(path), json.dumps(kept).encode())
+        except OSError as error:
+            raise ConfigError(
+                f"what {path} was cannot be noted in {self._state}: {error.strerror}; nothing was changed",
+                "see the folder's permissions, and whether the disk is full",
+            ) from error
 
     def _recall(self, path: Path) -> tuple[bytes | None, str] | None:
         """What the file was, and the hash of what we made of it."""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +18,46 @@ from .kinds import TABLES
 from .schema import Setting, find_setting
 
 _NOTHING = object()
+PATIENCE = 2.0
+"""Seconds that somebody else is waited for who writes settings; it takes them milliseconds."""
+
+
+@contextmanager
+def turn_at(folder: Path) -> Iterator[None]:
+    """Have the settings in a folder for oneself, from reading one to writing it back: others wait.
+
+    Where the file system has no locks nobody waits.
+
+    Args:
+        folder: That of the file.
+
+    Raises:
+        ConfigError: Another process does not finish, or there is no such folder.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ConfigError(f"{folder} cannot be read: {error.strerror}", "check its permissions") from error
+    try:
+        end = time.monotonic() + PATIENCE
+        while _is_taken(descriptor):
+            if time.monotonic() > end:
+                raise ConfigError(f"another process is writing settings in {folder}", "try it again")
+            time.sleep(0.01)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _is_taken(descriptor: int) -> bool:
+    """Take the turn, unless another has it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
 class SettingsFile:

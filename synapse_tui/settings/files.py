@@ -13,7 +13,7 @@ from synapse_tui.files import private_folder
 from synapse_tui.paths import UserPaths
 from synapse_tui.project_folder import make_project_folder
 
-from .editing import SettingsFile
+from .editing import SettingsFile, turn_at
 from .layers import Settings, load_settings, read_layer
 from .schema import SCHEMA, Setting, find_setting, nearest_key
 
@@ -156,10 +156,11 @@ class SettingsFiles:
         """
         path = self.path(layer)
         self._make_folder(layer)
-        file = SettingsFile(path)
-        known = not file.data or self._trust.check(path, file.data) is None
-        change(file)
-        data = file.save()
+        with turn_at(path.parent):
+            file = SettingsFile(path)
+            known = not file.data or self._trust.check(path, file.data) is None
+            change(file)
+            data = file.save()
         return Written(path, self._keep_trust(path, data) if layer != "user" and known else "")
 
     def _keep_trust(self, path: Path, data: bytes) -> str:

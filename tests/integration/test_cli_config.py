@@ -148,6 +148,20 @@ async def test_every_file_is_validated(shell: Shell) -> None:
     assert (missing.code, "does not exist" in missing.out) == (2, True)
 
 
+async def test_what_is_edited_never_takes_the_place_of_what_somebody_else_has_set(shell: Shell) -> None:
+    await shell.run("config", "set", "tui.layout", "grid")
+    editor = shell.folder / "editor"
+    editor.write_text(f'#!/bin/sh\necho "{{}}" > {own(shell)}\nsed -i s/grid/main/ "$1"\n')
+    editor.chmod(0o700)
+    shell.environ["EDITOR"] = str(editor)
+    result = await shell.run("config", "edit")
+    assert (result.code, "was changed by somebody else meanwhile" in result.err) == (2, True), result.err
+    assert own(shell).read_text() == "{}\n"
+    kept = Path(result.err.rpartition("what you wrote is in ")[2].strip())
+    assert '"layout": "main"' in await asyncio.to_thread(kept.read_text)
+    await asyncio.to_thread(kept.unlink)
+
+
 async def test_an_edited_copy_counts_only_when_it_is_right(shell: Shell) -> None:
     await shell.run("config", "set", "tui.layout", "grid")
     before = own(shell).read_bytes()

@@ -162,6 +162,16 @@ def test_hooks_of_another_installation_are_replaced(tmp_path: Path, installer: H
     assert "/old" not in place.path.read_text()
 
 
+def test_where_nothing_can_be_noted_nothing_is_changed(tmp_path: Path) -> None:
+    (tmp_path / "full").write_text("a file where a folder must be made")
+    place = place_of(Dialect.CLAUDE, tmp_path, {})
+    place.path.parent.mkdir()
+    place.path.write_text("{}")
+    with pytest.raises(ConfigError, match=r"settings\.json was cannot be noted in .*; nothing was changed"):
+        HookInstaller(tmp_path / "full/state").install(place)
+    assert place.path.read_text() == "{}"
+
+
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"hooks": []}', '{"hooks": {"Stop": {"a": 1}}}', '{"a": 1} // mine']
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import stat
 from pathlib import Path
 
@@ -128,6 +129,17 @@ def test_an_edited_gitignore_stays_as_it_is(tmp_path: Path) -> None:
     assert ignore.read_text() == "mine\n"
     remove_project_folder(tmp_path / FOLDER)
     assert ignore.exists()
+
+
+def test_no_part_of_a_gitignore_is_left_on_a_full_disk(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            make_project_folder(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (make_project_folder(tmp_path) / ".gitignore").read_bytes() == IGNORED
 
 
 @pytest.mark.parametrize("other", ["", "profiles", ".gitkeep"])
