@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -85,7 +86,7 @@ def lock_command(
     """
     desk = Desk.here()
     holder = desk.holder(agent, task)
-    keys = [desk.key(file) for file in files]
+    keys = [desk.file_key(file) for file in files]
     with desk.opened() as safety:
         verdict = safety.acquire_locks(keys, holder, intent=plain(intent)[:500])
         locks = [lock for lock in safety.locks(holder.agent_id) if lock.file in keys]
@@ -112,7 +113,8 @@ def unlock_command(
 ) -> None:
     """Give the locks of FILEs back. The exit code is 4 when one of them was not held."""
     if bool(files) == every:
-        raise InvalidValue("say which files", "name FILEs, or give --all for all locks of the agent")
+        problem = "FILEs and --all are given" if every else "say which files"
+        raise InvalidValue(problem, "name FILEs, or give --all for all locks of the agent")
     desk = Desk.here()
     if force and desk.caller.agent_id:
         raise InvalidValue("an agent cannot take locks away from others", "ask the holder, or a person")
@@ -131,6 +133,8 @@ def unlock_command(
         show_json({"released": released, "missed": missed})
     for key in () if as_json else released:
         show(key)
+    if every and not released:
+        note(f"synapse: no file was locked by {agent_id}")
     _miss(context, missed, "" if force else f" by {agent_id}")
 
 
@@ -163,6 +167,8 @@ def history_command(*, file: Path, limit: int, as_json: bool) -> None:
 @json_option
 def recent_command(*, agent: str, hours: float, limit: int, as_json: bool) -> None:
     """List the last changes of files, the newest first."""
+    if math.isnan(hours):
+        raise InvalidValue("--hours nan: no number of hours", "write one, such as 2 or 0.5")
     desk = Desk.here()
     since = datetime.now(UTC) - timedelta(hours=min(hours, 10 * 366 * 24.0))
     query = ModificationQuery(agent_id=desk.agent_id(agent) if agent else "", since=since, limit=limit)
@@ -198,7 +204,7 @@ def record_command(
     """Note that FILE was changed; the agents' own tools are noted by themselves."""
     desk = Desk.here()
     noted = Modification(
-        file=desk.key(file),
+        file=desk.file_key(file),
         change=ChangeType(change.upper()),
         agent_id=desk.holder(agent).agent_id,
         task_id=plain(task),

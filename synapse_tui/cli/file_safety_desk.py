@@ -103,6 +103,17 @@ class Desk:
         except ValueError as error:
             raise InvalidValue(f"'{file}' names no file: {error}", "give its path") from error
 
+    def file_key(self, file: Path) -> str:
+        """The key of a file that is written, or will be: no folder, which nobody writes.
+
+        Raises:
+            InvalidValue: It is one, or cannot be a file's name.
+        """
+        key = self.key(file)
+        if self._keys.path(key).is_dir():
+            raise InvalidValue(f"'{file}' is a folder", "name the files in it")
+        return key
+
     def agent_id(self, name: str) -> str:
         """The id of whom a name means; that of an agent that is not there any more as it is.
 
@@ -151,7 +162,8 @@ class Desk:
         Raises:
             InvalidValue: They are none.
         """
-        if text and not _LINES.fullmatch(text):
+        pairs = [each.partition("-") for each in text.split(",")] if _LINES.fullmatch(text) else []
+        if text and not (pairs and all(0 < int(first) <= int(last or first) for first, _, last in pairs)):
             raise InvalidValue(f"--lines {text}: no lines", "write them as 3-7,12")
         return text
 

@@ -164,21 +164,30 @@ def stats_command(*, as_json: bool, **filters: Any) -> None:
     help="How they are written.",
 )
 @click.option("--search", "query", metavar="WORDS", default="", help="Only those in which WORDS stand.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Into a new file.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    help="Into a new file; `-` is standard output, as without it.",
+)
 def export_command(*, form: str, query: str, output: Path | None, **filters: Any) -> None:
     """Write the tasks of this project, the newest first, as JSON, JSON lines, CSV or Markdown."""
     wanted = _wanted(filters, query)
     with _archive() as archive:
-        if output is None:
+        if output is None or str(output) == "-":
             write(form, archive.walk(wanted), sys.stdout)
             return
+        made = False
         try:
             with output.open("x", encoding="utf-8", newline="") as file:
+                made = True
                 output.chmod(0o600)
                 count = write(form, archive.walk(wanted), file)
         except FileExistsError:
             raise InvalidValue(f"{output} is there already", "name another file, or remove it") from None
         except OSError as error:
+            if made:
+                output.unlink(missing_ok=True)  # a part of it would be taken for all
             raise InvalidValue(
                 f"{output} cannot be written: {error.strerror}", "name another file"
             ) from error
@@ -203,6 +212,10 @@ def cleanup_command(*, days: int, dry_run: bool, yes: bool, as_json: bool) -> No
         count = archive.clean(before, dry=True)
         if count and not dry_run:
             if not yes:
+                if as_json or not sys.stdin.isatty():
+                    raise InvalidValue(
+                        "nothing is removed unasked", "--yes does it, --dry-run tells how many there are"
+                    )
                 click.confirm(f"Remove {count} tasks for good?", abort=True, err=True)
             count = archive.clean(before)
     if as_json:

@@ -56,6 +56,8 @@ async def test_a_file_is_locked_listed_and_given_back(shell: Shell) -> None:
     again = await shell.run("file-safety", "unlock", "a.py")
     assert (again.code, "was not locked by user" in again.err) == (4, True)
     assert (await shell.run("file-safety", "unlock", "--all")).out == "b.py\n"
+    assert "no file was locked by user" in (await shell.run("file-safety", "unlock", "--all")).err
+    assert "FILEs and --all are given" in (await shell.run("file-safety", "unlock", "--all", "a.py")).err
     database = shell.folder / ".synapse/file_safety.db"
     assert stat.S_IMODE(database.stat().st_mode) == 0o600
     assert "*.db" in (shell.folder / ".synapse/.gitignore").read_text()
@@ -91,6 +93,21 @@ async def test_the_lock_of_an_agent_that_was_killed_is_free(shell: Shell) -> Non
     assert (await shell.run("file-safety", "lock", "a.py", "--agent", CODEX)).code == 0
 
 
+async def test_a_row_is_one_line_whatever_a_file_is_called(shell: Shell) -> None:
+    await shell.run("file-safety", "lock", "a\n\tb\x1b[31m.py")
+    head, row = (await shell.run("file-safety", "locks")).out.splitlines()
+    assert (row[: row.index("user")], row.index("user")) == ("a  b[31m.py  ", head.index("AGENT"))
+
+
+@pytest.mark.parametrize("name", ["", ".", "src", ".."])
+async def test_a_folder_is_no_file(shell: Shell, name: str) -> None:
+    (shell.folder / "src").mkdir()
+    for command in ("lock", "record"):
+        result = await shell.run("file-safety", command, name)
+        assert (result.code, "is a folder" in result.err) == (2, True), result.err
+    assert (await shell.run("file-safety", "locks", "--json")).out == "[]\n"
+
+
 async def test_changes_are_recorded_and_found_again(shell: Shell) -> None:
     words = ("--change", "create", "--lines", "1-3,7", "--intent", "first", "--task", "t1")
     assert (await shell.run("file-safety", "record", "ファイル.py", *words)).code == 0
@@ -105,8 +122,11 @@ async def test_changes_are_recorded_and_found_again(shell: Shell) -> None:
     recent = json.loads((await shell.run("file-safety", "recent", "--json")).out)
     assert [each["file_path"] for each in recent] == ["b.py", "ファイル.py"]
     assert recent[0]["task_id"].startswith("local-")
-    odd = await shell.run("file-safety", "record", "a", "--lines", "many")
-    assert (odd.code, "no lines" in odd.err) == (2, True)
+    for lines in ("many", "7-3", "0", "2,0-4"):
+        odd = await shell.run("file-safety", "record", "a", "--lines", lines)
+        assert (odd.code, "no lines" in odd.err) == (2, True)
+    odd = await shell.run("file-safety", "recent", "--hours", "nan")
+    assert (odd.code, "no number of hours" in odd.err) == (2, True)
     assert "removed 2 changes" in (await shell.run("file-safety", "cleanup", "--days", "0")).out
 
 
