@@ -103,6 +103,20 @@ def _settings() -> Iterable[tuple[str, str]]:
         yield key, setting.help
 
 
+def complete_values(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """The values of the setting that was named before, where there are so few that they can be listed."""
+    from synapse_tui.settings.schema import find_setting
+
+    setting = find_setting(str(context.params.get("key") or ""))
+    if setting is None or context.params.get("value"):
+        return []
+    words = ("true", "false") if setting.kind == "boolean" else setting.choices
+    default = str(setting.written(setting.default)).casefold()
+    return offering(lambda: ((word, "default" if word.casefold() == default else "") for word in words))(
+        context, parameter, typed
+    )
+
+
 def _sessions() -> Iterable[tuple[str, str]]:
     from .sessions import running_sessions
 

@@ -14,7 +14,7 @@ from synapse_tui.settings import Setting
 from synapse_tui.settings.files import Layer, check_place, shown
 
 from .commands import CommandGroup
-from .completing import complete_settings
+from .completing import complete_settings, complete_values
 from .options import json_option
 from .output import ExitCode, note, note_left_out, show, show_json, show_table
 from .settings_layers import LAYERS, Layers
@@ -119,7 +119,7 @@ def _row(setting: Setting) -> tuple[str, ...]:
 
 @command.command(name="set", context_settings={"ignore_unknown_options": True})
 @_KEY
-@click.argument("value", nargs=-1, required=True)
+@click.argument("value", nargs=-1, required=True, shell_complete=complete_values)
 @_layer_options
 def set_command(*, key: str, value: tuple[str, ...], layer: Layer | None) -> None:
     """Set KEY to VALUE in one of the files, by default your own.
