@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
 
 LARGEST = 1024 * 1024
 """Bytes of a file that a person writes."""
+
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+def write_advice(error: OSError) -> str:
+    """What to do where a file could not be written."""
+    return "make room on the disk, then try it again" if error.errno in _FULL else "check its permissions"
 
 
 def private_folder(path: Path) -> Path:

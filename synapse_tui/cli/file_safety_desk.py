@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from synapse_tui.addresses import parse_agent_id
 from synapse_tui.errors import AddressError, HistoryError, InvalidValue
 from synapse_tui.file_safety import FileKeys, Holder, Lock, Modification
+from synapse_tui.files import write_advice
 from synapse_tui.model import USER
 from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.project_folder import make_project_folder
@@ -87,7 +88,7 @@ class Desk:
                 make_project_folder(self._layers.project)
             except OSError as error:
                 raise HistoryError(
-                    f"{location.parent} cannot be made: {error.strerror or error}", "check its permissions"
+                    f"{location.parent} cannot be made: {error.strerror or error}", write_advice(error)
                 ) from error
         with opened_file_safety(location, alive=is_alive) as safety:
             yield safety

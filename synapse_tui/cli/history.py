@@ -92,8 +92,8 @@ def list_command(*, limit: int, as_json: bool, **filters: Any) -> None:
 def search_command(*, words: Sequence[str], limit: int, as_json: bool, **filters: Any) -> None:
     """List the tasks in whose message or answer all WORDS stand.
 
-    Any part of a text is found, in every script, whatever its case and width. A quoted WORD with spaces is
-    looked for as it is.
+    Any part of a text is found, in every script, whatever its case and width; of one or two signs such as
+    `++` alone nothing is. A quoted WORD with spaces is looked for as it is.
     """
     query = " ".join(f'"{word}"' if " " in word and '"' not in word else word for word in words)
     _list(query, limit, as_json=as_json, filters=filters)

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from synapse_tui.errors import ConfigError
-from synapse_tui.files import private_folder, write_private
+from synapse_tui.files import private_folder, write_advice, write_private
 
 from .events import Dialect
 from .launch import (
@@ -167,7 +167,7 @@ class HookInstaller:
                 self._restore(place.path)
         except OSError as error:
             raise ConfigError(
-                f"{place.path} cannot be changed: {error.strerror}", "check its permissions"
+                f"{place.path} cannot be changed: {error.strerror}", write_advice(error)
             ) from error
         return True
 
@@ -300,7 +300,7 @@ def _write(path: Path, data: bytes) -> None:
         write_private(path.resolve(), data)
         path.chmod(mode)
     except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}", "check its permissions") from error
+        raise ConfigError(f"{path} cannot be written: {error.strerror}", write_advice(error)) from error
 
 
 def _remove_own(path: Path) -> None:

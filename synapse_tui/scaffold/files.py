@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from synapse_tui.errors import ConfigError
-from synapse_tui.files import private_folder, read_regular, write_private
+from synapse_tui.files import private_folder, read_regular, write_advice, write_private
 from synapse_tui.paths import UserPaths
 from synapse_tui.project_folder import IGNORED, make_project_folder
 from synapse_tui.settings import SCHEMA
@@ -228,7 +228,7 @@ class Scaffold:
                 make_project_folder(self.project)
         except OSError as error:
             raise ConfigError(
-                f"{self.folder} cannot be made: {error.strerror or error}", _PERMISSIONS
+                f"{self.folder} cannot be made: {error.strerror or error}", write_advice(error)
             ) from error
 
 
@@ -248,7 +248,7 @@ def carry_out(steps: Sequence[Step], done: Callable[[Step], None]) -> None:
                 _do(step)
             except OSError as error:
                 raise ConfigError(
-                    f"{step.path} cannot be written: {error.strerror or error}", _PERMISSIONS
+                    f"{step.path} cannot be written: {error.strerror or error}", write_advice(error)
                 ) from error
             done(step)
 

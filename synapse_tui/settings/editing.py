@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from synapse_tui.errors import ConfigError
-from synapse_tui.files import read_regular, write_private
+from synapse_tui.files import read_regular, write_advice, write_private
 
 from .kinds import TABLES
 from .schema import Setting, find_setting
@@ -135,7 +135,7 @@ class SettingsFile:
             write_private(self.path.resolve(), data)
         except OSError as error:
             raise ConfigError(
-                f"{self.path} cannot be written: {error.strerror}", "check its permissions"
+                f"{self.path} cannot be written: {error.strerror}", write_advice(error)
             ) from error
         return data
 

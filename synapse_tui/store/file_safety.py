@@ -291,7 +291,8 @@ def opened_file_safety(location: Location, *, alive: Alive) -> Iterator[FileSafe
     except (OSError, DBAPIError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.orig
         raise HistoryError(
-            f"{location} cannot be opened: {reason}", "check the folder and its permissions"
+            f"{location} cannot be opened: {reason}",
+            "see the folder's permissions, and whether the disk is full",
         ) from error
     try:
         yield safety

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
 from synapse_tui.errors import ConfigError
-from synapse_tui.files import private_folder, write_private
+from synapse_tui.files import private_folder, write_advice, write_private
 from synapse_tui.paths import UserPaths, find_project, shipped_profiles
 
 
@@ -74,3 +75,11 @@ def test_what_is_no_home_folder_is_refused(monkeypatch: pytest.MonkeyPatch, home
     assert "set HOME" in caught.value.hint
     with pytest.raises(ConfigError):
         find_project(Path.cwd())
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [(errno.ENOSPC, "make room"), (errno.EDQUOT, "make room"), (errno.EACCES, "permissions")],
+)
+def test_a_full_disk_is_not_a_matter_of_permissions(number: int, advice: str) -> None:
+    assert advice in write_advice(OSError(number, os.strerror(number)))
