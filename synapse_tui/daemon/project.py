@@ -84,6 +84,7 @@ class ProjectFiles:
             environ=self._environ,
             trust=TrustStore(self.paths.trusted),
             types=lambda: tuple(self.profiles.profiles),
+            held=lambda: self.settings,
         )
 
     def new_host(self, folder: Path) -> Host:

@@ -81,6 +81,7 @@ class SettingsFiles:
         trust: Which contents of the project's files are trusted.
         types: Tells the names of the profiles, for `instructions.<type>`.
         may_trust: Whether a person makes the changes: what an agent changes waits until one has looked at it.
+        held: Tells what holds in a process that goes on (`last` of `load_settings`); None for nothing yet.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class SettingsFiles:
         trust: Trust[Untrusted],
         types: Callable[[], Collection[str]],
         may_trust: bool = True,
+        held: Callable[[], Settings | None] = lambda: None,
     ) -> None:
         self.project = project
         self.paths = paths
@@ -99,6 +101,7 @@ class SettingsFiles:
         self.types = types
         self._trust = trust
         self._may_trust = may_trust
+        self._held = held
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -124,6 +127,7 @@ class SettingsFiles:
             environ=self.environ,
             trusted=lambda path, data: self._trust.check(path, data) is None,
             types=self.types(),
+            last=self._held(),
         )
 
     def view(self, layer: Layer) -> LayerView:

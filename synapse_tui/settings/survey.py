@@ -10,6 +10,7 @@ from synapse_tui.errors import ConfigError
 
 from .files import LAYERS, Layer, LayerView, SettingsFiles, in_order, is_secret, shown
 from .kinds import TABLES
+from .layers import Settings
 from .schema import ENV, Setting, find_setting
 
 Origin = Literal["default", "user", "project", "local", "environment"]
@@ -23,6 +24,7 @@ LAYER_WORDS: Mapping[Origin, str] = {
 }
 """Where a value comes from, in a word or two."""
 OTHERS = "Others"
+_NOTHING = object()
 _GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Application", ("tui.",)),
     (
@@ -49,12 +51,14 @@ class Entry:
         value: The value that holds.
         origin: Where that comes from.
         given: What the files say that can be used, whether they count or not.
+        kept: Why the value is what a file said before, and not what it says now; empty where it is not.
     """
 
     setting: Setting
     value: object
     origin: Origin
     given: Mapping[Layer, object]
+    kept: str = ""
 
     @property
     def key(self) -> str:
@@ -124,6 +128,8 @@ class Survey:
         return ""
 
     def _counts(self, entry: Entry, layer: Layer) -> bool:
+        if entry.kept and entry.origin == layer:
+            return True
         return layer in entry.given and self.files[layer].trusted
 
 
@@ -142,10 +148,25 @@ def survey(files: SettingsFiles) -> Survey:
             continue
         given = {layer: view.values[key] for layer, view in views.items() if key in view.values}
         origin = origins.get(settings.origins.get(key, "default"), "default")
-        entries.append(Entry(setting, settings.values.get(key, setting.default), origin, given))
-    problems = [*settings.problems, *(each for view in views.values() for each in view.problems)]
-    unique = {str(problem): problem for problem in problems}
+        value = settings.values.get(key, setting.default)
+        kept = ""
+        layer = next((each for each in views if each == origin), None)
+        if layer is not None and given.get(layer, _NOTHING) != value:
+            kept = _why_kept(settings, views[layer])
+        entries.append(Entry(setting, value, origin, given, kept))
+    # What a file is told of by itself is the same problem, only without what still counts.
+    problems = [*(each for view in views.values() for each in view.problems), *settings.problems]
+    unique = {problem.message: problem for problem in problems}
     return Survey(tuple(_grouped(entries)), views, tuple(unique.values()))
+
+
+def _why_kept(settings: Settings, view: LayerView) -> str:
+    """Why a value of a file still counts that does not stand there now."""
+    if view.path in settings.broken:
+        return "the file cannot be read now"
+    if view.path in settings.untrusted:
+        return "the file waits for your trust"
+    return "what it says now cannot be used"
 
 
 def _grouped(entries: Iterable[Entry]) -> list[Entry]:

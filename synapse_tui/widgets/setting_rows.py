@@ -84,8 +84,14 @@ def says(entry: Entry, survey: Survey) -> Content:
             (f"${entry.variable} ", "$ink-muted"),
             (value_text(entry.setting, entry.value), "bold $ink"),
         ]
+    if entry.kept and entry.origin in survey.files:
+        parts += [
+            (f"{LAYER_WORDS[entry.origin]} ", "$ink-muted"),
+            (one_line(value_text(entry.setting, entry.value)), "bold $ink"),
+            (f" as before: {entry.kept}", "$state-waiting"),
+        ]
     for layer, value in reversed(list(entry.given.items())):
-        counts = entry.origin == layer
+        counts = entry.origin == layer and not entry.kept
         parts += [
             (" · " if parts else "", "$ink-faint"),
             (f"{LAYER_WORDS[layer]} ", "$ink-muted"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from synapse_tui.agents.profiles.trust import TrustStore
 from synapse_tui.paths import UserPaths
+from synapse_tui.settings import Settings
 from synapse_tui.settings.files import SettingsFiles
 
 TYPES = ("claude", "codex", "copilot", "dummy", "gemini", "opencode", "shell")
@@ -25,6 +26,8 @@ class Files:
         self.project = folder / "parser"
         self.paths = UserPaths(folder / "home")
         self.environ = dict(environ or {})
+        self.held: Settings | None = None
+        """What holds in the host, where that is more than the files say."""
         self.project.mkdir()
         self.user = self.paths.synapse / "settings.json"
         self.shared = self.project / ".synapse/settings.json"
@@ -38,6 +41,7 @@ class Files:
             environ=self.environ,
             trust=TrustStore(self.paths.trusted),
             types=lambda: TYPES,
+            held=lambda: self.held,
         )
 
     def write(self, path: Path, content: object, *, trusted: bool = True) -> None:

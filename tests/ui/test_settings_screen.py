@@ -232,6 +232,43 @@ async def test_a_broken_file_is_told_and_never_overwritten(files: Files) -> None
         assert files.user.read_text(encoding="utf-8") == '{"tui": '
 
 
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ('{"tui": ', "as before: the file cannot be read now"),
+        ({"tui": {"theme": "no such", "layout": "main"}}, "as before: what it says now cannot be used"),
+    ],
+)
+async def test_what_a_file_said_before_is_shown_as_long_as_it_holds(
+    files: Files, content: object, why: str
+) -> None:
+    files.write(files.user, {"tui": {"theme": "nord", "layout": "main"}})
+    files.held = files().load()
+    files.write(files.user, content)
+    async with running(three_agents(), settings_files=files, size=(120, 60)) as (app, pilot):
+        await open_screen(app, pilot)
+        await until(lambda: row(app, "tui.theme").split()[:5] == ["•", "tui.theme", "nord", "your", "file"])
+        assert "your file" in row(app, "tui.layout")
+        assert text_of(app).count("▲ ~/.synapse/settings.json") == 1, "a problem is told once"
+        await pilot.press(*"tui.theme")
+        await until(lambda: f"your file nord {why}" in text_of(app))
+
+
+async def test_what_waits_for_trust_stands_beside_what_holds(files: Files) -> None:
+    files.write(files.user, {"tui": {"layout": "grid"}})
+    files.write(files.shared, {"tui": {"layout": "main"}})
+    files.held = files().load()
+    files.write(files.shared, {"tui": {"layout": "columns"}}, trusted=False)
+    async with running(three_agents(), settings_files=files, size=(120, 60)) as (app, pilot):
+        await open_screen(app, pilot)
+        await pilot.press(*"tui.layout")
+        await until(lambda: "project file main as before: the file waits for your trust" in text_of(app))
+        assert "project file columns (not trusted yet)" in text_of(app)
+        await open_editor(app, pilot, "tui.layout")
+        await pilot.press("tab", "up")
+        await until(lambda: ".synapse/settings.json wins: main" in text_of(app))
+
+
 async def test_a_file_that_cannot_be_read_is_told(files: Files) -> None:
     files.user.mkdir(parents=True)
     async with running(three_agents(), settings_files=files) as (app, pilot):
