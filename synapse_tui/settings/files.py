@@ -146,6 +146,10 @@ class SettingsFiles:
         found = find_setting(key, self.types())
         if found is None:
             near = nearest_key(key, self.types())
+            if any(each.startswith(f"{key}.") for each in SCHEMA):
+                raise InvalidValue(
+                    f"'{key}' is a group of settings", f"'synapse config show {key}' shows them"
+                )
             hint = f"did you mean '{near}'? 'synapse config keys' lists all"
             raise InvalidValue(
                 f"there is no setting '{key}'", hint if near else "'synapse config keys' lists all"

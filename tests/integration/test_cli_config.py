@@ -70,6 +70,7 @@ async def test_lists_take_words_or_json(shell: Shell) -> None:
     ("words", "said"),
     [
         (("tui.layot", "grid"), "did you mean 'tui.layout'?"),
+        (("tui", "grid"), "is a group of settings"),
         (("tui.layout", "round"), "must be one of tabs, columns, grid, main"),
         (("tui.scrollback", "many"), "must be a whole number"),
         (("--project", "tui.save_scrollback", "true"), "cannot be set by a project"),
