@@ -150,9 +150,9 @@ def survey(files: SettingsFiles) -> Survey:
         origin = origins.get(settings.origins.get(key, "default"), "default")
         value = settings.values.get(key, setting.default)
         kept = ""
-        layer = next((each for each in views if each == origin), None)
-        if layer is not None and given.get(layer, _NOTHING) != value:
-            kept = _why_kept(settings, views[layer])
+        giver: Layer | None = next((each for each in views if each == origin), None)
+        if giver is not None and given.get(giver, _NOTHING) != value:
+            kept = _why_kept(settings, views[giver])
         entries.append(Entry(setting, value, origin, given, kept))
     # What a file is told of by itself is the same problem, only without what still counts.
     problems = [*(each for view in views.values() for each in view.problems), *settings.problems]
