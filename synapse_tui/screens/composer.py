@@ -83,7 +83,8 @@ class Composer(Dialog[str]):
 
     TITLE_TEXT: ClassVar[str] = "Message"
     SUBTITLE: ClassVar[str] = "Enter sends · Shift+Enter new line · Tab next field · Esc cancels"
-    AUTO_FOCUS = None
+    AUTO_FOCUS: ClassVar[str | None] = ""
+    """Which field comes first depends on what is given; a look at the receiver would open their list."""
 
     def __init__(
         self,
@@ -174,6 +175,10 @@ class Composer(Dialog[str]):
     def _address_focused(self) -> None:
         self._to = ""
         self._offer()
+
+    @on(events.DescendantFocus, "#text")
+    def _text_focused(self) -> None:
+        self.query_one("#recipients").display = False
 
     @on(MessageText.Submitted)
     def _submitted(self) -> None:

@@ -44,7 +44,7 @@ def story_text(record: Record, story: Story | None, now: datetime) -> Content:
     if story is not None:
         told = Content.assemble(told, timeline_text(story.steps, now))
     if task.metadata:
-        words = json.dumps(dict(task.metadata), ensure_ascii=False, indent=1, default=str)
+        words = json.dumps(dict(task.metadata), ensure_ascii=False, indent=2, default=str)
         told = Content.assemble(told, ("\n\nMetadata\n", "bold $hot"), (printable(words), "$ink-muted"))
     return told
 

@@ -1,5 +1,7 @@
 """The application used by the mouse alone."""
 
+import asyncio
+
 from textual.events import MouseDown
 from textual.pilot import Pilot
 
@@ -11,6 +13,7 @@ from synapse_tui.screens.interrupt import InterruptDialog
 from synapse_tui.screens.message_detail import MessageDetail
 from synapse_tui.screens.new_agent import NewAgent
 from synapse_tui.screens.palette import Palette
+from synapse_tui.screens.recipients import Recipient
 from synapse_tui.screens.report import Report
 from tests.ui.app_kit import at_main, running, text_of, three_agents, until
 
@@ -164,6 +167,20 @@ async def test_composer_by_mouse():
         await click(app, pilot, "Send")
         await until(lambda: host.calls[-1] == ("send", "all", "hello", "", 4))
         await until(lambda: "alice: queued" in app.main.status_bar.notice)
+
+
+async def test_receivers_are_offered_only_while_one_is_asked_for():
+    everyone = (Recipient("alice", CLAUDE, "claude", "ready"),)
+    async with running(three_agents()) as (app, pilot):
+        app.push_screen(Composer(everyone, lambda *_: asyncio.sleep(0, ""), to="alice"))
+        await until(lambda: app.screen.query("#text:focus"))
+        await pilot.pause()
+        receivers = app.screen.query_one("#recipients")
+        assert not receivers.display
+        await pilot.click("#to")
+        await until(lambda: receivers.display)
+        await pilot.click("#text")
+        await until(lambda: not receivers.display)
 
 
 async def test_an_ended_agent_by_mouse():
