@@ -16,7 +16,7 @@ SHOWN = 200
 """How many changes are listed."""
 NAME_CELLS = 32
 """How much of a path stands in a notice."""
-OFF = "file safety is off: synapse config set env.SYNAPSE_FILE_SAFETY_ENABLED true, then start anew"
+OFF = "file safety is off: synapse config set env.SYNAPSE_FILE_SAFETY_ENABLED true"
 
 
 class LockCommands(MessageCommands):
@@ -26,6 +26,12 @@ class LockCommands(MessageCommands):
         """Go to the locks in the sidebar."""
         if self._watched():
             self.main.enter_locks()
+            self.run(self._tell_when_none())
+
+    async def _tell_when_none(self) -> None:
+        """Say that nothing is locked: where the sidebar was open already, nothing else is new."""
+        if not await self.host.safety.locks():
+            self.app.notice("no file is locked")
 
     def do_recent_changes(self, _agent_id: str, _task_id: str) -> None:
         """List what was done to files."""

@@ -15,7 +15,7 @@ from textual.widget import Widget
 
 from synapse_tui.keymap import Keymap
 from synapse_tui.widgets.deck import Deck
-from synapse_tui.widgets.lock_panel import LockPanel
+from synapse_tui.widgets.lock_panel import LockPanel, Look
 from synapse_tui.widgets.message_order import in_order
 from synapse_tui.widgets.pane import Pane
 from synapse_tui.widgets.pane_title import Delivery
@@ -94,7 +94,7 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         self.deck.set_reactive(Deck.arrangement, as_layout(layout))
         self.talks = TalkPanes(host, self.deck)
         self.sidebar = Sidebar()
-        self.sidebar.locks.look = host.safety.locks if host.safety.enabled else None
+        self.sidebar.locks.look = self._look_at_locks
         self.which_key = WhichKey()
         self.status_bar = StatusBar()
         self.show_keys(keymap)
@@ -292,6 +292,14 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         else:
             self.remove_class("-sidebar")
             self.back_to_pane()
+
+    @property
+    def _look_at_locks(self) -> Look | None:
+        return self._host.safety.locks if self._host.safety.enabled else None
+
+    def follow_file_safety(self) -> None:
+        """Files are locked from now on, or no more."""
+        self.sidebar.show_locks(self._look_at_locks)
 
     def enter_locks(self) -> None:
         """Show the sidebar and go to the locks in it."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from synapse_tui.settings import Settings
 
 KEYS = frozenset({"tui.leader", "tui.keys"})
+FILE_SAFETY = "env.SYNAPSE_FILE_SAFETY_ENABLED"
 
 
 def read_keymap(settings: Settings, leader: str | None = None) -> Keymap:
@@ -41,6 +42,8 @@ def follow(app: SynapseApp, event: SettingsChanged) -> None:
         app.appearance.follow_setting()
     if "tui.layout" in changed:
         app.commands.set_layout(as_layout(settings.text("tui.layout")))
+    if FILE_SAFETY in changed:
+        app.main.follow_file_safety()
     if "tui.sidebar" in changed:
         app.main.set_class(settings.flag("tui.sidebar"), "-sidebar")
         app.main.back_to_pane()

@@ -42,7 +42,12 @@ class LockPanel(Sturdy, Vertical):
 
     Args:
         now: The time now, aware.
+
+    Attributes:
+        list_id: The id of the list in it.
     """
+
+    list_id: ClassVar[str] = "locks"
 
     DEFAULT_CSS = """
     LockPanel { height: auto; margin-top: 1; display: none; }
@@ -83,6 +88,13 @@ class LockPanel(Sturdy, Vertical):
         """Be there only where there can be locks; the clock stands still until somebody looks."""
         self.set_class(self.look is not None, "-on")
         self._clock = self.set_interval(SECOND, self._tick, pause=True)
+
+    def follow(self, look: Look | None) -> None:
+        """Ask for the locks from now on; None where there can be none any more, and nothing is shown."""
+        self.look = look
+        self.locks, self.problem = (), ""
+        self.set_class(look is not None, "-on")
+        self._fill()
 
     @property
     def seen(self) -> bool:

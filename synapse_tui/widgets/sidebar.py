@@ -18,11 +18,12 @@ from textual.widgets.option_list import Option
 
 from .choices import Choices
 from .keys_shown import keys_of
-from .lock_panel import LockPanel
+from .lock_panel import LockPanel, Look
 from .message_order import Listing
 from .rows import agent_row, external_row, message_row, peer_row
 from .section import Section
-from .segment_bar import Piece, SegmentBar, width_of
+from .segment_bar import SegmentBar
+from .sidebar_keys import MESSAGES, SidebarKeys
 from .sturdy import Sturdy
 from .talk_picture import TalkPicture
 from .views import AgentView
@@ -151,7 +152,7 @@ class Sidebar(Sturdy, Vertical):
         self.locks = LockPanel(lambda: self.now())  # noqa: PLW0108 - the clock may be replaced
 
     def compose(self) -> ComposeResult:
-        """The lists under their headings, and the keys of the messages."""
+        """The lists under their headings, and the keys of the one that had the focus last."""
         yield Section("Agents", id="agents-title")
         yield Choices(id="agents", markup=False, compact=True)
         yield Section("Messages", id="messages-title")
@@ -295,6 +296,38 @@ class Sidebar(Sturdy, Vertical):
             view.highlighted = view.option_count - 1 if view.option_count else None
         self.call_after_refresh(view.scroll_to_highlight)  # rows that were just added have no place yet
 
+    def on_descendant_focus(self) -> None:
+        """Tell what the keys do in the list in focus."""
+        focused = next((view.id for view in self.query(OptionList) if view.has_focus), None)
+        self._show_keys(focused or MESSAGES)
+
+    def show_locks(self, look: Look | None) -> None:
+        """Show the locks from now on, or no more.
+
+        Args:
+            look: Tells the locks that hold; None where files are not locked.
+        """
+        entered = self.locks.has_focus_within
+        self.locks.follow(look)
+        if look is None and entered:
+            self.enter()
+        elif look is None and self.query_one(SidebarKeys).section == self.locks.list_id:
+            self._show_keys(MESSAGES)
+
+    def _show_keys(self, section: str) -> None:
+        for row in self.query(SidebarKeys):
+            row.section = section
+
+    @on(SegmentBar.Pressed)
+    def _hint_pressed(self, event: SegmentBar.Pressed) -> None:
+        """Do by the mouse what a key does."""
+        event.stop()
+        if isinstance(event.bar, SidebarKeys):
+            section = event.bar.section
+            named = self.locks if section == self.locks.list_id else self.query_one(f"#{section}")
+            # In its own turn: what it posts would not come past the sidebar otherwise, as its sender.
+            named.call_later(named.run_action, event.target)
+
     def action_leave(self) -> None:
         """Back to the pane."""
         self.post_message(self.Left())
@@ -345,42 +378,3 @@ class Sidebar(Sturdy, Vertical):
 
 def _can_choose(view: OptionList) -> bool:
     return any(not option.disabled for option in view.options)
-
-
-HINTS = (
-    (("Enter", "open", "show"), ("c", "cancel", "cancel"), ("h", "hold/release", "hold")),
-    (("s", "send now", "send_now"), ("⇧↑", "earlier", "earlier"), ("⇧↓", "later", "later")),
-)
-"""Key, word and command of what can be done with a message, in two rows."""
-
-
-class SidebarKeys(SegmentBar):
-    """What the keys do in the list of messages; it can be done by the mouse as well.
-
-    Args:
-        row: Which row of the hints.
-    """
-
-    DEFAULT_CSS = "SidebarKeys { background: $dialog; }"
-
-    def __init__(self, row: int) -> None:
-        super().__init__()
-        self._hints = HINTS[row]
-
-    def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        """The keys."""
-        row: list[Piece] = []
-        for key, word, target in self._hints:
-            hint = [Piece(f" {key}", "bold $hot", target), Piece(f" {word} ", "$ink-muted", target)]
-            if width_of(row) + width_of(hint) <= width:
-                row += hint
-        return row, []
-
-    def on_click(self, event: events.Click) -> None:
-        """Do what was clicked."""
-        event.stop()
-        piece = self.target_at(event.x)
-        sidebar = self.parent
-        if piece is None or not isinstance(sidebar, Sidebar):
-            return
-        sidebar.query_one(MessageList).action_command(piece.target)  # type: ignore[arg-type]

@@ -6,10 +6,11 @@ import pytest
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.errors import HistoryError
-from synapse_tui.events import LocksChanged
+from synapse_tui.events import LocksChanged, SettingsChanged
 from synapse_tui.file_safety import ChangeType
 from synapse_tui.hooks.consent import Consent
 from synapse_tui.model import AgentSpec
+from synapse_tui.widgets.sidebar_keys import SidebarKeys
 from tests.ui.app_kit import at_main, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 
@@ -51,6 +52,56 @@ async def test_without_file_safety_nothing_is_shown_and_the_palette_says_how() -
         await pilot.press("f10", *"recent file", "enter")
         await until(lambda: "SYNAPSE_FILE_SAFETY_ENABLED" in app.main.status_bar.notice)
         assert at_main(app)
+
+
+def switch(host: FakeHost, *, enabled: bool) -> None:
+    """What a host does when the setting is another."""
+    host.safety.enabled = enabled
+    host.events.publish(SettingsChanged(("env.SYNAPSE_FILE_SAFETY_ENABLED",)))
+
+
+async def test_the_panel_comes_and_goes_with_the_setting() -> None:
+    host = three_agents()
+    host.safety.lock("a.py", CODEX)
+    async with running(host, sidebar=True) as (app, pilot):
+        await pilot.pause()
+        assert "Locks" not in text_of(app)
+        switch(host, enabled=True)
+        await until(lambda: "a.py" in panel(app))
+        await pilot.press("f6", "tab")
+        assert app.main.sidebar.locks.has_focus_within
+        assert "take" in hints(app)
+        switch(host, enabled=False)
+        await until(lambda: "Locks" not in text_of(app))
+        await until(lambda: app.main.sidebar.query_one("#agents").has_focus)
+        assert "take" not in hints(app)
+
+
+async def test_where_nothing_is_locked_the_palette_says_so() -> None:
+    async with running(safe(), sidebar=True) as (app, pilot):
+        await pilot.press("f10", *"locks", "enter")
+        await until(lambda: "no file is locked" in app.main.status_bar.notice)
+
+
+def hints(app: SynapseApp) -> str:
+    """The keys at the bottom of the sidebar."""
+    return "\n".join(row[app.main.sidebar.region.x :] for row in text_of(app).splitlines()[-3:-1])
+
+
+async def test_the_keys_at_the_bottom_are_those_of_the_list_in_focus() -> None:
+    host = safe()
+    host.safety.lock("src/lexer.py", CODEX)
+    async with running(host, sidebar=True) as (app, pilot):
+        await until(lambda: "lexer" in panel(app))
+        assert "hold/release" in hints(app), "before any list had the focus"
+        await pilot.press("f6")
+        await until(lambda: "Enter go to" in hints(app))
+        assert "hold" not in hints(app)
+        await pilot.press("tab")
+        await until(lambda: "Enter open  r release  t take" in hints(app))
+        [first, _second] = app.main.sidebar.query(SidebarKeys)
+        await pilot.click(first, offset=(hints(app).index("take"), 0))
+        await until(lambda: "Lock src/lexer.py yourself?" in text_of(app))
 
 
 async def test_long_paths_and_wide_letters_are_cut_in_the_middle() -> None:
