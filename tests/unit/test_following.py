@@ -138,7 +138,7 @@ async def test_a_broken_file_gives_what_it_gave_and_is_told_once(followed: Follo
 async def test_a_file_of_the_project_counts_as_far_as_it_is_trusted(followed: Followed) -> None:
     followed.write({"tui.layout": "grid"}, followed.of_project)
     await followed.until(lambda: len(followed.notices) == 1)
-    assert "once you have looked at it" in followed.notices[0]
+    assert "once you have seen it" in followed.notices[0]
     assert followed.layout == "tabs"
     followed.trust(followed.of_project)
     await followed.until(lambda: followed.layout == "grid")
