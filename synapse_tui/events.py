@@ -102,7 +102,7 @@ class LocksChanged:
 
 @dataclass(frozen=True, slots=True)
 class HooksChanged:
-    """An agent's hooks were heard of, or file safety was switched: whether its locks are enforced may differ."""
+    """An agent's hooks were heard of, or file safety was switched: its locks may be enforced or not."""
 
     agent_id: str
 
