@@ -21,7 +21,7 @@ from synapse_tui.pty.guardian_process import (
     read_table,
     start_time,
 )
-from tests.integration.pty_harness import Harness, children, descriptors, runs, until
+from tests.integration.pty_harness import Harness, descriptors, runs, until
 
 OWNER = """
 import asyncio, json, os, sys
@@ -130,7 +130,7 @@ async def test_guardian_ignores_what_a_person_or_a_shell_sends(start_owner):
     await until(lambda: not runs(guardian), "the end of the guardian")
 
 
-async def test_guardian_holds_nothing_and_nobody_holds_its_pipe(tmp_path):
+async def test_guardian_holds_nothing_and_nobody_holds_its_pipe(children, tmp_path):
     guardian = Guardian()
     harness = Harness(tmp_path)
     program = harness.spawn("/bin/sh", "-c", "echo started; sleep 1000; :", guardian=guardian)
@@ -141,7 +141,7 @@ async def test_guardian_holds_nothing_and_nobody_holds_its_pipe(tmp_path):
     await harness.close()
     pid = guardian.pid
     guardian.close()
-    await until(lambda: not list(children()), "no child")
+    await until(lambda: not children(), "no child")
     assert not runs(pid)
 
 
@@ -159,7 +159,7 @@ async def test_an_agent_that_ended_is_forgotten(tmp_path):
     os.kill(left, signal.SIGKILL)
 
 
-async def test_a_guardian_that_was_killed_is_replaced_and_knows_all(tmp_path):
+async def test_a_guardian_that_was_killed_is_replaced_and_knows_all(children, tmp_path):
     guardian = Guardian()
     harness = Harness(tmp_path)
     deaf = harness.spawn(*DEAF, guardian=guardian)
@@ -174,7 +174,7 @@ async def test_a_guardian_that_was_killed_is_replaced_and_knows_all(tmp_path):
     guardian.close()
     assert (await deaf.ends()).signal == signal.SIGKILL
     assert (await other.ends()).signal == signal.SIGHUP
-    await until(lambda: not list(children()), "no child")
+    await until(lambda: not children(), "no child")
 
 
 async def test_without_an_interpreter_agents_start_all_the_same(tmp_path, caplog):

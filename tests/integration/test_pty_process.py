@@ -18,7 +18,7 @@ import pytest
 from synapse_tui.errors import CommandNotFound, FolderUnusable, MessageError, SpawnError
 from synapse_tui.model import ExitStatus
 from synapse_tui.pty import PtyProcess, find_command
-from tests.integration.pty_harness import Harness, Program, children, descriptors, runs, until
+from tests.integration.pty_harness import Harness, Program, descriptors, runs, until
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
 
@@ -169,7 +169,7 @@ def test_unusable_folders(tmp_path):
         (b"#!/bin/sh\n", 0o644, "not executable"),
     ],
 )
-def test_programs_that_cannot_be_executed_say_why(tmp_path, content, mode, message):
+def test_programs_that_cannot_be_executed_say_why(children, tmp_path, content, mode, message):
     tool = tmp_path / "tool"
     tool.write_bytes(content)
     tool.chmod(mode)
@@ -177,16 +177,16 @@ def test_programs_that_cannot_be_executed_say_why(tmp_path, content, mode, messa
     with pytest.raises(SpawnError, match=message):
         spawn(["./tool"], tmp_path)
     assert descriptors() == before
-    assert not list(children())
+    assert not children()
 
 
 @needs_proc
-def test_arguments_that_no_program_can_take(tmp_path):
+def test_arguments_that_no_program_can_take(children, tmp_path):
     with pytest.raises(SpawnError, match="Invalid argument"):
         spawn(["true", "a\0b"], tmp_path)
     with pytest.raises(SpawnError, match="too long"):
         spawn(["true", "x" * 10_000_000], tmp_path)
-    assert not list(children())
+    assert not children()
 
 
 @needs_proc
@@ -435,7 +435,7 @@ async def test_terminate_wakes_a_stopped_program(harness):
 
 
 @needs_proc
-async def test_no_zombie_and_no_descriptor_is_left(harness):
+async def test_no_zombie_and_no_descriptor_is_left(children, harness):
     warm = harness.sh("exit 0")
     await warm.ends()
     await asyncio.to_thread(lambda: None)
@@ -446,4 +446,4 @@ async def test_no_zombie_and_no_descriptor_is_left(harness):
         await programs[1].ends()
         await asyncio.gather(*(program.process.terminate(0.2) for program in programs))
     assert descriptors() == before
-    assert not list(children())
+    assert not children()
