@@ -68,7 +68,9 @@ async def test_what_cannot_be_is_said_in_the_dialog():
         assert not host.agents[CLAUDE].watcher.on
 
 
-async def test_the_mark_follows_the_watch():
+async def test_the_mark_follows_the_watch(monkeypatch):
+    rung: list[bool] = []
+    monkeypatch.setattr("synapse_tui.app.SynapseApp.bell", lambda _app: rung.append(True))
     host = three_agents()
     async with running(host, sidebar=True, size=(140, 40)) as (app, _pilot):
         watcher = watched(host)
@@ -82,8 +84,7 @@ async def test_the_mark_follows_the_watch():
         agent = app.main.find(CLAUDE)
         assert agent is not None
         assert agent.needs_attention, "the person is led to it"
-        rung: list[bool] = []
-        app.bell = lambda: rung.append(True)
+        assert not rung, "it is looked at"
         codex = watched(host, CODEX)
         codex.end(WatchState.GAVE_UP, "gave up: it, too")
         await until(lambda: rung)
