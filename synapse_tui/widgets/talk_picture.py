@@ -14,7 +14,6 @@ from typing import Literal
 from rich.cells import cell_len, chop_cells
 
 from synapse_tui.a2a.external.conversation import Entry
-from synapse_tui.agents.delivery.sanitize import simple_emoji
 from synapse_tui.model import USER, AgentState, DeliveryState, Task, TaskState
 
 from .marks import Mark, delivery_mark, state_mark
@@ -30,6 +29,8 @@ MAX_LINES = 5000
 """Lines of one entry that are shown."""
 TAB = 4
 _WORDS = re.compile(r"\s*\S+|\s+$")
+_MODIFIERS = re.compile("[\u200d\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]")
+"""What joins and modifies emoji: programs disagree on the widths."""
 _OPEN = (TaskState.SUBMITTED, TaskState.WORKING, TaskState.INPUT_REQUIRED)
 
 
@@ -252,7 +253,7 @@ def wrapped(text: str, width: int) -> tuple[str, ...]:
 @lru_cache(maxsize=4096)
 def wrapped_line(line: str, width: int) -> tuple[str, ...]:
     """One line as lines that fit: between words, and before and after each wide character."""
-    text = simple_emoji(printable(line.replace("\t", " " * TAB))) if line else ""
+    text = _MODIFIERS.sub("", printable(line.replace("\t", " " * TAB))) if line else ""
     if cell_len(text) <= width:
         return (text,)
     done: list[str] = []

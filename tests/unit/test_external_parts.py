@@ -513,6 +513,10 @@ def test_wide_characters_break_where_the_line_ends():
     assert wrapped("\tindented\n\nlast\n", 20) == ("    indented", "", "last")
 
 
+def test_emoji_are_drawn_without_what_joins_them():
+    assert wrapped("👩‍💻 👍🏽 ⚠️ text", 40) == ("👩💻 👍 ⚠ text",)
+
+
 def test_own_messages_stand_at_the_right():
     conversation = talk()
     task = begun(conversation, "写真\nsecond line")

@@ -9,7 +9,6 @@ from synapse_tui.agents.delivery.sanitize import (
     message_text,
     prompt_text,
     safe_id,
-    simple_emoji,
 )
 from synapse_tui.agents.profiles.profile import Hazards
 from synapse_tui.agents.tasks.message_text import check_size, clean
@@ -148,10 +147,6 @@ def test_emoji_and_scripts_stay_whole(text):
 @pytest.mark.parametrize("text", STRAYS)
 def test_strays_that_nobody_draws_alike_go(text):
     assert not set("\u200d\ufe0f\U0001f3fd") & set(clean(text))
-
-
-def test_emoji_without_what_joins_them():
-    assert simple_emoji("👩‍💻 👍🏽 ⚠️ text") == "👩💻 👍 ⚠ text"
 
 
 def test_lone_surrogates_become_replacement_characters():

@@ -19,7 +19,6 @@ _FORGED = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _COMPLETING = re.compile(r"(?:\\|[@#/$:!+][^\s]*)\Z")
-_MODIFIERS = re.compile("[\u200d\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]")
 _ID = re.compile(r"[^\w.@-]", re.ASCII)
 
 
@@ -96,11 +95,6 @@ def prompt_text(text: str, *, hazards: Hazards, multiline: bool = True) -> str:
 def escape_forged(text: str) -> str:
     """A text in which no line begins like a message of this program: a backslash stands before what does."""
     return _FORGED.sub(r"\1\\\2", text)
-
-
-def simple_emoji(text: str) -> str:
-    """A text without what joins and modifies emoji: programs disagree on the widths."""
-    return _MODIFIERS.sub("", text)
 
 
 def safe_id(sender_id: str) -> str:
