@@ -16,6 +16,8 @@ ENV = "env."
 """The beginning of keys that are variables of the environment as well."""
 _FAMILY = "instructions"
 _TYPE = re.compile(r"[a-z][a-z0-9_-]*")
+_ALIKE = 0.6
+"""From which likeness on (`difflib`) a key may be meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,7 +367,19 @@ def find_setting(key: str, types: Collection[str] = ()) -> Setting | None:
 
 
 def nearest_key(key: str, types: Collection[str] = ()) -> str | None:
-    """The known key that looks most like one that is not known, or None."""
+    """The known key that looks most like one that is not known, or None.
+
+    Their groups make any two keys alike (`instructions.foo`, `instructions.copilot`): so must be their names.
+    """
     known = [*SCHEMA, *(f"{_FAMILY}.{name}" for name in types)]
-    close = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-    return close[0] if close else None
+    close = difflib.get_close_matches(key, known, n=len(known), cutoff=_ALIKE)
+    return next((each for each in close if _are_alike(_name_in(key), _name_in(each))), None)
+
+
+def _name_in(key: str) -> str:
+    """A key without its group."""
+    return key.rpartition(".")[2].removeprefix("SYNAPSE_")
+
+
+def _are_alike(name: str, known: str) -> bool:
+    return known.startswith(name) or difflib.SequenceMatcher(None, name, known).ratio() >= _ALIKE

@@ -11,6 +11,7 @@ import pytest
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import SCHEMA, Settings, load_settings
 from synapse_tui.settings.editing import SettingsFile
+from synapse_tui.settings.schema import nearest_key
 
 
 def write(path: Path, content: object) -> None:
@@ -127,6 +128,24 @@ def test_any_type_may_have_instructions_and_a_misspelt_one_is_told(home: Path, p
         "the value was left out",
     ]
     assert "without folders" in found.problems[1].message
+
+
+@pytest.mark.parametrize(
+    ("key", "near"),
+    [
+        ("instructions.gemeni", "instructions.gemini"),
+        ("instructions.foo", None),
+        ("instruction.foo", None),
+        ("env.SYNAPSE_FOO", None),
+        ("env.SYNAPSE_LOG_LEVL", "env.SYNAPSE_LOG_LEVEL"),
+        ("SYNAPSE_AUTH_ENABLED", "env.SYNAPSE_AUTH_ENABLED"),
+        ("a2a.rate", "a2a.rate_limit"),
+        ("theme", "tui.theme"),
+        ("a2a.layout", "tui.layout"),
+    ],
+)
+def test_only_a_key_of_a_name_that_is_alike_may_be_meant(key: str, near: str | None) -> None:
+    assert nearest_key(key, ("claude", "gemini", "copilot", "codex")) == near
 
 
 def test_a_variable_that_means_nothing_is_told(home: Path, project: Path) -> None:
