@@ -8,13 +8,14 @@ from typing import Any
 
 import click
 
-from synapse_tui.paths import UserPaths, find_project
+from synapse_tui.paths import UserPaths, find_project, shipped_profiles
 from synapse_tui.sessions.client import ask, reach_or_start, request
 from synapse_tui.sessions.places import place_of
 from synapse_tui.sessions.wire import spec_to_json
 
 from .commands import Command
 from .completing import complete_profiles
+from .group import profile_names
 from .options import json_option
 from .output import note, show, show_json
 from .sessions import ASK_SECONDS
@@ -44,9 +45,13 @@ def command(
     base = Path(os.path.realpath("."))
     specs = build_specs((agent,), base=base, extra=arguments, **given)
     environ = dict(os.environ)
-    place = place_of(find_project(base), session, environ=environ)
-    logs = UserPaths.of_environment().logs
-    connection, _info = reach_or_start(place, folder=base, logs=logs, environ=environ, timeout=ASK_SECONDS)
+    paths, project = UserPaths.of_environment(), find_project(base)
+    place = place_of(project, session, environ=environ)
+    for spec in specs:
+        _check_profile(spec.profile, project, paths)
+    connection, _info = reach_or_start(
+        place, folder=base, logs=paths.logs, environ=environ, timeout=ASK_SECONDS
+    )
     opened = [spec_to_json(settled(spec, base)) for spec in specs]
     answer = ask(connection, request("open", env=environ, cwd=str(base), specs=opened))
     for started in answer["agents"]:
@@ -55,3 +60,18 @@ def command(
         else:
             show(f"{started['agent_id']}  {started['endpoint']}")
             note(f"it runs in session '{answer['session']}': 'synapse-tui' shows it, 'synapse stop' ends it")
+
+
+def _check_profile(name: str, project: Path, paths: UserPaths) -> None:
+    """Find out that there is no such profile before a host is started for it.
+
+    Raises:
+        UnknownProfile: There is none.
+    """
+    if name in profile_names():
+        return  # whether it can be used is for the host to say
+    from synapse_tui.agents.profiles.finding import load_profiles
+    from synapse_tui.agents.profiles.trust import TrustStore
+
+    folder = project / ".synapse" / "profiles"
+    load_profiles(shipped_profiles(), paths.profiles, folder, trust=TrustStore(paths.trusted)).find(name)

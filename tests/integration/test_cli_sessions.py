@@ -13,8 +13,9 @@ from pathlib import Path
 import click
 import pytest
 
-from synapse_tui.cli import sessions, stop
+from synapse_tui.cli import sessions, start, stop
 from synapse_tui.cli.output import run_command
+from synapse_tui.paths import UserPaths
 from synapse_tui.sessions.wire import encode
 
 PATIENCE = 30.0
@@ -140,3 +141,25 @@ def test_sessions_are_stopped_though_one_hangs(runtime: Path, capsys: pytest.Cap
     told = {each["key"]: each for each in json.loads(capsys.readouterr().out)}
     assert "error" not in told["fine"]
     assert "does not answer" in told["hung"]["error"]["message"]
+
+
+@pytest.mark.parametrize("word", ["claud", "claud:alice", "nobody"])
+def test_no_host_is_started_for_a_profile_that_there_is_not(
+    word: str,
+    runtime: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert code_of(start.command, word) == 2
+    told = capsys.readouterr().err
+    assert f"there is no profile '{word.partition(':')[0]}'" in told
+    assert ("did you mean 'claude'?" if "claud" in word else "known profiles: ") in told
+    assert (list(runtime.iterdir()), list(tmp_path.iterdir())) == ([], [])
+
+
+def test_a_profile_is_known_by_its_aliases_too(tmp_path: Path) -> None:
+    for name in ("claude", "ClaudeCode", "sh"):
+        start._check_profile(name, tmp_path, UserPaths(tmp_path))
