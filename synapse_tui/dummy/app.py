@@ -19,7 +19,7 @@ from .painter import AlternateScreenPainter, MainScreenPainter, Painter
 from .panel import PanelView, panel
 from .runner import TurnRunner
 from .screen import Style, Transcript
-from .script import help_text
+from .script import HELP
 from .status import State, StatusSignals
 from .tty import LateTty, Tty
 
@@ -134,7 +134,7 @@ class DummyApp:
         finished, tail = self.transcript.take(columns)
         view = PanelView(
             composer=self.composer,
-            placeholder=f'Try "hello", or "{self.options.peer} hi" for another pane',
+            placeholder='Try "hello", or "@NAME hi" for another pane',
             dialog=self.dialog,
             working=self.runner.seconds,
             step=self._step,
@@ -252,7 +252,7 @@ class DummyApp:
 
     def _command(self, command: str) -> None:
         if command == "/help":
-            self.transcript.add("note", help_text(self.options.peer))
+            self.transcript.add("note", HELP)
         elif command == "/clear":
             self.transcript.clear()
             self.painter.restart()

@@ -21,7 +21,6 @@ class Options:
 
     Attributes:
         name: What it calls itself.
-        peer: An address that another agent probably has; only talked about.
         reply: Its answer to everything; `{text}` stands for what was asked. Empty for the built-in answers.
         prompt: Submitted as soon as it has started; empty for none.
         log: File of JSON lines that tells everything it was given; empty for none.
@@ -47,7 +46,6 @@ class Options:
     """
 
     name: str = "dummy"
-    peer: str = "@dummy-8191"
     reply: str = ""
     prompt: str = ""
     log: str = ""
@@ -155,7 +153,6 @@ def parse_options(arguments: Sequence[str], environ: Mapping[str, str] = os.envi
     own = environ.get("SYNAPSE_AGENT_ID", "").removeprefix("synapse-")
     return Options(
         name=given.name or own or "dummy",
-        peer="@dummy-8190" if own == "dummy-8191" else "@dummy-8191",
         reply=given.reply,
         prompt=given.prompt,
         log=given.log or environ.get("SYNAPSE_DUMMY_LOG", ""),

@@ -30,7 +30,7 @@ class TurnRunner:
 
     def __init__(self, app: DummyApp) -> None:
         self._app = app
-        self._context = TurnContext(0, app.options.peer, app.options.reply, app.options.word_delay)
+        self._context = TurnContext(0, app.options.reply, app.options.word_delay)
         self._steps: Steps | None = None
         self._timer: Timer | None = None
         self._command: ShellCommand | None = None

@@ -34,10 +34,10 @@ keys: Enter sends, Shift+Enter or Ctrl+J breaks the line, Escape interrupts or d
 Ctrl+C twice ends. A message beginning with / is a command (/help), one with ! runs in a shell without
 asking. The signal USR1 opens a permission dialog that nobody asked for."""
 
-_HELP = """\
+HELP = """\
 I am a scripted agent: no model, no account, nothing leaves this machine. Things to try here:
 
-  {peer} hello   to the other pane
+  @NAME hello         to the pane of that name
   %%slow:5%%          slowly; Esc stops
   %%perm:make all%%   ask permission
   %%run:ls%%          run a command
@@ -45,13 +45,14 @@ I am a scripted agent: no model, no account, nothing leaves this machine. Things
   %%wide%%            日本語 and emoji
 
 `python -m synapse_tui.dummy --help` knows all of it."""
+"""What can be tried."""
 
 TIPS = (
-    "Type `{peer} hello` on an empty line to write to another pane.",
+    "Type `@NAME hello` on an empty line to write to another pane.",
     "`%%slow:5%%` makes me answer slowly; Esc interrupts me.",
     "`%%perm:rm -rf build%%` makes me ask for permission first.",
     "`%%run:git status%%` runs a command, when you allow it.",
-    "Agents can talk: `%%run:synapse send {target} hello%%`.",
+    "Agents can talk: `%%run:synapse send NAME hello%%`.",
 )
 
 WIDE = """\
@@ -97,22 +98,12 @@ def directives(text: str) -> list[Directive]:
     return [Directive(match[1], (match[2] or "").strip()) for match in _DIRECTIVE.finditer(text)]
 
 
-def help_text(peer: str) -> str:
-    """What can be tried.
-
-    Args:
-        peer: An address that another agent probably has, such as `@dummy-8191`.
-    """
-    return _HELP.format(peer=peer)
-
-
-def answer(text: str, *, turn: int, peer: str, reply: str = "") -> str:
+def answer(text: str, *, turn: int, reply: str = "") -> str:
     """The answer to a message.
 
     Args:
         text: The message.
         turn: Messages answered before it.
-        peer: An address that another agent probably has.
         reply: The answer to give in any case; `{text}` stands for the message.
     """
     if reply:
@@ -126,9 +117,8 @@ def answer(text: str, *, turn: int, peer: str, reply: str = "") -> str:
     if match:
         return echo
     if turn == 0:
-        return f"{echo}\n\n{help_text(peer)}"
-    tip = TIPS[(turn - 1) % len(TIPS)]
-    return f"{echo}\n\n{tip.format(peer=peer, target=peer.removeprefix('@'))}"
+        return f"{echo}\n\n{HELP}"
+    return f"{echo}\n\n{TIPS[(turn - 1) % len(TIPS)]}"
 
 
 def slow_text(text: str, seconds: float) -> str:

@@ -112,14 +112,12 @@ class TurnContext:
 
     Attributes:
         number: Turns before this one.
-        peer: An address that another agent probably has.
         reply: The answer given to everything; empty for the built-in ones.
         word_delay: Seconds between two words.
         allowed: Whether permissions are given without asking by now.
     """
 
     number: int
-    peer: str
     reply: str
     word_delay: float
     allowed: bool = False
@@ -142,7 +140,7 @@ def perform(text: str, context: TurnContext) -> Steps:
             slow = directive.seconds()
         else:
             yield from _ACTIONS[directive.name](directive, context)
-    reply = answer(text, turn=context.number, peer=context.peer, reply=context.reply)
+    reply = answer(text, turn=context.number, reply=context.reply)
     yield from _stream(slow_text(reply, slow) if slow else reply, slow, context.word_delay)
 
 

@@ -74,7 +74,7 @@ async def test_first_screen_and_first_answer_tell_what_to_try(start):
     assert rig.reading.placeholder
     await rig.submit("hello")
     await rig.shows("You said: hello")
-    await rig.shows("@dummy-8191 hello")
+    await rig.shows("@NAME hello")
     assert rig.submitted == ["hello"]
 
 

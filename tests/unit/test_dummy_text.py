@@ -95,21 +95,21 @@ def test_every_directive_is_carried_out_and_documented():
 
 
 def test_first_answer_helps_and_later_ones_are_short():
-    first = answer("hello", turn=0, peer="@dummy-8191")
+    first = answer("hello", turn=0)
     assert first.startswith("You said: hello\n(5 characters, 1 line)")
-    assert "@dummy-8191 hello" in first
-    later = [answer("hello", turn=turn, peer="@dummy-8191") for turn in range(1, 9)]
+    assert "@NAME hello" in first
+    later = [answer("hello", turn=turn) for turn in range(1, 9)]
     assert all(len(text) < len(first) for text in later)
 
 
 def test_answer_to_another_agent_names_it_and_gives_no_lessons():
-    assert answer("[A2A:1a2b3c4d:synapse-claude-8100] hi there", turn=0, peer="@x") == (
+    assert answer("[A2A:1a2b3c4d:synapse-claude-8100] hi there", turn=0) == (
         "synapse-claude-8100 says: hi there\n(43 characters, 1 line)"
     )
 
 
 def test_a_given_reply_is_all_that_is_said():
-    assert answer("a {b}", turn=0, peer="@x", reply="<{text}>") == "<a {b}>"
+    assert answer("a {b}", turn=0, reply="<{text}>") == "<a {b}>"
 
 
 def test_a_slow_answer_proves_that_it_is_whole():
@@ -119,11 +119,8 @@ def test_a_slow_answer_proves_that_it_is_whole():
 # -- options and journal
 
 
-def test_it_is_named_by_its_address_and_knows_a_likely_peer():
-    first = parse_options([], {"SYNAPSE_AGENT_ID": "synapse-dummy-8190"})
-    second = parse_options([], {"SYNAPSE_AGENT_ID": "synapse-dummy-8191"})
-    assert (first.name, first.peer) == ("dummy-8190", "@dummy-8191")
-    assert (second.name, second.peer) == ("dummy-8191", "@dummy-8190")
+def test_it_is_named_by_its_address():
+    assert parse_options([], {"SYNAPSE_AGENT_ID": "synapse-dummy-8190"}).name == "dummy-8190"
     assert parse_options([], {}).name == "dummy"
     assert parse_options(["--name", "otto"], {"SYNAPSE_AGENT_ID": "synapse-dummy-8190"}).name == "otto"
 
