@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -15,20 +13,16 @@ from synapse_tui.settings.files import Layer, check_place, shown
 
 from .commands import CommandGroup
 from .completing import complete_settings, complete_values
-from .options import json_option
+from .options import json_option, one_of
 from .output import ExitCode, note, note_left_out, show, show_json, show_table
 from .settings_layers import LAYERS, Layers
 
 _KIND_CELLS = 30
 _KEY = click.argument("key", shell_complete=complete_settings)
-
-
-def _layer_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that name one of the files."""
-    for name, about in reversed(list(LAYERS.items())):
-        option = click.option(f"--{name}", "layer", flag_value=name, help=f"{about.capitalize()}.")
-        function = option(function)
-    return function
+_layer_options = one_of(
+    "layer", *((f"--{name}", name, f"{about.capitalize()}.") for name, about in LAYERS.items())
+)
+"""The options that name one of the files."""
 
 
 @click.group(name="config", cls=CommandGroup)

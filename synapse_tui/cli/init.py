@@ -6,7 +6,7 @@ import click
 
 from .caller import Caller
 from .commands import Command
-from .options import json_option
+from .options import json_option, one_of
 from .output import note
 from .scaffolding import (
     asks,
@@ -22,8 +22,11 @@ from .scaffolding import (
 @click.command(name="init", cls=Command)
 @scope_options
 @dry_run_option
-@click.option("--yes", "-y", "agreed", flag_value=True, default=None, help="Answer every question with yes.")
-@click.option("--no-input", "agreed", flag_value=False, help="Ask nothing: what needs a yes is not done.")
+@one_of(
+    "agreed",
+    ("--yes -y", True, "Answer every question with yes."),
+    ("--no-input", False, "Ask nothing: what needs a yes is not done."),
+)
 @json_option
 def command(*, scope: str | None, dry_run: bool, agreed: bool | None, as_json: bool) -> None:
     """Write settings and instructions into .synapse, to be edited.

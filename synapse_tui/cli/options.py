@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from click.types import OptionHelpExtra
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Flag: TypeAlias = tuple[str, str | bool, str]
+"""The names of an option (`--yes -y`), what it means, and its help."""
 
 
 class ToldOption(click.Option):
@@ -35,6 +37,31 @@ def json_option(function: Function) -> Function:
         return value
 
     return click.option("--json", "as_json", is_flag=True, callback=note_it, help="Print JSON.")(function)
+
+
+def one_of(name: str, *flags: Flag) -> Callable[[Function], Function]:
+    """Flags of which only one can be given; the command is told what it means as `name`, None without any."""
+    words = {meaning: names.split()[0] for names, meaning, _help in flags}
+
+    def taking(meaning: str | bool) -> Callable[[click.Context, click.Parameter, bool], None]:
+        def take(context: click.Context, _option: click.Parameter, given: bool) -> None:
+            before = context.params.setdefault(name, None)
+            if given and before is not None:
+                both = f"{words[before]} and {words[meaning]}"
+                raise click.UsageError(f"{both} exclude each other: give one of them", context)
+            if given:
+                context.params[name] = meaning
+
+        return take
+
+    return stacked(
+        *(
+            click.option(
+                *names.split(), is_flag=True, expose_value=False, callback=taking(meaning), help=help_
+            )
+            for names, meaning, help_ in flags
+        )
+    )
 
 
 def stacked(*options: Callable[[Any], Any]) -> Callable[[Function], Function]:

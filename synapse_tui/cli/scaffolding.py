@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from synapse_tui.paths import find_project
 
 from .caller import Caller
-from .options import stacked
+from .options import one_of
 from .output import note, show_json, show_table
 
 if TYPE_CHECKING:
     from synapse_tui.scaffold import Scaffold, Scope
     from synapse_tui.scaffold.files import Step
 
-Function = TypeVar("Function", bound=Callable[..., object])
-
-scope_options = stacked(
-    click.option("--project", "scope", flag_value="project", help="The project's .synapse (the default)."),
-    click.option("--user", "scope", flag_value="user", help="Your own, ~/.synapse, for all projects."),
+scope_options = one_of(
+    "scope",
+    ("--project", "project", "The project's .synapse (the default)."),
+    ("--user", "user", "Your own, ~/.synapse, for all projects."),
 )
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only print what would be done.")
 

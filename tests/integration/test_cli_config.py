@@ -74,6 +74,8 @@ async def test_lists_take_words_or_json(shell: Shell) -> None:
         (("tui.layout", "round"), "must be one of tabs, columns, grid, main"),
         (("tui.scrollback", "many"), "must be a whole number"),
         (("--project", "tui.save_scrollback", "true"), "cannot be set by a project"),
+        (("--user", "--project", "tui.layout", "grid"), "--user and --project exclude each other"),
+        (("tui.layout", "grid", "--local", "--user"), "--local and --user exclude each other"),
         (
             ("env.SYNAPSE_DATABASE_URL", "mysql://db/team"),
             "is no URL of a PostgreSQL database: write",

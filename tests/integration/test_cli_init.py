@@ -55,6 +55,20 @@ async def test_what_a_person_had_written_is_trusted_and_what_an_agent_had_is_not
         assert (store.check(path, path.read_bytes()) is None) == (not agent)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("init", "--user", "--project"), ("reset", "--project", "--user"), ("init", "--no-input", "--yes")],
+)
+async def test_two_that_exclude_each_other_do_nothing(shell: Shell, words: tuple[str, ...]) -> None:
+    before = tree(shell.home)
+    result = await shell.run(*words, "--json")
+    assert result.code == 2, result.out
+    _command, first, second = words
+    assert f"{first} and {second} exclude each other" in result.err
+    assert json.loads(result.out)["error"]["type"] == "UsageError"
+    assert (tree(shell.folder), tree(shell.home)) == ({}, before)
+
+
 async def test_reset_asks_and_keeps_what_was_edited(shell: Shell) -> None:
     await shell.run("init", "--yes")
     edited = shell.folder / ".synapse/file-safety.md"
