@@ -19,14 +19,13 @@ from synapse_tui.paths import UserPaths
 from synapse_tui.project_folder import IGNORED, make_project_folder
 from synapse_tui.settings import SCHEMA
 from synapse_tui.settings.editing import parse
-from synapse_tui.settings.layers import check_file, read_layer
+from synapse_tui.settings.layers import check_file, entries_of, read_layer
 
 from .notes import NAMES, NoteFile
 from .shipped import (
     SETTINGS,
     TEXTS,
     Standing,
-    flat,
     is_default,
     settings_worth_showing,
     shipped_text,
@@ -209,7 +208,7 @@ class Scaffold:
             raise ConfigError(f"{path} cannot be read: {error.strerror}", _PERMISSIONS) from error
         return {
             key: value
-            for key, value in flat(content)
+            for key, value in entries_of(content)
             if key in SCHEMA and SCHEMA[key].guard and not is_default(key, value)
         }
 

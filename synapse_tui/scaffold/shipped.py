@@ -13,6 +13,7 @@ from synapse_tui.errors import ConfigError
 from synapse_tui.instructions.files import read_file, shipped_texts
 from synapse_tui.settings import SCHEMA, Setting
 from synapse_tui.settings.editing import parse
+from synapse_tui.settings.layers import entries_of
 
 SETTINGS = "settings.json"
 TEXTS = ("default.md", "gemini.md", "delegate.md", "file-safety.md")
@@ -108,7 +109,7 @@ def _of_settings(path: Path, data: bytes) -> Standing:
         content = parse(path, data)
     except ConfigError:
         return Standing.EDITED
-    return Standing.SHIPPED if all(is_default(*entry) for entry in flat(content)) else Standing.EDITED
+    return Standing.SHIPPED if all(is_default(*entry) for entry in entries_of(content)) else Standing.EDITED
 
 
 def is_default(key: str, value: object) -> bool:
@@ -118,13 +119,3 @@ def is_default(key: str, value: object) -> bool:
         return setting is not None and setting.convert(value) == setting.default
     except ValueError:
         return False
-
-
-def flat(content: Mapping[str, object], prefix: str = "") -> list[tuple[str, object]]:
-    """The entries of a settings file by their dotted keys."""
-    found: list[tuple[str, object]] = []
-    for name, value in content.items():
-        key = f"{prefix}{name}"
-        table = isinstance(value, dict) and not (key in SCHEMA and SCHEMA[key].kind == "table")
-        found += flat(value, f"{key}.") if table and isinstance(value, dict) else [(key, value)]
-    return found

@@ -264,7 +264,7 @@ def _entries(
     problems: list[ConfigError],
     before: Mapping[str, object] = MappingProxyType({}),
 ) -> Iterator[tuple[Setting, object]]:
-    for key, value in _flatten(content, ""):
+    for key, value in entries_of(content):
         setting = find_setting(key, types)
         if setting is None:
             near = nearest_key(key, types)
@@ -305,10 +305,16 @@ def _variables(environ: Mapping[str, str], problems: list[ConfigError]) -> Itera
                 problems.append(ConfigError(f"the variable {variable} {error}", "the value was left out"))
 
 
-def _flatten(content: Mapping[str, object], prefix: str) -> Iterator[tuple[str, object]]:
+def entries_of(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """What stands in a settings file, by dotted keys.
+
+    Args:
+        content: The object in it.
+        prefix: What stands before its keys.
+    """
     for name, value in content.items():
         key = f"{prefix}{name}"
         if isinstance(value, dict) and not (key in SCHEMA and SCHEMA[key].kind in TABLES):
-            yield from _flatten(value, f"{key}.")
+            yield from entries_of(value, f"{key}.")
         else:
             yield key, value
