@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from .actions import ACTIONS, DEFAULT_LEADER, DIGITS, GROUPS, Action
 from .key_names import key_label, read_key, textual_key
@@ -33,6 +33,12 @@ class Keymap:
     leader: str = DEFAULT_LEADER
     actions: tuple[Action, ...] = ACTIONS
     problem: str = ""
+    _own: Mapping[str, Action] = field(init=False, repr=False, compare=False)
+    """The actions that have keys of their own, by Textual's names of these: looked up with every key."""
+
+    def __post_init__(self) -> None:
+        own = {textual_key(key): action for action in reversed(self.actions) for key in action.keys}
+        object.__setattr__(self, "_own", own)
 
     @classmethod
     def of(cls, leader: str, bindings: Bindings) -> Keymap:
@@ -74,8 +80,7 @@ class Keymap:
         Args:
             key: Textual's name of it.
         """
-        pairs = ((action, each) for action in self.actions for each in action.keys)
-        return next((action for action, each in pairs if textual_key(each) == key), None)
+        return self._own.get(key)
 
     def with_keys(self) -> Iterator[Action]:
         """Actions that have a key of their own: function keys by their number, then the others."""
