@@ -189,7 +189,7 @@ class Host:
         sockets = self._factory.bind(profile, spec, folder)
         try:
             environ = self._factory.environ(profile, sockets, folder, inherited)
-            hooks = await self.safety.prepare(profile, environ, folder)
+            hooks = await self.safety.outfit.prepare(profile, environ, folder)
             session = self._factory.make(
                 profile,
                 spec,
@@ -318,7 +318,7 @@ class Host:
             SpawnError: It cannot be started.
         """
         session = self._session(agent_id)
-        await self.safety.equip(session)
+        await self.safety.outfit.equip(session)
         await session.restart()
         self.instructions.expect(session, fresh=True)
         return session

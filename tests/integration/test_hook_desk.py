@@ -21,10 +21,11 @@ from synapse_tui.file_safety import FileKeys, Lock, Modification
 from synapse_tui.hooks import Dialect, HookKind, read_event
 from synapse_tui.hooks.launch import opencode_plugin, prepare
 from synapse_tui.host.safety import desk as desk_module
-from synapse_tui.host.safety.desk import HookDesk, Worker
+from synapse_tui.host.safety.desk import HookDesk
 from synapse_tui.host.safety.keeper import SafetyKeeper
 from synapse_tui.host.safety.server import HookServer
 from synapse_tui.host.safety.snapshots import Snapshot, compare, take
+from synapse_tui.host.safety.workers import Worker
 from synapse_tui.process_times import process_name
 
 Opencode = Callable[[str], Awaitable[asyncio.subprocess.Process]]

@@ -15,10 +15,11 @@ from synapse_tui.events import Event, EventBus, Notice
 from synapse_tui.file_safety import FileKeys, Holder, Modification
 from synapse_tui.hooks import Dialect, FileWrite, HookEvent, HookKind
 from synapse_tui.host.safety import project_watch, strays
-from synapse_tui.host.safety.desk import HookDesk, Worker
+from synapse_tui.host.safety.desk import HookDesk
 from synapse_tui.host.safety.keeper import SafetyKeeper
 from synapse_tui.host.safety.project_watch import ProjectWatch, Touches
 from synapse_tui.host.safety.strays import Shells, Strays
+from synapse_tui.host.safety.workers import Worker
 from synapse_tui.process_times import process_name
 from tests.integration.session_rig import until
 

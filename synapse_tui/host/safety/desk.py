@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -26,28 +26,9 @@ from synapse_tui.hooks import FileWrite, HookEvent, HookKind, context_answer, de
 from .keeper import SafetyKeeper
 from .news import News
 from .snapshots import Call, Difference, Snapshot, Snapshots, compare, take
+from .workers import Worker
 
 log = logging.getLogger(__name__)
-
-INTENT = 120
-"""How many characters of a task's text tell what a lock is for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Worker:
-    """An agent as its hooks need it.
-
-    Attributes:
-        agent_id: Its id.
-        process: Its process, by the name that comes once (`process_times.process_name`).
-        task_id: The task that it works on; empty for none.
-        intent: What that task is about, in a few words.
-    """
-
-    agent_id: str
-    process: str
-    task_id: str = ""
-    intent: str = ""
 
 
 class HookDesk:
@@ -154,7 +135,7 @@ class HookDesk:
             return b""
         holder = Holder(worker.agent_id, worker.task_id, worker.process, event.call)
         verdict = await self._keeper.ask(
-            lambda store: store.acquire_locks(list(paths), holder, intent=worker.intent[:INTENT])
+            lambda store: store.acquire_locks(list(paths), holder, intent=worker.intent)
         )
         if not verdict.allowed and verdict.lock is not None:
             news = await self._unknown_change(worker.agent_id, verdict.lock.file)
@@ -221,7 +202,7 @@ class HookDesk:
             worker.task_id or local_task(worker.agent_id, now),
             now,
             difference.lines,
-            worker.intent[:INTENT],
+            worker.intent,
             MappingProxyType(dict(about)),
         )
         noted = await self._keeper.ask(lambda store: store.record_modification(modification))

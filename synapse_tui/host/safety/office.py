@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -12,11 +11,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from synapse_tui.agents.process.environment import HOOKS_VARIABLE
-from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.agents.state.hook_hints import HOOKED
-from synapse_tui.errors import HistoryError, SessionError
+from synapse_tui.errors import SessionError
 from synapse_tui.events import (
     AgentAdded,
     AgentProcessExited,
@@ -29,33 +26,28 @@ from synapse_tui.events import (
     Notice,
 )
 from synapse_tui.file_safety import FileKeys, Holder, Lock, Modification, ModificationQuery
-from synapse_tui.hooks import Dialect, HookEvent, HookKind
-from synapse_tui.hooks.codex_trust import trusted_hashes
+from synapse_tui.hooks import HookEvent, HookKind
 from synapse_tui.hooks.consent import Consent, HookConsent
-from synapse_tui.hooks.launch import NO_HOOKS, LaunchHooks, prepare
 from synapse_tui.model import USER, AgentState
 from synapse_tui.paths import UserPaths
-from synapse_tui.process_times import process_name, process_start
-from synapse_tui.pty.command import find_command
+from synapse_tui.process_times import process_start
 from synapse_tui.sessions.places import sockets_folder
 from synapse_tui.settings import Settings
 from synapse_tui.store.location import location_of
 
-from .desk import HookDesk, Worker
+from .desk import HookDesk
+from .freeing import LockFreeing
 from .keeper import SafetyKeeper
+from .outfit import HookOutfit
 from .server import HookServer
 from .strays import Strays
+from .workers import Worker, at_work, worker_of
 
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
-RENEWAL = 60.0
-"""Seconds after which the locks of agents at work are renewed; a lease lasts five minutes."""
-REST = 0.5
-"""Seconds that an agent must have been ready, with no word of its hooks, before its locks are free."""
 _ENABLED = "env.SYNAPSE_FILE_SAFETY_ENABLED"
-_WORKS = (AgentState.PROCESSING, AgentState.WAITING)
 
 
 class Enforcement(StrEnum):
@@ -91,7 +83,6 @@ class FileSafetyOffice:
         environ: Mapping[str, str],
     ) -> None:
         self.enabled = settings.flag(_ENABLED)
-        self._paths = paths
         self._events = events
         self._agents = agents
         self._environ = environ
@@ -104,13 +95,15 @@ class FileSafetyOffice:
         )
         self.keys = FileKeys(project)
         self.desk = HookDesk(self.keys, self.keeper, events)
-        self.consent = HookConsent(paths.synapse / "hooks", paths.home, environ)
+        self._freeing = LockFreeing(self.desk, agents)
+        folder = paths.synapse / "hooks"
+        self.outfit = HookOutfit(folder, events, socket=lambda: self.socket)
+        self.consent = HookConsent(folder, paths.home, environ)
         self._strays = Strays(
             self.keys, self.keeper, self.desk, events, at_work=self._at_work, worker=self._find_worker
         )
         self._server: HookServer | None = None
         self._alive: set[str] = set()
-        self._heard: dict[str, float] = {}
         self._working: set[asyncio.Task[Any]] = set()
         self._renewal: asyncio.Task[None] | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
@@ -123,7 +116,7 @@ class FileSafetyOffice:
             return
         if self._renewal is None:
             self._unsubscribe = self._events.subscribe(self._on_event)
-            self._renewal = asyncio.get_running_loop().create_task(self._renew(), name="renew-locks")
+            self._renewal = asyncio.get_running_loop().create_task(self._freeing.renew(), name="renew-locks")
         try:
             folder = sockets_folder(self._environ)
             _remove_left_over(folder)
@@ -166,8 +159,7 @@ class FileSafetyOffice:
         self._tell_all()
 
     async def _switched_off(self) -> None:
-        for session in tuple(self._agents.values()):
-            await self._settle(_worker(session))
+        await self._freeing.settle_all()
         self._tell_all()
 
     def _tell_all(self) -> None:
@@ -191,38 +183,6 @@ class FileSafetyOffice:
     def socket(self) -> Path | None:
         """What hooks call; None where none is answered."""
         return self._server.path if self._server is not None and self.enabled else None
-
-    async def prepare(self, profile: Profile, environ: Mapping[str, str], cwd: Path) -> LaunchHooks:
-        """How an agent is started so that its hooks call us; nothing is added where they cannot."""
-        if profile.hooks is None or self.socket is None:
-            return NO_HOOKS
-        folder = self._paths.synapse / "hooks"
-        try:
-            trusted = await self._trusted(profile, environ, cwd, folder)
-            return await asyncio.to_thread(prepare, profile.hooks, folder, environ, trusted=trusted)
-        except OSError as error:
-            self._events.publish(Notice(f"hooks of {profile.name} cannot be written: {error}", "warning"))
-            return NO_HOOKS
-
-    async def equip(self, session: AgentSession) -> None:
-        """Give an agent that is about to be started anew the hooks that it would get now.
-
-        File safety may have been switched since, or its hooks be those of a former version of this program.
-        """
-        environ = {name: value for name, value in session.environ.items() if name != HOOKS_VARIABLE}
-        if self.socket is not None:
-            environ[HOOKS_VARIABLE] = str(self.socket)
-        hooks = await self.prepare(session.profile, environ, session.cwd)
-        session.environ = {**environ, **hooks.environ}
-        session.hook_args = hooks.args
-
-    async def _trusted(
-        self, profile: Profile, environ: Mapping[str, str], cwd: Path, folder: Path
-    ) -> Mapping[str, str]:
-        if profile.hooks is not Dialect.CODEX:
-            return {}
-        command = find_command(profile.command, env=environ, cwd=cwd)
-        return await trusted_hashes(Path(command), folder, environ=environ, cwd=cwd) if command else {}
 
     # -- what is asked ---
 
@@ -305,7 +265,7 @@ class FileSafetyOffice:
         session = self._agents.get(agent_id)
         if session is None:
             return b""
-        self._heard[agent_id] = asyncio.get_running_loop().time()
+        self._freeing.hear(agent_id)
         if agent_id not in self._alive:
             self._alive.add(agent_id)
             self._events.publish(HooksChanged(agent_id))
@@ -314,9 +274,9 @@ class FileSafetyOffice:
             return b""
         self._strays.hear(agent_id, event)
         if event.kind is not HookKind.PRE:  # what it is about is done also when its hook has gone
-            return await asyncio.shield(self._begin(self.desk.handle(_worker(session), event)))
+            return await asyncio.shield(self._begin(self.desk.handle(worker_of(session), event)))
         try:
-            return await self.desk.handle(_worker(session), event)
+            return await self.desk.handle(worker_of(session), event)
         except asyncio.CancelledError:
             if event.writes:
                 files = ", ".join(one.path for one in event.writes)
@@ -332,52 +292,25 @@ class FileSafetyOffice:
                 rests = report.state is AgentState.READY and previous.state is not AgentState.READY
                 # What only a hook had told ends with time: the screen has seen no turn that is over.
                 if rests and previous.rule != HOOKED:
-                    self._begin(self._rest(agent_id))
+                    self._begin(self._freeing.rest(agent_id))
             case AgentProcessExited(agent_id=agent_id):
                 self._alive.discard(agent_id)
                 self._strays.forget(agent_id)
                 if (session := self._agents.get(agent_id)) is not None:
-                    self._begin(self._gone(_worker(session)))
+                    self._begin(self._freeing.gone(worker_of(session)))
             case AgentRemoved(agent_id=agent_id):
                 self._alive.discard(agent_id)
                 self._strays.forget(agent_id)
-                self._begin(self._gone(Worker(agent_id, "")))
+                self._begin(self._freeing.gone(Worker(agent_id, "")))
             case _:
                 pass
 
     def _at_work(self) -> list[str]:
-        alive = [each for each in self._agents.values() if each.exit is None and self.enabled]
-        return [session.agent_id for session in alive if session.report.state in _WORKS]
+        return [session.agent_id for session in at_work(self._agents)] if self.enabled else []
 
     def _find_worker(self, agent_id: str) -> Worker | None:
         session = self._agents.get(agent_id)
-        return _worker(session) if session is not None else None
-
-    async def _rest(self, agent_id: str) -> None:
-        """The screen says that an agent is idle: a refused dialog or an interrupt may call no hook."""
-        heard = self._heard.get(agent_id)
-        await asyncio.sleep(REST)
-        session = self._agents.get(agent_id)
-        if session is None or session.report.state is not AgentState.READY:
-            return
-        if self._heard.get(agent_id) == heard:
-            await self._settle(_worker(session))
-
-    async def _settle(self, worker: Worker) -> None:
-        with contextlib.suppress(HistoryError):
-            await self.desk.settle(worker)
-
-    async def _gone(self, worker: Worker) -> None:
-        with contextlib.suppress(HistoryError):
-            await self.desk.gone(worker)
-
-    async def _renew(self) -> None:
-        while True:
-            await asyncio.sleep(RENEWAL)
-            for session in tuple(self._agents.values()):
-                if session.exit is None and session.report.state in _WORKS:
-                    with contextlib.suppress(HistoryError):
-                        await self.desk.renew(_worker(session))
+        return worker_of(session) if session is not None else None
 
     def _begin(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         task = asyncio.get_running_loop().create_task(work, name="free-locks")
@@ -388,13 +321,6 @@ class FileSafetyOffice:
 
 def _retention(settings: Settings) -> timedelta:
     return timedelta(days=settings.number("env.SYNAPSE_FILE_SAFETY_RETENTION_DAYS"))
-
-
-def _worker(session: AgentSession) -> Worker:
-    """An agent as its hooks need it."""
-    running = session.run.turns.running
-    intent = " ".join(session.tasks.get(running).text.split()) if running in session.tasks else ""
-    return Worker(session.agent_id, process_name(session.pid), running, intent)
 
 
 def _remove_left_over(folder: Path) -> None:

@@ -19,11 +19,12 @@ from synapse_tui.events import Event, EventBus, FileChanged, Notice
 from synapse_tui.file_safety import ChangeType, FileKeys, Lock
 from synapse_tui.hooks import HookEvent, HookKind
 
-from .desk import HookDesk, Worker
+from .desk import HookDesk
 from .keeper import SafetyKeeper
 from .project_watch import ProjectWatch, Touches
 from .snapshots import Difference
 from .tree import Git
+from .workers import Worker
 
 log = logging.getLogger(__name__)
 
