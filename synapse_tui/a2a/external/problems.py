@@ -40,14 +40,19 @@ def problem_of(error: BaseException, url: str, *, sends: bool) -> SynapseError:
             return _of_status(each, where)
         if isinstance(each, httpx.ConnectTimeout | httpx.ConnectError):
             why = "did not answer in time" if isinstance(each, httpx.ConnectTimeout) else "nobody answers"
-            told = clean_line(_ERRNO.sub("", str(each)), 120)
+            told = _reason(each)
             return PeerUnreachable(f"{where}: {why}" + (f" ({told})" if told else ""), "does the agent run?")
         if isinstance(each, httpx.TimeoutException | TimeoutError):
             return PeerUnreachable(f"{where} did not answer in time", _UNKNOWN if sends else "try again")
         if isinstance(each, httpx.RequestError):
-            told = clean_line(_ERRNO.sub("", str(each)), 120) or type(each).__name__
+            told = _reason(each) or type(each).__name__
             return PeerUnreachable(f"{where} broke off: {told}", _UNKNOWN if sends else "try again")
     return _of_agent(error, where)
+
+
+def _reason(error: httpx.RequestError) -> str:
+    """What the transport says, which may hold words of whoever was called."""
+    return clean_line(_ERRNO.sub("", str(error)), 120)
 
 
 def _chain(error: BaseException) -> list[BaseException]:
