@@ -6,6 +6,7 @@ import csv
 import json
 import re
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any, TextIO
 
 from synapse_tui.plain_text import plain
@@ -111,6 +112,5 @@ def _fenced(text: str) -> str:
     return f"{fence}\n{plain(text)}\n{fence}"
 
 
-def _time(value: object) -> str | None:
-    isoformat = getattr(value, "isoformat", None)
-    return isoformat() if callable(isoformat) else None
+def _time(time: datetime | None) -> str | None:
+    return time.isoformat() if time is not None else None
