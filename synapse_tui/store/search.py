@@ -116,6 +116,12 @@ def runs_of(value: str) -> list[str]:
     return _RUN.findall(value)
 
 
+def pattern_of(term: str) -> str:
+    """What `LIKE` finds a term by anywhere in a text, with a backslash before what is no pattern."""
+    escaped = term.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%"
+
+
 def conditions(
     wanted: Wanted, made: str, time: Callable[[datetime], object], *, of: str = ""
 ) -> tuple[str, dict[str, Any]]:

@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from .naming import Naming
-from .search import MOST, SHORTEST, Count, Found, Wanted, conditions, folded, runs_of
+from .search import MOST, SHORTEST, Count, Found, Wanted, conditions, folded, pattern_of, runs_of
 
 _STALE = """SELECT created_at, task_id FROM search_stale ORDER BY created_at DESC, task_id DESC
     LIMIT :most FOR UPDATE SKIP LOCKED"""
@@ -125,7 +125,7 @@ def _spoken(terms: Sequence[str]) -> tuple[str, dict[str, Any]]:
     for at, term in enumerate(terms):
         if len(term) >= SHORTEST or not _wanted(term):
             found.append(f"f.body LIKE :term{at}")
-            values[f"term{at}"] = f"%{_like(term)}%"
+            values[f"term{at}"] = pattern_of(term)
     return " AND ".join(found), values
 
 
@@ -153,7 +153,3 @@ def _wanted(term: str) -> list[str]:
         elif len(term) < SHORTEST:
             found.append(run)
     return found
-
-
-def _like(term: str) -> str:
-    return term.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

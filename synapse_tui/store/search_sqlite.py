@@ -21,7 +21,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
-from .search import MOST, SHORTEST, Count, Found, Wanted, conditions, folded, runs_of
+from .search import MOST, SHORTEST, Count, Found, Wanted, conditions, folded, pattern_of, runs_of
 from .search_lookup import Chosen, Lookup, Words
 
 _DROP = tuple(
@@ -106,7 +106,7 @@ class SqliteDialect:
         chosen, values = conditions(wanted, "created_at", _stored)
         for at, term in enumerate(terms):
             chosen += f" AND (input LIKE :term{at} ESCAPE '\\' OR output LIKE :term{at} ESCAPE '\\')"
-            values[f"term{at}"] = f"%{_like(term)}%"
+            values[f"term{at}"] = pattern_of(term)
         if wanted.after:
             values["made"], _, values["last"] = wanted.after.partition("/")
             chosen += " AND (created_at, id) < (:made, :last)"
@@ -191,10 +191,6 @@ def _time(stored: str) -> datetime:
 def _stored(time: datetime) -> str:
     """A time as it stands in the database."""
     return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
-
-
-def _like(term: str) -> str:
-    return term.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def _quoted(term: str) -> str:
