@@ -7,7 +7,7 @@ reading and writing all the same is written only where it is as it was read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
@@ -32,19 +32,8 @@ class FileSafety(Modifications):
     """Who may write which file of a project, and what was written.
 
     Files are named by their keys (`file_safety.FileKeys`). A lock that has expired, or whose process is gone,
-    counts as free. Every method waits for the disk: never call one in an event loop.
-
-    Args:
-        location: The database, `.synapse/file_safety.db` as a rule.
-        alive: Tells whether the process of a holder on this machine still runs; of others the lease counts.
-        clock: The time now, aware; on a server its own clock counts for leases.
-        lease: How long a lock holds that nobody renews.
-        busy: Seconds that another process, or the server, is waited for.
-
-    Raises:
-        HistoryError: A newer version has written it, or the server cannot be used.
-        OSError: It cannot be made.
-        sqlalchemy.exc.DBAPIError: It is locked, or cannot be read or written.
+    counts as free. Every method waits for the disk: never call one in an event loop. It is made as
+    `Modifications` is.
     """
 
     def acquire_lock(self, file: str, holder: Holder, *, intent: str = "") -> Verdict:
@@ -101,11 +90,24 @@ class FileSafety(Modifications):
         Returns:
             Whether there was one.
         """
-        name = self._naming.file(file)
-        chosen = [col(LockRow.file_path) == name, col(LockRow.agent_name) == self._naming.agent(agent_id)]
+        return bool(self.release_locks([file], agent_id, call=call))
+
+    def release_locks(self, files: Iterable[str], agent_id: str, *, call: str = "") -> list[str]:
+        """Give the locks of several files back.
+
+        Args:
+            files: The files.
+            agent_id: Who holds them: nobody else's are taken.
+            call: Only the locks of that tool call; empty for any.
+
+        Returns:
+            Those that had one.
+        """
+        names = [self._naming.file(file) for file in files]
+        chosen = [col(LockRow.file_path).in_(names), col(LockRow.agent_name) == self._naming.agent(agent_id)]
         if call:
             chosen.append(col(LockRow.call) == call)
-        return bool(self._release(chosen))
+        return [self._file(row) for row in self._release(chosen)]
 
     def _release(self, chosen: Sequence[ColumnElement[bool]]) -> list[LockRow]:
         """Remove locks; gives those that were."""

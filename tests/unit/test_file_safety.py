@@ -215,6 +215,17 @@ def test_several_locks_are_taken_together_or_not_at_all(safety: FileSafety) -> N
     assert safety.acquire_locks([], CLAUDE).allowed
 
 
+def test_several_locks_are_given_back_together(safety: FileSafety) -> None:
+    call = Holder(CLAUDE.agent_id, call="1")
+    safety.acquire_locks(["a", "b"], call)
+    safety.acquire_lock("c", CODEX)
+    safety.acquire_lock("d", CLAUDE)
+    assert safety.release_locks(["a", "c", "d", "gone"], CLAUDE.agent_id, call="1") == ["a"]
+    assert safety.release_locks([], CLAUDE.agent_id) == []
+    assert safety.release_locks(["d", "b", "c"], CLAUDE.agent_id) == ["b", "d"]
+    assert [lock.file for lock in safety.locks()] == ["c"]
+
+
 def test_a_lock_ends_with_its_lease_unless_it_is_renewed(safety: FileSafety, clock: Clock) -> None:
     worker = Holder(CLAUDE.agent_id, call="1")
     safety.acquire_lock("a", worker)

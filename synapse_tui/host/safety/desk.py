@@ -164,7 +164,7 @@ class HookDesk:
         if not keys:
             return
         agent_id, name = worker.agent_id, event.call
-        await self._keeper.ask(lambda store: [store.release_lock(key, agent_id, call=name) for key in keys])
+        await self._keeper.ask(lambda store: store.release_locks(keys, agent_id, call=name))
         self._events.publish(LocksChanged(agent_id))
 
     async def _note(
