@@ -20,7 +20,8 @@ from synapse_tui.settings.keys import ApiKey, digest_of, read_keys
 from .caller import Caller
 from .commands import CommandGroup
 from .options import json_option
-from .output import note, show, show_json, show_table
+from .output import note, show, show_json
+from .tables import show_table
 
 ADMIN = "admin"
 FIRST = "default"

@@ -14,8 +14,9 @@ from synapse_tui.settings.files import Layer, check_place, shown
 from .commands import CommandGroup
 from .completing import complete_settings, complete_values
 from .options import json_option, one_of
-from .output import ExitCode, note, note_left_out, show, show_json, show_table
+from .output import ExitCode, note, note_left_out, show, show_json
 from .settings_layers import LAYERS, Layers
+from .tables import show_table
 
 _KIND_CELLS = 30
 _KEY = click.argument("key", shell_complete=complete_settings)

@@ -12,7 +12,8 @@ import click
 from synapse_tui.doctor.report import Advice, Outcome, Report, Result
 from synapse_tui.doctor.versions import Glance
 
-from .output import cells, note, plain, show, show_table
+from .output import note, plain, show
+from .tables import cells, columns, cut, one_line, show_table
 
 HEADS = ("CHECK", "RESULT", "TIME", "EVIDENCE")
 GLANCE_HEADS = ("AGENT", "INSTALLED", "PROVED WITH", "REMARKS")
@@ -43,10 +44,10 @@ class Progress:
         """A check has ended."""
         self._end_line(_CLEAR)
         verdict = result.verdict
-        text = " ".join(plain(verdict.evidence).split())
+        text = one_line(verdict.evidence)
         line = f"{self._agent}: {result.check}: {verdict.outcome} ({result.seconds:.1f} s) {text}"
         # The table tells the whole of it.
-        note(_cut(line, shutil.get_terminal_size().columns) if self._terminal else line)
+        note(cut(line, shutil.get_terminal_size().columns) if self._terminal else line)
         if self._verbose and result.screen:
             note("\n".join(f"    | {row}" for row in plain(result.screen).split("\n")))
 
@@ -76,7 +77,7 @@ def show_report(report: Report, *, kept: bool) -> None:
     show(f"{report.agent} {report.version or '(version unknown)'}{proved}")
     rows = [_row(result) for result in report.results]
     widths = [max(cells(row[at]) for row in (HEADS, *rows)) for at in range(3)]
-    left = _width() - sum(widths) - 2 * len(widths)
+    left = columns() - sum(widths) - 2 * len(widths)
     for row in (HEADS, *rows):
         first, *rest = _wrapped(row[3], left) if left >= 20 else [row[3]]
         start = (text + " " * (width - cells(text)) for text, width in zip(row, widths, strict=False))
@@ -90,8 +91,7 @@ def show_report(report: Report, *, kept: bool) -> None:
 
 def _row(result: Result) -> tuple[str, str, str, str]:
     seconds = "" if result.verdict.outcome is Outcome.SKIPPED else f"{result.seconds:.1f} s"
-    evidence = " ".join(plain(result.verdict.evidence).split())
-    return (result.check, result.verdict.outcome.value, seconds, evidence)
+    return (result.check, result.verdict.outcome.value, seconds, one_line(result.verdict.evidence))
 
 
 def _show_advice(report: Report) -> None:
@@ -123,20 +123,6 @@ def _show_one(text: str, advice: Advice) -> None:
         show(f"      {row}")
 
 
-def _width() -> int:
-    """Columns that a row may have; where nobody looks, as many as it needs."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
-
-
-def _cut(text: str, width: int) -> str:
-    """As much of a text as fits into so many cells."""
-    if cells(text) <= width:
-        return text
-    while cells(text) >= width:
-        text = text[:-1]
-    return f"{text}…"
-
-
 def _wrapped(text: str, width: int) -> list[str]:
     """A text in rows of so many cells."""
     return list(_rows(text.split(" "), width)) or [""]
@@ -151,8 +137,8 @@ def _rows(words: Sequence[str], width: int) -> Iterator[str]:
         else:
             row = f"{row} {word}" if row else word
         while cells(row) > width:
-            cut = max(at for at in range(1, len(row)) if cells(row[:at]) <= width)
-            yield row[:cut]
-            row = row[cut:]
+            end = max(at for at in range(1, len(row)) if cells(row[:at]) <= width)
+            yield row[:end]
+            row = row[end:]
     if row:
         yield row

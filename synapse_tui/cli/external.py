@@ -13,8 +13,9 @@ from .caller import Caller
 from .commands import CommandGroup
 from .completing import complete_externals
 from .options import json_option
-from .output import note, show, show_json, show_table
+from .output import note, show, show_json
 from .sending import check_timeout, response_option, wait_option
+from .tables import show_table
 from .texts import TextCommand, read_message
 
 HEADS = ("ALIAS", "NAME", "PROTOCOL", "URL", "LAST SEEN")
@@ -91,7 +92,7 @@ def list_all(*, as_json: bool) -> None:
     if as_json:
         show_json([agent.as_json() for agent in agents])
     elif agents:
-        show_table(HEADS, [_row(agent) for agent in agents])
+        show_table(HEADS, [_row(agent) for agent in agents], shrinking=("NAME",))
     else:
         note("there is no external agent; add one: synapse external add URL")
 

@@ -19,12 +19,15 @@ from .commands import CommandGroup
 from .completing import complete_agents
 from .file_safety_desk import Desk, json_of_lock, json_of_modification
 from .options import json_option
-from .output import ExitCode, note, plain, show, show_json, show_table
+from .output import ExitCode, note, plain, show, show_json
+from .tables import show_table
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _LOCK_HEADS = ("FILE", "AGENT", "HELD", "LEFT", "TASK", "INTENT")
 _CHANGE_HEADS = ("TIME", "FILE", "CHANGE", "LINES", "AGENT", "TASK", "INTENT")
+_FREE = ("FILE", "LINES", "AGENT", "TASK", "INTENT")
+"""Columns whose texts may be of any length."""
 
 
 def _agent_option(about: str) -> Callable[[Function], Function]:
@@ -259,16 +262,16 @@ def _show_locks(locks: Sequence[Lock], *, as_json: bool) -> None:
     elif locks:
         rows = [
             (
-                plain(lock.file),
+                lock.file,
                 lock.agent_id,
                 duration((now - lock.locked_at).total_seconds()),
                 duration((lock.expires_at - now).total_seconds()),
                 lock.task_id[:8],
-                plain(lock.intent),
+                lock.intent,
             )
             for lock in locks
         ]
-        show_table(_LOCK_HEADS, rows)
+        show_table(_LOCK_HEADS, rows, shrinking=_FREE)
     else:
         note("synapse: no file is locked")
 
@@ -281,16 +284,16 @@ def _show_changes(changes: Sequence[Modification], *, as_json: bool) -> None:
         rows = [
             (
                 moment(change.time, now),
-                plain(change.file),
+                change.file,
                 change.change.value,
                 change.lines,
                 change.agent_id,
                 change.task_id if change.task_id.startswith("local-") else change.task_id[:8],
-                plain(change.intent),
+                change.intent,
             )
             for change in changes
         ]
-        show_table(_CHANGE_HEADS, rows)
+        show_table(_CHANGE_HEADS, rows, shrinking=_FREE)
     else:
         note("synapse: no change of a file is known")
 

@@ -22,8 +22,9 @@ from .caller import Caller
 from .commands import CommandGroup
 from .completing import complete_agents, complete_tasks
 from .options import json_option
-from .output import cells, note, show, show_json, show_table
+from .output import note, show, show_json
 from .settings_layers import Layers
+from .tables import one_line, show_table
 
 if TYPE_CHECKING:
     from synapse_tui.store.archive import Archive
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _HEADS = ("TASK", "TIME", "FROM", "TO", "STATUS", "TEXT")
+_FREE = ("FROM", "TO", "TEXT")
+"""Columns whose texts may be of any length."""
 _WIDTH = 60
 _SETTING = "env.SYNAPSE_HISTORY_ENABLED"
 _SPAN = re.compile(r"(\d+)([smhdw])")
@@ -232,26 +235,16 @@ def _list(query: str, limit: int, *, as_json: bool, filters: dict[str, Any]) -> 
         show_json([json_of(record) for record in records])
     elif records:
         now = datetime.now(UTC)
-        show_table(_HEADS, [_row(record, now) for record in records])
+        show_table(_HEADS, [_row(record, now) for record in records], shrinking=_FREE)
     else:
         note("synapse: no task is found" + ("" if filters["everywhere"] else "; --all looks in all projects"))
 
 
 def _row(record: Record, now: datetime) -> tuple[str, ...]:
     task = record.task
-    text = _cut(" ".join(plain(task.text).split()))
+    text = one_line(task.text, _WIDTH)
     when = moment(task.created_at, now)
     return task.short_id, when, task.sender.sender_id, task.target, task.state.value, text
-
-
-def _cut(text: str) -> str:
-    """A text that takes no more columns than a table has for it."""
-    width = 0
-    for at, char in enumerate(text):
-        width += cells(char)
-        if width > _WIDTH:
-            return text[: max(0, at - 1)] + "…"
-    return text
 
 
 def _wanted(filters: dict[str, Any], query: str = "", limit: int = 50) -> Wanted:

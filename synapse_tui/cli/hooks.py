@@ -15,7 +15,8 @@ from synapse_tui.paths import UserPaths
 from .commands import CommandGroup
 from .completing import offering
 from .options import json_option
-from .output import exit_code_for, fail, note, show_json, show_table
+from .output import exit_code_for, fail, note, show_json
+from .tables import show_table
 
 UNKNOWN = "unknown"
 """How hooks stand where the file cannot be read."""

@@ -14,7 +14,8 @@ from synapse_tui.registry import Record
 from .caller import Caller
 from .commands import Command
 from .options import json_option
-from .output import note, show_json, show_table
+from .output import note, show_json
+from .tables import show_table
 
 if TYPE_CHECKING:
     from synapse_tui.a2a.external.record import ExternalAgent
@@ -42,7 +43,7 @@ def command(everywhere: bool, as_json: bool) -> None:
         return
     rows = [_row(record, project) for record in shown] + [_external_row(agent) for agent in externals]
     if rows:
-        show_table(HEADS, rows)
+        show_table(HEADS, rows, shrinking=("NAME",))
     _explain(len(records) - len(shown), shown)
 
 

@@ -16,17 +16,8 @@ from .caller import Caller, address_of
 from .commands import Command, did_you_mean
 from .completing import complete_agents, complete_tasks, offering
 from .options import json_option
-from .output import (
-    cells,
-    error_json,
-    exit_code_for,
-    fail,
-    note,
-    plain,
-    show,
-    show_json,
-    show_table,
-)
+from .output import error_json, exit_code_for, fail, note, show, show_json
+from .tables import one_line, show_table
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -197,7 +188,8 @@ class Desk:
         if as_json:
             show_json(self._json(listed=listed))
         elif listed and self.waiting:
-            show_table(HEADS, [_row(agent, message) for agent, message in self.waiting])
+            rows = [_row(agent, message) for agent, message in self.waiting]
+            show_table(HEADS, rows, shrinking=("FROM", "STATUS", "TEXT"))
         elif listed and not self.errors:
             note("no message waits" if self._asked else NOBODY)
         for agent, task in () if as_json else self.done:
@@ -228,23 +220,13 @@ def _row(agent: Address, message: dict[str, Any]) -> tuple[str, ...]:
     who = sender.get("sender_id", "") if isinstance(sender, dict) else ""
     reason = str(message.get("reason", ""))
     status = f"{message.get('delivery', '')}: {reason}" if reason else str(message.get("delivery", ""))
-    cut = (
+    row = (
         agent.agent_id,
         str(message.get("position") or "-"),
         str(message.get("id", ""))[:8],
         str(who),
         str(message.get("priority", "")),
         status,
-        _beginning(str(message.get("text", ""))),
+        one_line(str(message.get("text", "")), TEXT_CELLS),
     )
-    return tuple(plain(" ".join(text.split())) for text in cut)
-
-
-def _beginning(text: str) -> str:
-    """As much of a text as fits into its column."""
-    line = " ".join(text.split())
-    if cells(line) <= TEXT_CELLS:
-        return line
-    while cells(line) >= TEXT_CELLS:
-        line = line[:-1] if cells(line) < 2 * TEXT_CELLS else line[: len(line) // 2]
-    return line + "…"
+    return tuple(map(one_line, row))

@@ -236,29 +236,6 @@ def show_json(value: object) -> None:
     show(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-_IN_A_LINE = str.maketrans("\n\r\t", "   ")
-
-
-def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Put a table on stdout; columns are as wide as their widest cell, wide characters counted as two."""
-    # A name may hold a line break; a row is one line all the same.
-    table = [tuple(heads), *(tuple(cell.translate(_IN_A_LINE) for cell in row) for row in rows)]
-    widths = [max(cells(row[at]) for row in table) for at in range(len(heads))]
-    for row in table:
-        padded = (text + " " * (width - cells(text)) for text, width in zip(row, widths, strict=True))
-        show("  ".join(padded).rstrip())
-
-
 def _sound(text: str) -> str:
     """Text that UTF-8 can carry; a peer may have sent half a surrogate pair."""
     return text.encode("utf-8", "replace").decode()
-
-
-def cells(text: str) -> int:
-    """How many columns of a terminal a text takes (Unicode UAX 11)."""
-    import unicodedata
-
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
-        for char in text
-    )

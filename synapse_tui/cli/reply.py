@@ -27,11 +27,12 @@ from .caller import Caller
 from .completing import complete_files, complete_tasks
 from .content import STATES, read_content, state_of
 from .options import ToldOption, json_option
-from .output import note, show, show_json, show_table
+from .output import note, show, show_json
+from .tables import one_line, show_table
 from .texts import TextCommand, read_message
 
 HEADS = ("TASK", "FROM", "STATE", "TEXT")
-_BEGINNING = 60
+_TEXT_CELLS = 60
 
 
 @click.command(name="reply", cls=TextCommand)
@@ -197,15 +198,14 @@ def _list(caller: Caller, *, as_json: bool) -> None:
     if as_json:
         show_json([_json(task) | {"text": _text(task)} for task in tasks])
     elif tasks:
-        show_table(HEADS, [_row(task) for task in tasks])
+        show_table(HEADS, [_row(task) for task in tasks], shrinking=("FROM", "TEXT"))
     else:
         note("no task awaits a reply")
 
 
 def _row(task: PeerTask) -> tuple[str, ...]:
-    text = " ".join(_text(task).split())
-    short = text if len(text) <= _BEGINNING else text[: _BEGINNING - 1] + "…"
-    return (task.task_id[:8], _owner(task), task.state.value, short)
+    text = one_line(_text(task), _TEXT_CELLS)
+    return (task.task_id[:8], _owner(task), task.state.value, text)
 
 
 def _told(task: PeerTask, *, as_json: bool) -> None:

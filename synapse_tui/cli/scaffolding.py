@@ -13,7 +13,8 @@ from synapse_tui.paths import find_project
 
 from .caller import Caller
 from .options import one_of
-from .output import note, show_json, show_table
+from .output import note, show_json
+from .tables import show_table
 
 if TYPE_CHECKING:
     from synapse_tui.scaffold import Scaffold, Scope

@@ -21,7 +21,8 @@ from synapse_tui.sessions.start import await_end, connect, is_there, locked
 from .commands import Command
 from .completing import complete_sessions
 from .options import json_option
-from .output import error_json, exit_code_for, fail, note, show, show_json, show_table
+from .output import error_json, exit_code_for, fail, note, show, show_json
+from .tables import show_table
 
 ASK_SECONDS = 2.0
 """How long a host may take to tell of itself."""

@@ -17,8 +17,9 @@ from .caller import Caller, address_of
 from .commands import Command
 from .completing import complete_agents
 from .options import json_option
-from .output import error_json, exit_code_for, fail, note, show, show_json, show_table
+from .output import error_json, exit_code_for, fail, note, show, show_json
 from .status_text import HEADS, explanation, row
+from .tables import show_table
 
 THREADS = 8
 
@@ -103,7 +104,7 @@ def _ask(client: LightClient, agents: Sequence[Address]) -> list[Seen]:
 def _show(seen: Sequence[Seen], *, why: bool) -> None:
     if not why:
         if seen:
-            show_table(HEADS, [row(each.who, each.answer) for each in seen])
+            show_table(HEADS, [row(each.who, each.answer) for each in seen], shrinking=("WHY", "WAITING"))
         return
     for number, each in enumerate(seen):
         if number:

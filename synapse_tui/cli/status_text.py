@@ -8,7 +8,8 @@ from typing import Any
 
 from synapse_tui.durations import duration, moment
 
-from .output import cells, plain
+from .output import plain
+from .tables import one_line
 
 HEADS = ("AGENT", "STATE", "FOR", "WHY", "WAITING")
 SHOWN = 20
@@ -25,8 +26,8 @@ def row(who: str, answer: Mapping[str, Any]) -> tuple[str, ...]:
         who,
         _text(answer, "status"),
         duration(_number(why, "seconds")) if why else "",
-        cut(reason, TEXT_CELLS),
-        cut(_waiting(outbox), TEXT_CELLS),
+        one_line(reason, TEXT_CELLS),
+        one_line(_waiting(outbox), TEXT_CELLS),
     )
 
 
@@ -43,7 +44,7 @@ def explanation(who: str, answer: Mapping[str, Any], now: datetime | None = None
     yield f"{who}  {_text(answer, 'status')}{_since(why, now)}"
     for name in ("rule", "matched", "detail"):
         if _text(why, name):
-            yield f"  {name:9}{cut(_text(why, name), 200)}"
+            yield f"  {name:9}{one_line(_text(why, name), 200)}"
     if task:
         yield f"  {'task':9}{_message(task)} ({_text(task, 'status')})"
     if outbox:
@@ -68,7 +69,7 @@ def _since(why: Mapping[str, Any], now: datetime) -> str:
 def _passage(passage: Mapping[str, Any], now: datetime) -> str:
     took = duration(_number(passage, "seconds"))
     state = _text(passage, "state").ljust(_STATE_CELLS)
-    reason = cut(_text(passage, "matched"), TEXT_CELLS)
+    reason = one_line(_text(passage, "matched"), TEXT_CELLS)
     rule = _text(passage, "rule")
     line = f"    {_moment(passage, 'at', now)}  {took:>7}  {state}  {rule}"
     return f"{line}: {reason}" if reason and reason != rule else line
@@ -83,15 +84,7 @@ def _waiting(outbox: Mapping[str, Any]) -> str:
 
 def _message(task: Mapping[str, Any]) -> str:
     sender = _text(_table(task, "sender"), "sender_id") or "somebody"
-    return f"{_text(task, 'id')[:8]} from {sender}: {cut(_text(task, 'text'), TEXT_CELLS)}"
-
-
-def cut(text: str, width: int) -> str:
-    """A text as one line of at most so many cells."""
-    line = " ".join(plain(text).split())
-    while cells(line) > width:
-        line = line[: max(1, min(len(line) - 2, width - 1))].rstrip() + "…"
-    return line
+    return f"{_text(task, 'id')[:8]} from {sender}: {one_line(_text(task, 'text'), TEXT_CELLS)}"
 
 
 def _moment(table: Mapping[str, Any], name: str, now: datetime) -> str:

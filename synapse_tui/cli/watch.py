@@ -16,7 +16,8 @@ from .caller import Caller, address_of
 from .commands import Command
 from .completing import complete_agents
 from .options import ToldOption, json_option
-from .output import TaskEnded, exit_code_for, fail, note, plain, show, show_json, show_table
+from .output import TaskEnded, exit_code_for, fail, note, plain, show, show_json
+from .tables import one_line, show_table
 from .watch_follower import Follower, Watch, label
 
 HEADS = ("AGENT", "TASK", "NUDGES", "EVERY", "WAITS FOR")
@@ -131,7 +132,7 @@ class Desk:
         if self._json:
             show_json(watches)
         elif watches:
-            show_table(HEADS, [_row(watch) for watch in watches])
+            show_table(HEADS, [_row(watch) for watch in watches], shrinking=("WAITS FOR",))
         elif not errors:
             note("nobody is watched")
         return int(exit_code_for(errors[0])) if errors else 0
@@ -211,4 +212,4 @@ def _row(watch: Watch) -> tuple[str, ...]:
         f"{watch.get('every', 0):g} s",
         watch.get("waits_for", ""),
     )
-    return tuple(plain(" ".join(str(cell).split())) for cell in row)
+    return tuple(one_line(str(cell)) for cell in row)

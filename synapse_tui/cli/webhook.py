@@ -18,7 +18,8 @@ from .caller import Caller
 from .commands import CommandGroup
 from .completing import complete_agents
 from .options import json_option
-from .output import note, plain, show, show_json, show_table
+from .output import note, plain, show, show_json
+from .tables import show_table
 
 _AGENT = click.argument("agent", shell_complete=complete_agents)
 
@@ -141,7 +142,7 @@ def _tell(
     if as_json:
         show_json(found)
     elif rows:
-        show_table(heads, rows)
+        show_table(heads, rows, shrinking=("ERROR",))
     else:
         note(nothing)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.abc
+import io
 import json
 import sys
 import types
@@ -17,7 +18,7 @@ from click.testing import CliRunner
 
 from synapse_tui import cli, errors
 from synapse_tui.a2a.dialect import PeerTask
-from synapse_tui.cli import group, output
+from synapse_tui.cli import group, output, tables
 from synapse_tui.cli.flow import waits
 from synapse_tui.cli.waiting import ENDED, LONGEST_LOOK, LONGEST_PAUSE, OVERDUE, PATIENCE, Waiter
 from synapse_tui.model import AGENT_EXITED, TaskState
@@ -266,8 +267,49 @@ def test_an_answer_that_does_not_come_to_the_senders_task_is_taken_from_the_rece
 
 
 def test_tables_count_wide_characters(capsys: pytest.CaptureFixture[str]) -> None:
-    output.show_table(("A", "B"), [("世界", "x"), ("a", "yy"), ("é", "")])
+    tables.show_table(("A", "B"), [("世界", "x"), ("a", "yy"), ("é", "")])
     assert capsys.readouterr().out.split("\n") == ["A     B", "世界  x", "a     yy", "é", ""]
+
+
+def test_what_stands_in_a_table_neither_acts_nor_breaks_its_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    tables.show_table(("A", "B"), [("a\nb\tc", "\x1b[31mx\x9b")])
+    assert capsys.readouterr().out.split("\n") == ["A      B", "a b c  [31mx", ""]
+
+
+def table(monkeypatch: pytest.MonkeyPatch, columns: int, *, seen: bool = True) -> list[str]:
+    """A table with long texts, as it is shown on a terminal of so many columns, or written elsewhere."""
+    out = io.StringIO()
+    monkeypatch.setattr(out, "isatty", lambda: seen)
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    rows = [("src/a.py", "synapse-dummy-8190", "x" * 500), ("b.py", "synapse-dummy-8191", "世界" * 250)]
+    tables.show_table(("FILE", "AGENT", "INTENT"), rows, shrinking=("FILE", "INTENT"))
+    return out.getvalue().splitlines()
+
+
+def test_long_texts_are_cut_to_the_terminal_and_the_others_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    _heads, first, second = table(monkeypatch, 60)
+    assert first == "src/a.py  synapse-dummy-8190  " + "x" * 29 + "…"
+    assert second == "b.py      synapse-dummy-8191  " + "世界" * 7 + "…"
+
+
+@pytest.mark.parametrize("columns", range(1, 100, 7))
+def test_no_row_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    least = 2 * tables.LEAST + len("synapse-dummy-8190") + 4
+    rows = table(monkeypatch, columns)
+    assert max(map(tables.cells, rows)) <= max(columns, least)
+    assert all("synapse-dummy-819" in row for row in rows[1:])
+
+
+def test_where_nobody_looks_rows_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "x" * 500 in table(monkeypatch, 60, seen=False)[1]
+
+
+def test_one_line_of_so_many_cells() -> None:
+    assert tables.one_line("a\n b\x1b[m", 10) == "a b[m"
+    assert tables.one_line("日本語のテキスト" * 20, 20) == "日本語のテキスト日…"
+    assert tables.one_line("x" * 50, 10) == "x" * 9 + "…"
+    assert tables.cut("é" * 10, 10) == "é" * 10
 
 
 def test_plain_text_does_not_act() -> None:

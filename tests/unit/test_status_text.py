@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from synapse_tui.cli.output import cells
-from synapse_tui.cli.status_text import cut, explanation, row
+from synapse_tui.cli.status_text import explanation, row
 from synapse_tui.durations import duration, moment
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -103,12 +102,6 @@ def test_what_is_left_out_or_of_another_form_is_no_error(answer: dict[str, objec
     assert row("x", answer)[0] == "x"
     lines = list(explanation("x", answer, NOW))
     assert lines[0].startswith("x")
-
-
-def test_one_line_of_so_many_cells() -> None:
-    assert cut("a\n b", 10) == "a b"
-    assert cells(cut("日本語のテキスト" * 20, 20)) <= 20
-    assert cut("x" * 50, 10).endswith("…")
 
 
 @pytest.mark.parametrize(
