@@ -98,9 +98,7 @@ class SettingsFollower:
         """Make sure that what stands in the files now holds, whether the kernel has told of it or not."""
         if self._watch is not None:
             await self._watch.look()
-            async with self._reading:  # what is being read holds by then
-                if self._stale:
-                    await self._read()
+            await self._catch_up()  # what is being read holds by then
 
     # -- reading ---
 
@@ -109,9 +107,20 @@ class SettingsFollower:
         async with self._reading:
             await self._read()
 
+    async def _catch_up(self) -> None:
+        """Read the files if one has changed since, so that of all who hear of a change one reads it."""
+        async with self._reading:
+            if self._stale:
+                await self._read()
+
     async def _read(self) -> None:
         self._stale = False
-        self._take(await asyncio.to_thread(self._load))
+        try:
+            settings = await asyncio.to_thread(self._load)
+        except asyncio.CancelledError:
+            self._stale = True  # who asked has gone; whoever else has heard of the change reads it
+            raise
+        self._take(settings)
 
     def _changed(self) -> None:
         self._stale = True
@@ -124,7 +133,7 @@ class SettingsFollower:
             log.exception("the settings were not followed")
 
     async def _follow_files(self) -> None:
-        await self.read_again()
+        await self._catch_up()
         if self.settings.broken or self.settings.untrusted:
             await asyncio.sleep(PATIENCE)
             await self.read_again()

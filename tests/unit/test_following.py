@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +17,7 @@ from synapse_tui.events import EventBus, Notice, SettingsChanged
 from synapse_tui.host import following
 from synapse_tui.host.following import SettingsFollower
 from synapse_tui.paths import UserPaths
-from synapse_tui.settings import load_settings, watch
+from synapse_tui.settings import Settings, load_settings, watch
 from tests.integration.session_rig import until
 
 
@@ -187,3 +189,39 @@ async def test_a_change_that_nothing_tells_of_is_found_by_looking(followed: Foll
         assert followed.layout == "main"
     finally:
         os.close(descriptor)
+
+
+async def test_a_change_is_read_once_whoever_hears_of_it(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follower, reads, load = followed.follower, [], followed.follower._load
+
+    def counted() -> Settings:
+        reads.append(1)
+        return load()
+
+    monkeypatch.setattr(follower, "_load", counted)
+    followed.write({"tui.layout": "grid"})
+    await follower.look()
+    assert followed.layout == "grid"
+    await followed.until(lambda: not [task for task in follower._tasks if not task.done()])
+    assert len(reads) == 1
+
+
+async def test_a_change_is_read_though_the_one_who_looked_has_gone(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, goes_on, load = threading.Event(), threading.Event(), followed.follower._load
+
+    def slow() -> Settings:
+        began.set()
+        goes_on.wait(30)
+        return load()
+
+    monkeypatch.setattr(followed.follower, "_load", slow)
+    followed.write({"tui.layout": "grid"})
+    looking = asyncio.create_task(followed.follower.look())
+    await followed.until(began.is_set)
+    looking.cancel()
+    goes_on.set()
+    await followed.until(lambda: followed.layout == "grid")
