@@ -19,7 +19,7 @@ from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.settings import Settings
 from synapse_tui.store import AgentJournal, AgentKey, History
 from synapse_tui.store.batch import Change, Owed, Snapshot
-from synapse_tui.store.location import Location
+from synapse_tui.store.location import Location, patience_with
 from synapse_tui.store.naming import naming_of
 from synapse_tui.store.push_journal import HistoryPushJournal
 
@@ -37,8 +37,6 @@ FORGET_ROUNDS = 4
 """How often it is looked again once tasks are kept: the last ones may have ended just before."""
 GRACE = timedelta(seconds=60)
 """How long such a task stays after its end: a sender may ask again, of a host that has started anew."""
-BUSY = 10.0
-"""Seconds that other processes are waited for which write the file of the history."""
 ANSWER = 4.0
 """Seconds that a server is waited for; messages are held after less."""
 OPENED = 5.0
@@ -90,7 +88,7 @@ class HistoryKeeper:
             alive=is_alive,
             told=lambda text, level: events.publish(Notice(text, level)),
             replaced=self._note_all,
-            busy=BUSY if isinstance(location, Path) else ANSWER,
+            busy=patience_with(location, ANSWER),
         )
         self._history.keeps = keeps
 

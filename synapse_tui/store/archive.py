@@ -17,8 +17,8 @@ from synapse_tui.errors import HistoryError, TaskNotFound
 
 from .backends import backend_of
 from .batch import Change
-from .engine import BUSY, READS
-from .location import Location
+from .engine import READS
+from .location import BUSY, Location
 from .records import Page, Record, Wanted
 from .rows import change_of, task_of
 from .search import dialect_of, terms_of

@@ -17,9 +17,9 @@ from synapse_tui.model import INSTRUCTIONS, SYSTEM, DeliveryState, ReplyState, T
 from .aftermath import HOST_ENDED, after_end
 from .backends import backend_of
 from .batch import AgentKey, Batch, Change, Mark, Owed, Restored, Stored
-from .engine import BUSY, Alive
+from .engine import Alive
 from .forgetting import forget
-from .location import Location
+from .location import BUSY, Location
 from .outbox_rows import followed_in, last_place, places_of
 from .pages import find_tasks, read_changes, read_page
 from .push import Delivery, PushLeft

@@ -19,10 +19,9 @@ from sqlmodel import create_engine
 from synapse_tui.errors import HistoryError
 from synapse_tui.files import private_folder
 
+from .location import BUSY
 from .schema import STEPS, ForeignFile, Step, is_foreign, migrate
 
-BUSY = 10.0
-"""Seconds that a lock of another process is waited for."""
 OWN_FOLDER = ".synapse"
 """Folders of this name are for their owner alone."""
 OWN_NAMES = frozenset({"history.db", "file_safety.db"})

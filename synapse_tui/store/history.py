@@ -18,7 +18,7 @@ from synapse_tui.errors import HistoryError
 from synapse_tui.model import Task
 
 from .batch import AgentKey, Batch, Change, Owed, Place, Restored, Snapshot
-from .location import Location
+from .location import BUSY, Location
 from .push import PushNotes
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class History:
         told: Callable[[str, Level], None] = lambda _text, _level: None,
         replaced: Callable[[], None] = lambda: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        busy: float = 10.0,
+        busy: float = BUSY,
     ) -> None:
         self.keeps = True
         """Whether tasks stay once they have ended."""

@@ -12,6 +12,8 @@ from synapse_tui.machine import machine_name
 from synapse_tui.paths import UserPaths
 
 SETTING = f"env.{VARIABLE}"
+BUSY = 10.0
+"""Seconds that other processes are waited for which write the same file."""
 _NO_URL = "of-the-host"
 """Stands for a URL that cannot be used: a process that has it must not use another database instead."""
 
@@ -49,6 +51,11 @@ class TeamDatabase:
 
 
 Location = Path | TeamDatabase
+
+
+def patience_with(location: Location, answer: float) -> float:
+    """Seconds that a database is waited for: a file's other writers, or a server's answer for so long."""
+    return BUSY if isinstance(location, Path) else answer
 
 
 class _Texts(Protocol):

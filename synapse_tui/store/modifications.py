@@ -14,8 +14,8 @@ from sqlmodel import Session, col, delete, func, select
 from synapse_tui.file_safety import LEASE, ChangeType, Modification, ModificationQuery, local_task
 
 from .backends import backend_of
-from .engine import BUSY, Alive
-from .location import Location
+from .engine import Alive
+from .location import BUSY, Location
 from .lock_schema import LOCK_STEPS
 from .lock_tables import LockRow, ModificationRow
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from synapse_tui.errors import HistoryError
 from synapse_tui.process_times import is_alive
 from synapse_tui.project_folder import make_project_folder
-from synapse_tui.store.location import Location
+from synapse_tui.store.location import Location, patience_with
 
 if TYPE_CHECKING:
     from synapse_tui.store.file_safety import FileSafety
@@ -22,8 +22,6 @@ log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 DAY = 24 * 3600.0
-BUSY = 10.0
-"""Seconds that other processes are waited for which have the file of locks open."""
 ANSWER = 1.5
 """Seconds that a server is waited for: the hooks of agents are answered in two, or go on without us."""
 
@@ -115,7 +113,7 @@ class SafetyKeeper:
 
             if isinstance(self._location, Path) and self._location.parent == self._project / ".synapse":
                 make_project_folder(self._project)
-            busy = BUSY if isinstance(self._location, Path) else ANSWER
+            busy = patience_with(self._location, ANSWER)
             self._store = FileSafety(self._location, alive=is_alive, clock=self._clock, busy=busy)
         return question(self._store)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from synapse_tui.store.engine import BUSY
-from synapse_tui.store.location import Location
+from synapse_tui.store.location import BUSY, Location
 from synapse_tui.store.schema import STEPS, Step
 
 from .base import Backend
