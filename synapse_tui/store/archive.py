@@ -11,13 +11,14 @@ from typing import Any
 
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
-from sqlmodel import Session, col, delete, func, select
+from sqlmodel import Session, col, func, select
 
 from synapse_tui.errors import HistoryError, TaskNotFound
 
 from .backends import backend_of
 from .batch import Change
 from .engine import READS
+from .forgetting import remove_ended
 from .location import BUSY, Location
 from .records import Page, Record, Wanted
 from .rows import change_of, task_of
@@ -185,19 +186,15 @@ class Archive:
         Raises:
             HistoryError: The history cannot be written.
         """
-        ended = col(TaskRow.finished_at) < before
         if dry:
+            ended = col(TaskRow.finished_at) < before
             with self._reading() as session:
                 return int(session.exec(select(func.count()).select_from(TaskRow).where(ended)).one())
         removed, count = 0, CHUNK
         while count == CHUNK:
             with self._session() as session:
-                some = select(TaskRow.id).where(ended).order_by(col(TaskRow.finished_at)).limit(CHUNK)
-                ids = list(session.exec(some).all())
-                session.exec(delete(ChangeRow).where(col(ChangeRow.task_id).in_(ids)))
-                session.exec(delete(TaskRow).where(col(TaskRow.id).in_(ids)))
+                count = remove_ended(session, before, CHUNK)
                 session.commit()
-            count = len(ids)
             removed += count
         self.index()  # their words are in the index still
         return removed

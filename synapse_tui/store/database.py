@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Engine, UpdateBase
+from sqlalchemy import Engine, UpdateBase
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm.exc import StaleDataError
 from sqlmodel import Session, col, delete, func, insert, select, update
@@ -18,7 +18,7 @@ from .aftermath import HOST_ENDED, after_end
 from .backends import backend_of
 from .batch import AgentKey, Batch, Change, Mark, Owed, Restored, Stored
 from .engine import Alive
-from .forgetting import forget
+from .forgetting import forget, remove_ended
 from .location import BUSY, Location
 from .outbox_rows import followed_in, last_place, places_of
 from .pages import find_tasks, read_changes, read_page
@@ -246,23 +246,12 @@ class Database:
         Returns:
             How many; fewer than `CHUNK` when no more are left.
         """
-        self.open()
-        with Session(self._engine) as session:
-            ended = (
-                select(TaskRow.id)
-                .where(col(TaskRow.finished_at) < before, self._of_here())
-                .order_by(col(TaskRow.finished_at))
-                .limit(CHUNK)
-            )
-            ids = list(session.exec(ended).all())
-            session.exec(delete(ChangeRow).where(col(ChangeRow.task_id).in_(ids)))
-            session.exec(delete(TaskRow).where(col(TaskRow.id).in_(ids)))
+        # How long other machines keep their tasks is for them to say.
+        here = col(TaskRow.project).startswith(self._naming.machines, autoescape=True)
+        with Session(self._opened()) as session:
+            removed = remove_ended(session, before, CHUNK, here)
             session.commit()
-        return len(ids)
-
-    def _of_here(self) -> ColumnElement[bool]:
-        """That a task is one of this machine: how long others keep theirs is for them to say."""
-        return col(TaskRow.project).startswith(self._naming.machines, autoescape=True)
+        return removed
 
     def forget(self, project: str, ended: datetime, late: datetime) -> int:
         """Remove some tasks of a project that are not kept; see `forgetting`."""

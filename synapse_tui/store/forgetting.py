@@ -1,10 +1,11 @@
-"""Removes what is not kept: tasks that ended while the history was off, once nobody waits for them."""
+"""Removes tasks that have ended: the old ones, and those that are not kept once nobody waits for them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
 
+from sqlalchemy import ColumnElement
 from sqlmodel import Session, col, delete, not_, or_, select
 
 from synapse_tui.model import ReplyState
@@ -15,7 +16,26 @@ from .push_tables import DeliveryRow
 from .tables import ChangeRow, TaskRow
 
 SOME = 100
-"""How many tasks are removed in one transaction: others wait for the lock meanwhile."""
+"""How many that are not kept are removed in one transaction: others wait for the lock meanwhile."""
+
+
+def remove_ended(session: Session, before: datetime, most: int, *chosen: ColumnElement[bool]) -> int:
+    """Remove some tasks that ended before a time, those that ended first.
+
+    Args:
+        session: In a transaction.
+        before: The time, aware.
+        most: How many at most: others wait for the lock meanwhile.
+        chosen: What else they must fulfil.
+
+    Returns:
+        How many; fewer than `most` when no more are left.
+    """
+    ended = select(TaskRow.id).where(col(TaskRow.finished_at) < before, *chosen)
+    ids = session.exec(ended.order_by(col(TaskRow.finished_at)).limit(most)).all()
+    session.exec(delete(ChangeRow).where(col(ChangeRow.task_id).in_(ids)))
+    session.exec(delete(TaskRow).where(col(TaskRow.id).in_(ids)))
+    return len(ids)
 
 
 def forget(
