@@ -12,7 +12,7 @@ from synapse_tui.addresses import ALL
 from .caller import Caller
 from .options import json_option
 from .order import Outcome
-from .output import exit_code_for
+from .output import end_with
 from .reporting import report, report_json
 from .sending import Sending, sending_options
 from .texts import TextCommand, read_message
@@ -44,6 +44,4 @@ def command(context: click.Context, /, message: str, *, as_json: bool, **options
     outcomes = (order if as_json else order.telling(tell)).deliver(targets)
     if as_json:
         report_json(outcomes, array=True)
-    failed = [outcome.error for outcome in outcomes if outcome.error]
-    if failed:
-        context.exit(int(exit_code_for(failed[0])))
+    end_with(context, (outcome.error for outcome in outcomes))

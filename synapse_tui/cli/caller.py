@@ -14,7 +14,7 @@ from synapse_tui.addresses import Address, fold, parse_agent_id, resolve
 from synapse_tui.errors import AgentExited, AgentNotFound, InvalidValue
 from synapse_tui.model import USER, Sender
 from synapse_tui.paths import UserPaths, find_project
-from synapse_tui.registry import Record, Registry
+from synapse_tui.registry import Record, Registry, is_live
 
 from .ancestry import with_identity
 
@@ -87,6 +87,22 @@ class Caller:
         """The project that addresses mean: that of the agent inside which this runs, else the folder's."""
         mine = next((record.project for record in records if record.agent_id == self.agent_id), "")
         return mine or str(find_project(self.folder))
+
+    @property
+    def project(self) -> str:
+        """The same, as the registry is now."""
+        return self.project_of(self.registry.list())
+
+    def here(self) -> list[Address]:
+        """The agents of this project."""
+        records = self.registry.list()
+        project = self.project_of(records)
+        return [address_of(record, project) for record in records if record.project == project]
+
+    def lives(self, agent_id: str) -> bool:
+        """Whether the process of an agent is there."""
+        record = self.registry.get(agent_id)
+        return record is not None and is_live(record)
 
     def sender(self, sender_id: str = "") -> Sender:
         """Who a message is from.
@@ -164,6 +180,18 @@ class Caller:
             if ended:
                 raise _exited(ended[0]) from None
             raise
+
+    def find_one(self, target: str) -> Address:
+        """Find the one agent that an address means.
+
+        Raises:
+            AddressError: Nobody, or one that has ended.
+            InvalidValue: It means all.
+        """
+        found = self.find(target)
+        if len(found) != 1:
+            raise InvalidValue(f"'{target}' means {len(found)} agents", "name one of them")
+        return found[0]
 
 
 def _folder(environ: Mapping[str, str]) -> Path:

@@ -91,8 +91,7 @@ def _tasks() -> Iterable[tuple[str, str]]:
     from .caller import Caller
 
     caller = Caller.of()
-    project = caller.project_of(caller.registry.list())
-    for task in recent_tasks(caller.paths.history, project, TASKS):
+    for task in recent_tasks(caller.paths.history, caller.project, TASKS):
         yield task.task_id[:_SHORT_ID], f"{task.agent_id}, {task.status}: {task.text}"
 
 

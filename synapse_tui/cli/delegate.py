@@ -15,7 +15,7 @@ from synapse_tui.model import Sender
 
 from .caller import Caller
 from .options import json_option
-from .output import exit_code_for, fail, note, show, show_json
+from .output import end_with, fail, note, show, show_json
 from .reporting import outcome_json, report
 from .sending import Sending, sending_options
 from .texts import TextCommand, read_message
@@ -48,14 +48,12 @@ def command(context: click.Context, /, task: str, *, dry_run: bool, as_json: boo
     if as_json:
         values = [outcome_json(outcome) | {"rule": rule} for outcome in outcomes]
         show_json(values if len(values) > 1 else values[0])
-    failed = [outcome.error for outcome in outcomes if outcome.error]
     for outcome in outcomes:
         if not as_json:
             report(outcome, waiting=order.waits, alone=len(outcomes) == 1)
         elif outcome.error:
             fail(outcome.error, name="synapse")
-    if failed:
-        context.exit(int(exit_code_for(failed[0])))
+    end_with(context, (outcome.error for outcome in outcomes))
 
 
 def pick_for(caller: Caller, text: str) -> tuple[Pick, TextFile]:
@@ -68,7 +66,7 @@ def pick_for(caller: Caller, text: str) -> tuple[Pick, TextFile]:
     """
     from synapse_tui.agents.profiles.trust import TrustStore
 
-    project = Path(caller.project_of(caller.registry.list()))
+    project = Path(caller.project)
     trust = TrustStore(caller.paths.trusted)
     shelves = Shelves(
         project / ".synapse", caller.paths.synapse, lambda path, data: trust.check(path, data) is None

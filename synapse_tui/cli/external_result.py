@@ -8,7 +8,6 @@ from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.a2a.external.journal import Journal
 from synapse_tui.addresses import Address
 from synapse_tui.model import Task, TaskState
-from synapse_tui.paths import find_project
 
 from .caller import Caller
 from .order import Outcome, ended_without_result
@@ -29,10 +28,7 @@ def external_result(caller: Caller, task_id: str, timeout: float) -> Outcome | N
     Returns:
         None when there is no such message.
     """
-    project = (
-        caller.project_of(caller.registry.list()) if caller.agent_id else str(find_project(caller.folder))
-    )
-    deadline = time.monotonic() + timeout
+    project, deadline = caller.project, time.monotonic() + timeout
     while True:
         task = _find(caller, project, task_id)
         if task is None:

@@ -19,7 +19,7 @@ from synapse_tui.model import TaskState
 from .caller import Caller
 from .flow import flow_of, waits
 from .order import Outcome
-from .output import TaskEnded, WaitTimedOut, exit_code_for, note, plain, show
+from .output import TaskEnded, WaitTimedOut, end_with, note, plain, show
 from .reporting import report, report_json
 from .sending import Sending
 
@@ -91,8 +91,7 @@ def send_to(
         report(outcome, waiting=waiting, alone=True)
     if outcome.task is not None and outcome.task.state is TaskState.INPUT_REQUIRED:
         note(f'synapse: {agent.alias} asks; answer it: synapse send {agent.alias} "..."')
-    if outcome.error is not None:
-        context.exit(int(exit_code_for(outcome.error)))
+    end_with(context, [outcome.error])
 
 
 class _Waited(Exception):
@@ -127,9 +126,7 @@ def _ways(caller: Caller) -> list[_Way]:
     """Hosts that can write for us: the one of the agent inside which this runs, else one of this project."""
     if caller.has_server:
         return [_Way(caller.endpoint, caller.agent_id)]
-    records = caller.registry.list()
-    project = caller.project_of(records)
-    return [_Way(record.endpoint, "") for record in records if record.project == project][:1]
+    return [_Way(agent.endpoint, "") for agent in caller.here()[:1]]
 
 
 def _hand_over(caller: Caller, way: _Way, agent: ExternalAgent, text: str, *, wanted: bool) -> PeerTask:

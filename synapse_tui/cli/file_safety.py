@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
@@ -18,12 +17,11 @@ from synapse_tui.file_safety import ChangeType, Lock, Modification, Modification
 from .commands import CommandGroup
 from .completing import complete_agents
 from .file_safety_desk import Desk, json_of_lock, json_of_modification
-from .options import json_option
+from .options import Function, json_option, limit_option
 from .output import ExitCode, note, plain, show, show_json
 from .tables import show_table
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
+_limit_option = limit_option(10_000)
 _LOCK_HEADS = ("FILE", "AGENT", "HELD", "LEFT", "TASK", "INTENT")
 _CHANGE_HEADS = ("TIME", "FILE", "CHANGE", "LINES", "AGENT", "TASK", "INTENT")
 _FREE = ("FILE", "LINES", "AGENT", "TASK", "INTENT")
@@ -32,13 +30,6 @@ _FREE = ("FILE", "LINES", "AGENT", "TASK", "INTENT")
 
 def _agent_option(about: str) -> Callable[[Function], Function]:
     return click.option("--agent", metavar="AGENT", default="", shell_complete=complete_agents, help=about)
-
-
-def _limit_option(function: Function) -> Function:
-    kind = click.IntRange(1, 10_000)
-    return click.option(
-        "-n", "--limit", metavar="N", type=kind, default=50, show_default=True, help="How many at most."
-    )(function)
 
 
 @click.group(name="file-safety", cls=CommandGroup)

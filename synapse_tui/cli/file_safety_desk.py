@@ -47,8 +47,7 @@ class Desk:
     def here(cls) -> Desk:
         """That of the current folder, or of the agent inside which this runs."""
         caller = Caller.of()
-        project = Path(caller.project_of(caller.registry.list()))
-        return cls(caller, Layers(caller, project))
+        return cls(caller, Layers(caller, Path(caller.project)))
 
     @property
     def enabled(self) -> bool:
@@ -120,14 +119,11 @@ class Desk:
 
         Raises:
             AddressError: Nobody, or more than one.
+            InvalidValue: It means all.
         """
         if name == USER.sender_id or "@" in name or parse_agent_id(name) is not None:
             return name
-        try:
-            [found] = self.caller.find(name)
-        except ValueError:
-            raise InvalidValue(f"'{name}' means more than one agent", "name one of them") from None
-        return found.agent_id
+        return self.caller.find_one(name).agent_id
 
     def holder(self, agent: str = "", task: str = "") -> Holder:
         """Who locks: the agent that is named, else the one inside which this runs, else the person.

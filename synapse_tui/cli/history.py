@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,7 +21,7 @@ from synapse_tui.store.export import FORMATS, json_of, write
 from .caller import Caller
 from .commands import CommandGroup
 from .completing import complete_agents, complete_tasks
-from .options import json_option
+from .options import json_option, limit_option, stacked
 from .output import note, show, show_json
 from .settings_layers import Layers
 from .tables import one_line, show_table
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from synapse_tui.store.archive import Archive
     from synapse_tui.store.records import Record, Wanted
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 _HEADS = ("TASK", "TIME", "FROM", "TO", "STATUS", "TEXT")
 _FREE = ("FROM", "TO", "TEXT")
 """Columns whose texts may be of any length."""
@@ -40,37 +39,24 @@ _SPAN = re.compile(r"(\d+)([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
-def _filters(function: Function) -> Function:
-    """The options that choose tasks."""
-    for option in reversed(
-        (
-            click.option(
-                "--agent",
-                metavar="AGENT",
-                default="",
-                shell_complete=complete_agents,
-                help="Only those for that id or type.",
-            ),
-            click.option("--from", "sender", metavar="ID", default="", help="Only those of that sender."),
-            click.option(
-                "--status",
-                type=click.Choice([state.value for state in TaskState]),
-                help="Only those in that state.",
-            ),
-            click.option("--since", metavar="TIME", default="", help="Made since: 2h, 3d, 2026-05-01."),
-            click.option("--until", metavar="TIME", default="", help="Made before then."),
-            click.option("--all", "everywhere", is_flag=True, help="Of all projects, not of this one alone."),
-        )
-    ):
-        function = option(function)
-    return function
-
-
-def _limit_option(function: Function) -> Function:
-    kind = click.IntRange(1, 100_000)
-    return click.option(
-        "-n", "--limit", metavar="N", type=kind, default=50, show_default=True, help="How many at most."
-    )(function)
+_filters = stacked(
+    click.option(
+        "--agent",
+        metavar="AGENT",
+        default="",
+        shell_complete=complete_agents,
+        help="Only those for that id or type.",
+    ),
+    click.option("--from", "sender", metavar="ID", default="", help="Only those of that sender."),
+    click.option(
+        "--status", type=click.Choice([state.value for state in TaskState]), help="Only those in that state."
+    ),
+    click.option("--since", metavar="TIME", default="", help="Made since: 2h, 3d, 2026-05-01."),
+    click.option("--until", metavar="TIME", default="", help="Made before then."),
+    click.option("--all", "everywhere", is_flag=True, help="Of all projects, not of this one alone."),
+)
+"""The options that choose tasks."""
+_limit_option = limit_option(100_000)
 
 
 @click.group(name="history", cls=CommandGroup)
@@ -261,7 +247,7 @@ def _wanted(filters: dict[str, Any], query: str = "", limit: int = 50) -> Wanted
         agent=_agent(caller, agent) if agent else "",
         sender=filters["sender"],
         states=(filters["status"],) if filters["status"] else (),
-        project="" if filters["everywhere"] else caller.project_of(caller.registry.list()),
+        project="" if filters["everywhere"] else caller.project,
         since=time_of(filters["since"]),
         until=time_of(filters["until"]),
         query=query,
@@ -304,7 +290,7 @@ def _archive() -> Iterator[Archive]:
     from synapse_tui.store.location import location_of
 
     caller = Caller.of()
-    project = Path(caller.project_of(caller.registry.list()))
+    project = Path(caller.project)
     settings = Layers(caller, project).load()
     archive = Archive(location_of(settings, caller.paths.history, paths=caller.paths, project=project))
     if archive.moved:

@@ -15,7 +15,7 @@ from synapse_tui.paths import UserPaths
 from .commands import CommandGroup
 from .completing import offering
 from .options import json_option
-from .output import exit_code_for, fail, note, show_json
+from .output import end_with, fail, note, show_json
 from .tables import show_table
 
 UNKNOWN = "unknown"
@@ -136,5 +136,4 @@ def _show(
         )
     for error in wrong.values():
         fail(error, name="synapse")
-    for error in wrong.values():
-        click.get_current_context().exit(exit_code_for(error).value)
+    end_with(click.get_current_context(), wrong.values())

@@ -12,11 +12,11 @@ import click
 from synapse_tui.addresses import Address
 from synapse_tui.errors import SynapseError
 
-from .caller import Caller, address_of
+from .caller import Caller
 from .commands import Command
 from .completing import complete_agents
 from .options import json_option
-from .output import error_json, exit_code_for, fail, note, plain, show, show_json
+from .output import end_with, error_json, fail, note, plain, show, show_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,7 @@ def command(context: click.Context, agent: str, keep: bool, as_json: bool) -> No
         reader.mark(found)
     for error in reader.errors:
         fail(error, name="synapse")
-    if reader.errors:
-        context.exit(int(exit_code_for(reader.errors[0])))
+    end_with(context, reader.errors)
 
 
 class Reader:
@@ -108,9 +107,7 @@ class Reader:
 def _meant(caller: Caller, agent: str) -> Sequence[Address]:
     if agent or caller.agent_id:
         return caller.find(agent or caller.agent_id)
-    records = caller.registry.list()
-    project = caller.project_of(records)
-    return [address_of(record, project) for record in records if record.project == project]
+    return caller.here()
 
 
 def _show(found: Sequence[Found], caller: Caller) -> None:

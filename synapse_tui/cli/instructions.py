@@ -57,7 +57,7 @@ def show_command(*, agent: str, agent_type: str, now: bool, as_json: bool) -> No
 def send_command(*, agent: str, as_json: bool) -> None:
     """Send AGENT its instructions again, as they are now."""
     caller = Caller.of()
-    target = _one(caller, agent)
+    target = caller.find_one(agent)
     task, faults = caller.client().send_instructions(target.endpoint, sender_id=caller.agent_id)
     for fault in faults:
         note(f"synapse: left out: {fault}")
@@ -125,22 +125,13 @@ def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
 def _meant(caller: Caller, agent: str) -> Address:
     """The agent that is named; else the one inside which this runs, or the only one of the project."""
     if agent or caller.agent_id:
-        return _one(caller, agent or caller.agent_id)
-    records = caller.registry.list()
-    project = caller.project_of(records)
-    here = [address_of(record, project) for record in records if record.project == project]
+        return caller.find_one(agent or caller.agent_id)
+    here = caller.here()
     if len(here) != 1:
         raise InvalidValue(
             "say whose instructions", "synapse instructions show AGENT, or --type claude for a type"
         )
     return here[0]
-
-
-def _one(caller: Caller, agent: str) -> Address:
-    found = caller.find(agent)
-    if len(found) != 1:
-        raise InvalidValue(f"'{agent}' means {len(found)} agents", "name one of them")
-    return found[0]
 
 
 def _narration(who: str, told: Mapping[str, Any]) -> list[str]:

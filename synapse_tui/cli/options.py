@@ -39,6 +39,19 @@ def json_option(function: Function) -> Function:
     return click.option("--json", "as_json", is_flag=True, callback=note_it, help="Print JSON.")(function)
 
 
+def limit_option(most: int, default: int = 50) -> Callable[[Function], Function]:
+    """`-n, --limit`: how many rows there are at most."""
+    return click.option(
+        "-n",
+        "--limit",
+        metavar="N",
+        type=click.IntRange(1, most),
+        default=default,
+        show_default=True,
+        help="How many at most.",
+    )
+
+
 def one_of(name: str, *flags: Flag) -> Callable[[Function], Function]:
     """Flags of which only one can be given; the command is told what it means as `name`, None without any."""
     words = {meaning: names.split()[0] for names, meaning, _help in flags}

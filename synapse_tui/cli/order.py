@@ -174,7 +174,7 @@ class _Errand:
             (lambda task, seconds: client.wait(mine, task, seconds, sender_id=self._order.sender.sender_id))
             if own
             else (lambda task, seconds: client.wait(endpoint, task, seconds)),
-            alive=self._lives,
+            alive=lambda: self._order.caller.lives(self._target.agent_id),
             timeout=timeout,
             tell=lambda status: note(f"{self._target.agent_id}: {status} (task {given.task_id[:8]})"),
             progress=(lambda: client.task(endpoint, given.task_id)) if own else None,
@@ -202,10 +202,6 @@ class _Errand:
         if task is None or self._order.timeout is None:
             return None
         return ended_without_result(self._target.agent_id, task)
-
-    def _lives(self) -> bool:
-        record = self._order.caller.registry.get(self._target.agent_id)
-        return record is not None and is_live(record)
 
     def _explain(self, error: PeerUnreachable) -> SynapseError:
         """Say that the agent has ended, where that is why nobody answers; its record goes too."""

@@ -12,11 +12,11 @@ from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.addresses import Address
 from synapse_tui.errors import InvalidValue, SynapseError, TaskNotFound
 
-from .caller import Caller, address_of
+from .caller import Caller
 from .commands import Command, did_you_mean
 from .completing import complete_agents, complete_tasks, offering
 from .options import json_option
-from .output import error_json, exit_code_for, fail, note, show, show_json
+from .output import end_with, error_json, fail, note, show, show_json
 from .tables import one_line, show_table
 
 if TYPE_CHECKING:
@@ -77,8 +77,7 @@ def command(context: click.Context, words: tuple[str, ...], as_json: bool) -> No
     else:
         desk.list(agents)
     desk.report(as_json=as_json, listed=not request.action)
-    if desk.errors:
-        context.exit(int(exit_code_for(desk.errors[0])))
+    end_with(context, desk.errors)
 
 
 def parse(words: Sequence[str]) -> Request:
@@ -130,11 +129,7 @@ class Desk:
         Raises:
             AddressError: Nobody, or several.
         """
-        if address:
-            return self._caller.find(address)
-        records = self._caller.registry.list()
-        project = self._caller.project_of(records)
-        return [address_of(record, project) for record in records if record.project == project]
+        return self._caller.find(address) if address else self._caller.here()
 
     def list(self, agents: Sequence[Address]) -> None:
         """Collect what waits for some agents."""

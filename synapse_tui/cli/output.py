@@ -81,6 +81,13 @@ def exit_code_for(error: errors.SynapseError) -> ExitCode:
     return next((code for kind, code in _CODES if issubclass(there, kind)), ExitCode.FAILED)
 
 
+def end_with(context: click.Context, found: Iterable[errors.SynapseError | None]) -> None:
+    """End a command with the exit code of the first error, which was told; go on where there is none."""
+    first = next(filter(None, found), None)
+    if first is not None:
+        context.exit(exit_code_for(first).value)
+
+
 def run_command(command: click.Command, words: Sequence[str], *, name: str, obj: object = None) -> NoReturn:
     """Run a command and end the process; no error shows a traceback.
 

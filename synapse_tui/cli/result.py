@@ -8,14 +8,13 @@ from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.a2a.light import LightClient
 from synapse_tui.addresses import Address
 from synapse_tui.errors import PeerRefused, PeerUnreachable, SynapseError, TaskNotFound
-from synapse_tui.registry import is_live
 
 from .caller import Caller, address_of
 from .commands import Command
 from .completing import complete_tasks
 from .options import json_option
 from .order import Outcome, ended_without_result
-from .output import WaitTimedOut, exit_code_for, note
+from .output import WaitTimedOut, end_with, note
 from .reporting import report, report_json
 from .sending import check_timeout, wait_option
 from .waiting import Waiter
@@ -43,8 +42,7 @@ def command(context: click.Context, *, task: str, wait_timeout: float, as_json: 
         report_json([outcome], array=False)
     else:
         report(outcome, waiting=True, alone=True)
-    if outcome.error:
-        context.exit(int(exit_code_for(outcome.error)))
+    end_with(context, [outcome.error])
 
 
 def _outcome(caller: Caller, client: LightClient, task_id: str, timeout: float) -> Outcome:
@@ -96,10 +94,6 @@ def find_task(caller: Caller, client: LightClient, task_id: str) -> tuple[Addres
 def _result(caller: Caller, client: LightClient, target: Address, task: PeerTask, timeout: float) -> Outcome:
     who = target.agent_id
 
-    def lives() -> bool:
-        record = caller.registry.get(who)
-        return record is not None and is_live(record)
-
     if not timeout and not task.state.final:
         short = task.task_id[:8]
         goes_on = WaitTimedOut(
@@ -109,7 +103,7 @@ def _result(caller: Caller, client: LightClient, target: Address, task: PeerTask
         return Outcome(target, task, goes_on)
     waiter = Waiter(
         lambda before, seconds: client.wait(target.endpoint, before, seconds, sender_id=caller.agent_id),
-        alive=lives,
+        alive=lambda: caller.lives(who),
         timeout=timeout,
         tell=lambda status: note(f"{who}: {status} (task {task.task_id[:8]})"),
     )

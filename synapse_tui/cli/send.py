@@ -11,7 +11,7 @@ from synapse_tui.errors import AgentNotFound
 from .caller import Caller
 from .completing import complete_receivers, complete_tasks
 from .options import json_option
-from .output import exit_code_for
+from .output import end_with
 from .reporting import report, report_json
 from .sending import Sending, sending_options
 from .texts import TextCommand, read_message
@@ -78,6 +78,4 @@ def command(
     else:
         for outcome in outcomes:
             report(outcome, waiting=order.waits, alone=len(outcomes) == 1)
-    failed = [outcome.error for outcome in outcomes if outcome.error]
-    if failed:
-        context.exit(int(exit_code_for(failed[0])))
+    end_with(context, (outcome.error for outcome in outcomes))

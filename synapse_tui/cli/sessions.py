@@ -21,7 +21,7 @@ from synapse_tui.sessions.start import await_end, connect, is_there, locked
 from .commands import Command
 from .completing import complete_sessions
 from .options import json_option
-from .output import error_json, exit_code_for, fail, note, show, show_json
+from .output import end_with, error_json, fail, note, show, show_json
 from .tables import show_table
 
 ASK_SECONDS = 2.0
@@ -207,7 +207,6 @@ def kill(context: click.Context, /, name: str, *, every: bool, as_json: bool) ->
     """Stop the session NAME with all its agents; without a name that of the current folder's project."""
     found = running_sessions() if every else [find_session(name)]
     ends = [(each.place, _kill(each)) for each in found]
-    failed = [error for _, error in ends if error is not None]
     if as_json:
         show_json([_ended_json(place, error) for place, error in ends])
     for place, error in ends:
@@ -215,8 +214,7 @@ def kill(context: click.Context, /, name: str, *, every: bool, as_json: bool) ->
             fail(error, name="synapse-tui kill")
         elif not as_json:
             show(f"stopped {place.name}")
-    if failed:
-        context.exit(int(exit_code_for(failed[0])))
+    end_with(context, (error for _, error in ends))
 
 
 def _kill(session: RunningSession) -> SynapseError | None:

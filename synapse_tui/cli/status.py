@@ -13,11 +13,11 @@ from synapse_tui.a2a.light import LightClient
 from synapse_tui.addresses import Address
 from synapse_tui.errors import SynapseError
 
-from .caller import Caller, address_of
+from .caller import Caller
 from .commands import Command
 from .completing import complete_agents
 from .options import json_option
-from .output import error_json, exit_code_for, fail, note, show, show_json
+from .output import end_with, error_json, fail, note, show, show_json
 from .status_text import HEADS, explanation, row
 from .tables import show_table
 
@@ -74,16 +74,13 @@ def command(context: click.Context, agent: str, why: bool, as_json: bool) -> Non
         _show([each for each in seen if each.error is None], why=why)
         if not agents:
             note("no agent runs in this project; start one, such as: synapse claude")
-    if failed:
-        context.exit(int(exit_code_for(failed[0])))
+    end_with(context, failed)
 
 
 def _meant(caller: Caller, agent: str) -> Sequence[Address]:
     if agent:
         return caller.find(agent)
-    records = caller.registry.list()
-    project = caller.project_of(records)
-    return [address_of(record, project) for record in records if record.project == project]
+    return caller.here()
 
 
 def _ask(client: LightClient, agents: Sequence[Address]) -> list[Seen]:

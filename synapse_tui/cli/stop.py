@@ -16,7 +16,7 @@ from synapse_tui.sessions.start import connect
 from .commands import Command
 from .completing import complete_agents
 from .options import json_option
-from .output import error_json, exit_code_for, fail, show, show_json
+from .output import end_with, error_json, fail, show, show_json
 from .sessions import RunningSession, running_sessions
 
 STOP_SECONDS = 20.0
@@ -38,7 +38,6 @@ def command(context: click.Context, /, agent: str, *, every: bool, as_json: bool
         ids = ", ".join(agent_id for _, agent_id in found)
         raise AgentNotFound(f"'{agent}' means {len(found)} agents: {ids}", "name one of them, or add --all")
     ends = [(agent_id, _stop(session, agent_id)) for session, agent_id in found]
-    failed = [error for _, error in ends if error is not None]
     if as_json:
         show_json([_ended_json(agent_id, error) for agent_id, error in ends])
     for agent_id, error in ends:
@@ -46,8 +45,7 @@ def command(context: click.Context, /, agent: str, *, every: bool, as_json: bool
             fail(error, name="synapse")
         elif not as_json:
             show(f"stopped {agent_id}")
-    if failed:
-        context.exit(int(exit_code_for(failed[0])))
+    end_with(context, (error for _, error in ends))
 
 
 def _stop(session: RunningSession, agent_id: str) -> SynapseError | None:

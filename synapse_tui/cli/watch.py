@@ -10,9 +10,8 @@ from synapse_tui.a2a import dialect_watch
 from synapse_tui.addresses import Address
 from synapse_tui.agents.watch.order import WatchOrder, check_order
 from synapse_tui.errors import InvalidValue, PeerRefused, SynapseError
-from synapse_tui.registry import is_live
 
-from .caller import Caller, address_of
+from .caller import Caller
 from .commands import Command
 from .completing import complete_agents
 from .options import ToldOption, json_option
@@ -116,10 +115,7 @@ class Desk:
 
     def list(self, address: str) -> int:
         """Tell of the watches that are on; gives the exit code."""
-        records = self._caller.registry.list()
-        project = self._caller.project_of(records)
-        here = [address_of(record, project) for record in records if record.project == project]
-        agents = self._caller.find(address) if address else here
+        agents = self._caller.find(address) if address else self._caller.here()
         watches, errors = [], []
         for agent in agents:
             try:
@@ -167,7 +163,7 @@ class Desk:
             self._client,
             agent,
             note,
-            alive=lambda: self._alive(agent),
+            alive=lambda: self._caller.lives(agent.agent_id),
             sender_id=self._caller.agent_id,
         )
         try:
@@ -176,10 +172,6 @@ class Desk:
             follower.end(watch)
             raise
         return self._over(agent, watch)
-
-    def _alive(self, agent: Address) -> bool:
-        record = self._caller.registry.get(agent.agent_id)
-        return record is not None and is_live(record)
 
     def _begun(self, agent: Address, watch: Watch) -> None:
         if self._json:

@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 import click
 
 from synapse_tui.a2a.dialect import Call
-from synapse_tui.addresses import Address
 from synapse_tui.errors import InvalidValue
 
 from .caller import Caller
@@ -55,7 +54,7 @@ def add(
     body |= {"events": list(events)} if events else {}
     body |= {"secret": _secret(secret_env)} if secret_env else {}
     call = Call("POST", "/webhooks", json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
-    webhook = caller.client().webhook(_one(caller, agent).endpoint, call, sender_id=caller.agent_id)
+    webhook = caller.client().webhook(caller.find_one(agent).endpoint, call, sender_id=caller.agent_id)
     if as_json:
         show_json(webhook)
     else:
@@ -117,7 +116,7 @@ def remove(*, agent: str, webhook: str, as_json: bool) -> None:
     caller = Caller.of()
     by_url = "://" in webhook
     target = f"/webhooks?{urlencode({'url': webhook})}" if by_url else f"/webhooks/{_id(webhook)}"
-    endpoint = _one(caller, agent).endpoint
+    endpoint = caller.find_one(agent).endpoint
     told = caller.client().webhook(endpoint, Call("DELETE", target), sender_id=caller.agent_id)
     if as_json:
         show_json(told)
@@ -127,7 +126,7 @@ def remove(*, agent: str, webhook: str, as_json: bool) -> None:
 
 def _read(agent: str, target: str) -> list[dict[str, Any]]:
     caller = Caller.of()
-    endpoint = _one(caller, agent).endpoint
+    endpoint = caller.find_one(agent).endpoint
     return caller.client().webhooks(endpoint, Call("GET", target), sender_id=caller.agent_id)
 
 
@@ -145,13 +144,6 @@ def _tell(
         show_table(heads, rows, shrinking=("ERROR",))
     else:
         note(nothing)
-
-
-def _one(caller: Caller, agent: str) -> Address:
-    found = caller.find(agent)
-    if len(found) != 1:
-        raise InvalidValue(f"'{agent}' means {len(found)} agents", "name one of them")
-    return found[0]
 
 
 def _secret(variable: str) -> str:
