@@ -115,6 +115,7 @@ class AgentRun:
             asked=lambda: dialog_takes_keys(console),
             sending=self._sending,
             taken=self._pace.taken,
+            unread=lambda: console.unread,
             followed=console.wake,  # an agent at rest shows nothing that would
         )
         work.watcher.attach(Post(console, self.keyboard, self.turns, console.collector))

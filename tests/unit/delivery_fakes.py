@@ -42,6 +42,7 @@ class FakeAgent:
         swallow: So many Enters are ignored.
         busy_until: When its program comes to rest.
         never_rests: Whether it works all the time.
+        reads_at: When it reads what it was sent.
         restless: So many Enters are not given to it, since it did something else.
         approved: Whether an Enter fell into a dialog.
     """
@@ -60,6 +61,7 @@ class FakeAgent:
         self.swallow = 0
         self.restless = 0
         self.never_rests = False
+        self.reads_at = 0.0
         self.echo_delay = 0.01
         self.works_after_enter = True
         self.received: list[bytes] = []
@@ -124,8 +126,8 @@ class FakeAgent:
 
     async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
         await asyncio.sleep(0)
-        if self.time >= self.busy_until:
-            return not self.never_rests
+        if self.time >= self.busy_until and not self.never_rests:
+            return True
         await self.changed(limit)
         return False
 
@@ -134,7 +136,7 @@ class FakeAgent:
 
     @property
     def unread(self) -> bool:
-        return False
+        return self.time < self.reads_at
 
     async def drained(self, seconds: float) -> bool:
         await asyncio.sleep(0)

@@ -46,6 +46,24 @@ async def test_one_escape_stops_the_turn(agent):
     assert agent.received == [ESC]
 
 
+async def test_the_second_key_waits_until_the_first_was_read(agent):
+    agent.set_state(AgentState.PROCESSING)
+    stops_by(agent, ESC, ESC)
+    agent.reads_at = agent.now() + 1.0
+    begun = agent.now()
+    assert (await interrupter(agent, keys=(ESC, ESC), gap=0.25).run()).stopped
+    assert agent.received == [ESC, ESC]
+    assert agent.now() - begun == pytest.approx(1.0 + 0.25 + 0.1, abs=0.05)
+
+
+async def test_an_agent_that_does_not_read_is_given_the_second_key_all_the_same(agent):
+    agent.set_state(AgentState.PROCESSING)
+    agent.reads_at = agent.now() + 1000
+    outcome = await interrupter(agent, keys=(ESC, ESC), timeout=2.0, again=False).run()
+    assert not outcome.stopped
+    assert agent.received == [ESC, ESC]
+
+
 async def test_a_key_of_the_user_is_no_part_of_the_escape(agent):
     agent.set_state(AgentState.PROCESSING)
     stops_by(agent, ESC)

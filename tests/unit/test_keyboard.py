@@ -10,6 +10,7 @@ from synapse_tui.agents.process.keyboard import (
     KEY_GAP,
     QUIET,
     QUIET_BLIND,
+    READS,
     SHOWN,
     Keyboard,
     presses_enter,
@@ -154,6 +155,79 @@ def test_a_key_that_is_typed_after_an_enter_that_followed_waits_until_the_agent_
     assert sent == [b"\r", b"c"]
     clock.passes(END_GAP)
     assert not keyboard.holding
+
+
+class BusyAgent:
+    """Reads what it was sent only when a test lets it."""
+
+    def __init__(self) -> None:
+        self.reads: list[bytes] = []
+        self._sent: list[bytes] = []
+
+    def send(self, data: bytes) -> None:
+        self._sent.append(data)
+
+    def unread(self) -> bool:
+        return bool(self._sent)
+
+    def read(self) -> None:
+        self.reads.append(b"".join(self._sent))
+        self._sent.clear()
+
+
+@pytest.mark.parametrize("end", [b"\r", b"\x1b"])
+def test_a_busy_agent_reads_enter_and_escape_by_themselves(clock, end):
+    agent = BusyAgent()
+    keyboard = Keyboard(agent.send, clock, later=clock.later, unread=agent.unread)
+    for key in (b"a", b"b", end, b"c", b"d"):
+        keyboard.press(key)
+        clock.passes(0.1)
+    for _ in range(3):
+        agent.read()
+        clock.passes(0.5)
+    assert agent.reads == [b"ab", end, b"cd"]
+    assert not keyboard.holding
+
+
+def test_an_agent_that_has_read_all_gets_enter_and_what_follows_at_once(clock, sent):
+    keyboard = Keyboard(sent.append, clock, later=clock.later, unread=lambda: False)
+    for key in (b"a", b"\r", b"b"):
+        keyboard.press(key)
+    assert sent == [b"a", b"\r", b"b"]
+
+
+def test_an_agent_that_never_reads_is_sent_its_keys_all_the_same(clock, sent):
+    keyboard = Keyboard(sent.append, clock, later=clock.later, unread=lambda: True)
+    for key in (b"a", b"\r", b"b"):
+        keyboard.press(key)
+    clock.passes(2 * READS - 0.1)
+    assert sent == [b"a", b"\r"]
+    clock.passes(READS)
+    assert sent == [b"a", b"\r", b"b"]
+
+
+def test_an_answer_to_a_dialog_does_not_wait_until_keys_are_read(clock, dialog, sent):
+    keyboard = Keyboard(sent.append, clock, asked=dialog, later=clock.later, unread=lambda: True)
+    keyboard.press(b"\x1b[B")
+    dialog.open = True
+    keyboard.press(b"\r")
+    assert sent == [b"\x1b[B", b"\r"]
+
+
+def test_keys_that_wait_for_a_busy_agent_can_be_held_back(clock):
+    agent = BusyAgent()
+    keyboard = Keyboard(agent.send, clock, later=clock.later, unread=agent.unread)
+    for key in (b"a", b"\r", b"b"):
+        keyboard.press(key)
+    keyboard.hold()
+    agent.read()
+    clock.passes(1)
+    assert keyboard.held == (b"\r", b"b")
+    keyboard.release()
+    for _ in range(3):
+        clock.passes(1)
+        agent.read()
+    assert b"".join(agent.reads) == b"a\rb"
 
 
 def test_what_is_held_again_while_the_agent_takes_a_key_does_not_follow(clock, sent):

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from synapse_tui.agents.delivery.pace import FETCHES, TAKES, Pace
+from synapse_tui.agents.delivery.pace import BUSY, FETCHES, TAKES, Pace
 from tests.unit.delivery_fakes import FakeAgent
 
 
@@ -43,6 +43,17 @@ async def test_an_enter_is_taken_when_the_composer_is_empty(agent):
 async def test_an_enter_without_effect_is_not_waited_for_long(agent):
     agent.draft = "a prompt"
     assert await taken(agent, b"\r") == pytest.approx(FETCHES)
+
+
+async def test_an_enter_that_a_busy_agent_takes_late_is_waited_for(agent):
+    agent.draft, agent.never_rests = "a prompt", True
+    agent.after(5, lambda: setattr(agent, "draft", ""))
+    assert await taken(agent, b"\r") == pytest.approx(5)
+
+
+async def test_an_agent_that_never_takes_enter_is_not_waited_for_for_ever(agent):
+    agent.draft, agent.never_rests = "a prompt", True
+    assert await taken(agent, b"\r") == pytest.approx(BUSY, abs=1)
 
 
 async def test_text_that_is_shown_only_after_enter_is_waited_for_too(agent):

@@ -20,6 +20,8 @@ DENIALS = 3
 """How many dialogs in a row are dismissed."""
 CLEAR_TIME = 1.0
 LINES_CLEARED = 40
+READS = 0.02
+"""Seconds between two looks whether the agent has read a key."""
 CTRL_C = b"\x03"
 
 _IDLE = frozenset({AgentState.READY, AgentState.ERROR})
@@ -166,6 +168,12 @@ class Interrupter:
 
     async def _pause(self, seconds: float) -> bool:
         """Wait between two keys; True when the turn has stopped: another key would do something else."""
+        # Two Escapes that a busy agent reads at once are one key, and another one.
+        patience = self._view.now() + self._profile.interrupt.timeout
+        while self._view.unread and self._view.now() < patience:
+            if self._stopped():
+                return True
+            await self._view.changed(READS)
         deadline = self._view.now() + seconds
         while await self._change(deadline):
             if self._stopped():

@@ -7,12 +7,15 @@ from collections.abc import Callable
 
 from synapse_tui.agents.process.keyboard import presses_enter
 
+from .composing import IDLE
 from .enter import FRAME
 from .gate import dialog_open
 from .view import AgentView
 
 FETCHES = 2.0
-"""Seconds in which an agent empties its composer after Enter: some do something else before."""
+"""Seconds in which an agent at rest has emptied its composer after Enter, if that does so at all."""
+BUSY = 8.0
+"""Seconds in which one has that does something else before."""
 TAKES = 3.0
 """Seconds in which an agent has read and shown what it was sent, also when it has much else to draw."""
 
@@ -42,12 +45,18 @@ class Pace:
         task.add_done_callback(self._tasks.discard)
 
     async def _wait(self, follow: Callable[[], None]) -> None:
-        deadline = self._view.now() + FETCHES
+        begun = self._view.now()
         # Text that the agent has not shown yet may come into the composer even now.
         await self._view.settled(FRAME, TAKES)
-        while self._stands() and (left := deadline - self._view.now()) > 0:
-            await self._view.changed(left)
+        while self._stands() and (passed := self._view.now() - begun) < BUSY:
+            if passed < FETCHES:
+                await self._view.changed(FETCHES - passed)
+            elif await self._at_rest():
+                break
         follow()
+
+    async def _at_rest(self) -> bool:
+        return not self._view.unread and await self._view.settled(IDLE, 2 * IDLE)
 
     def _stands(self) -> bool:
         reading = self._view.reading()

@@ -20,6 +20,10 @@ KEY_GAP = 0.02
 """Seconds between two keys that were held back, at the most: faster ones are taken for a paste."""
 END_GAP = 0.15
 """The same before and after Enter, Escape and a paste: together with others they mean something else."""
+READS = 3.0
+"""Seconds that an agent has to read a key before another one that must be read apart from it is sent."""
+READ_AGAIN = 0.005
+"""Seconds between two looks whether it has."""
 ANSWER_TIME = 0.3
 """Seconds in which an agent shows what an answer to its dialog did."""
 SHOWN = 0.06
@@ -63,6 +67,10 @@ class Keyboard:
     stops it: keys that were typed before it opened do not answer it. Keys typed while it is open do, one by
     one, each once the agent has shown what the one before did, since the next may be for the composer again.
 
+    Keys that are typed while nothing is held back go to the agent at once, with one exception: Enter and
+    Escape are not sent behind, nor anything behind them, what a busy agent has not read yet. Read together
+    they mean something else: the text of the next prompt is sent with this one, Escape becomes Alt.
+
     Args:
         write: Sends bytes to the agent.
         clock: Monotonic seconds.
@@ -70,6 +78,7 @@ class Keyboard:
         sending: Told of the user's bytes just before they are sent.
         later: Calls back after some seconds; None for the running loop.
         taken: Calls back once the agent has taken what it was sent.
+        unread: Tells whether the agent has not read yet all that it was sent.
         followed: Called when all that was held back has followed.
     """
 
@@ -82,6 +91,7 @@ class Keyboard:
         sending: Callable[[bytes], None] = lambda _data: None,
         later: Callable[[float, Callable[[], None]], object] | None = None,
         taken: Callable[[Callable[[], None]], None] = lambda follow: follow(),
+        unread: Callable[[], bool] = lambda: False,
         followed: Callable[[], None] = lambda: None,
     ) -> None:
         self._write = write
@@ -90,6 +100,7 @@ class Keyboard:
         self._sending = sending
         self._later = later or _call_later
         self._taken = taken
+        self._unread = unread
         self._all_followed = followed
         self._holding = False
         self._held: deque[_Held] = deque()
@@ -97,6 +108,8 @@ class Keyboard:
         self._answered_at: float | None = None
         self._expected: object | None = None
         self._following: object | None = None
+        self._held_back = False
+        """Whether what follows was held back, and is not just typed to an agent that is busy."""
         self._followed = _Held(float("-inf"), b"")
         self._last_key = float("-inf")
         self._last_sent = float("-inf")
@@ -129,7 +142,7 @@ class Keyboard:
         self._note(data)
         held = _Held(self._clock(), data)
         if not self.holding:
-            self._send(data)
+            self._pass(held)
         elif self._answered_at is not None:
             self._answers.append(held)
         elif self._asked():
@@ -147,6 +160,7 @@ class Keyboard:
         """Let what was held back follow, in order, and then all that comes."""
         self._holding = False
         if self._held and self._following is None:
+            self._held_back = True
             self._following = following = object()
             self._follow(following)
 
@@ -180,6 +194,16 @@ class Keyboard:
         self._last_key = float("-inf")
         self.drafting = False
 
+    def _pass(self, typed: _Held) -> None:
+        """Send what was typed, once the agent has read what that must be apart from."""
+        if self._unread() and _apart(self._followed.data, typed.data) and not self._asked():
+            self._held.append(typed)
+            self._held_back = False
+            self._follow_in(READ_AGAIN)
+        else:
+            self._followed = typed
+            self._send(typed.data)
+
     # -- what was held back ---
 
     def _follow(self, following: object) -> None:
@@ -209,14 +233,29 @@ class Keyboard:
         def follow() -> None:
             self._follow(following)
 
-        self._later(seconds, (lambda: self._taken(follow)) if apart else follow)
+        if not apart:
+            self._later(seconds, follow)
+        elif self._held_back:
+            self._later(seconds, lambda: self._taken(follow))
+        else:
+            deadline = self._clock() + READS
+            self._later(seconds, lambda: self._once_read(follow, deadline))
+
+    def _once_read(self, follow: Callable[[], None], deadline: float) -> None:
+        if self._unread() and self._clock() < deadline:
+            self._later(READ_AGAIN, lambda: self._once_read(follow, deadline))
+        else:
+            follow()
 
     def _wait(self) -> float:
         """Seconds until the next key is sent; one that is typed only now must be apart from the last too."""
         if not self._held:
             return END_GAP
-        gap = _gap(self._followed, self._held[0])
-        return max(0.0, self._last_sent + gap - self._clock())
+        before, after = self._followed, self._held[0]
+        wait = max(0.0, self._last_sent + _gap(before, after) - self._clock())
+        # What is just typed may have been typed all at once, as by a script.
+        apart = not self._held_back and _apart(before.data, after.data)
+        return max(wait, READ_AGAIN) if apart else wait
 
     # -- answers to a dialog over what is held back ---
 
