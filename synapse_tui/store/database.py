@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import Engine, UpdateBase
 from sqlalchemy.exc import DBAPIError
@@ -35,8 +35,6 @@ from .rows import (
     task_of,
 )
 from .tables import ChangeRow, OutboxRow, TaskRow
-
-Result = TypeVar("Result")
 
 MAX_ASKED = 100
 """How many outgoing tasks of before an agent is given back."""
@@ -139,7 +137,6 @@ class Database:
                 for row in rows
                 if row.finished_at is None
             ]
-            session.commit()
         return sorted(found, key=lambda each: (each.entry.rank if each.entry else 0.0, each.task.created_at))
 
     def unfinished(self, project: str) -> dict[str, int]:
@@ -173,13 +170,12 @@ class Database:
                     col(TaskRow.finished_at).is_not(None),
                 )
             ).all()
-            left = [row for row in rows if row.id not in but and self._is_left(row)]
+            left = [row for row in rows if row.id not in but and self._is_gone(row.owner)]
             for row in left:
                 row.owner = self._owner
             found = [
                 Owed(AgentKey(row.project, row.agent_name, row.agent_type), task_of(row)) for row in left
             ]
-            session.commit()
         return sorted(found, key=lambda each: each.task.updated_at)
 
     def instructed(self, key: AgentKey, since: datetime) -> bool:
@@ -213,9 +209,6 @@ class Database:
                 .limit(MAX_ASKED)
             ).all()
             return [task_of(row) for row in rows]
-
-    def _is_left(self, row: TaskRow) -> bool:
-        return self._is_gone(row.owner)
 
     def _is_gone(self, owner: str) -> bool:
         """Whether a process does nothing more for what it owned; of another machine's nobody can tell."""
@@ -255,12 +248,13 @@ class Database:
 
     def forget(self, project: str, ended: datetime, late: datetime) -> int:
         """Remove some tasks of a project that are not kept; see `forgetting`."""
-        mine = self._is_gone
-        return self._push(lambda session: forget(session, project, ended=ended, late=late, mine=mine))
+        with self._settling(self._opened()) as session:
+            return forget(session, project, ended=ended, late=late, mine=self._is_gone)
 
     def push_left(self, project: str) -> PushLeft:
         """What ended processes left to be told; see `push_rows`."""
-        return self._push(lambda session: push_left(session, project, self._is_gone, self._owner))
+        with self._settling(self._opened()) as session:
+            return push_left(session, project, self._is_gone, self._owner)
 
     def webhooks_left(self, project: str, agent_id: str, *, goes_on: bool) -> PushLeft:
         """The webhooks of an agent that is opened again; see `push_rows`."""
@@ -268,21 +262,18 @@ class Database:
         def mine(owner: str) -> bool:
             return goes_on or owner == self._owner
 
-        return self._push(lambda session: webhooks_left(session, project, agent_id, mine, self._owner))
+        with self._settling(self._opened()) as session:
+            return webhooks_left(session, project, agent_id, mine, self._owner)
 
     def push_log(self, subscription_id: str, limit: int) -> list[Delivery]:
         """The newest notifications to someone."""
-        return self._push(lambda session: push_log(session, subscription_id, limit))
+        with Session(self._opened()) as session:
+            return push_log(session, subscription_id, limit)
 
     def prune_push(self, before: datetime) -> None:
         """Remove notifications that are kept no more."""
-        self._push(lambda session: prune_push(session, before))
-
-    def _push(self, work: Callable[[Session], Result]) -> Result:
         with self._settling(self._opened()) as session:
-            found = work(session)
-            session.commit()
-        return found
+            prune_push(session, before)
 
     def close(self) -> None:
         """Close the file."""
@@ -318,14 +309,14 @@ class Database:
             self._settle(session, rows)
             ended = select(TaskRow.id).where(col(TaskRow.finished_at).is_not(None))
             session.exec(delete(OutboxRow).where(col(OutboxRow.task_id).in_(ended)))
-            session.commit()
 
     @contextmanager
     def _settling(self, engine: Engine) -> Iterator[Session]:
-        """A transaction that takes up what others left: of several on this machine one at a time."""
+        """A transaction, committed at its end, that takes up what others left: of a machine one at a time."""
         with Session(engine) as session:
             self._backend.now(session, self._clock, (f"settle {self._naming.machines}",))
             yield session
+            session.commit()
 
     def _settle(self, session: Session, rows: Sequence[TaskRow]) -> dict[str, OutboxRow]:
         """Say of messages that nobody works on any more how they stand.
