@@ -42,17 +42,9 @@ class AtRest:
         self._activity = Activity(process.pid, clock)
 
     async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
-        """Wait until the agent's programs have done nothing for a while and their output is taken in.
+        """`AgentView.settled`: what was begun before is then on the screen.
 
-        What was begun before is then on the screen. Where the system does not tell, the time passes.
-
-        Args:
-            rest: For how many seconds; 0 for only at this moment.
-            limit: Seconds after which no longer is waited.
-            allowed: Seconds of processor time within that rest that count as nothing.
-
-        Returns:
-            Whether they have; False when the time was over first.
+        Where the system does not tell what programs do, the time passes.
         """
         await self._activity.refresh()
         deadline = self._clock() + limit
@@ -67,16 +59,7 @@ class AtRest:
             await asyncio.sleep(min(max(rest - rested, 0.001), LOOK_AGAIN))
 
     async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
-        """Send a key that the agent reads before it does anything else, or does not get.
-
-        Args:
-            key: The key.
-            look: Looks at the screen as of now; what it raises keeps the key from being sent.
-            limit: Seconds that the agent has to read it.
-
-        Returns:
-            What was seen; None when the agent did something else and certainly does not get the key.
-        """
+        """`AgentView.press`, with the agent's output stopped meanwhile where that can be done."""
         with self._process.stopped() as terminal:
             self._look()
             seen = look()
