@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import itertools
-import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from uuid import uuid4
 
-from synapse_tui import __version__
-from synapse_tui.a2a.sockets import LoopbackSockets, adopted_sockets
+from synapse_tui.a2a.sockets import LoopbackSockets
 from synapse_tui.addresses import Address, agent_id_for
-from synapse_tui.agents.adoption import read_handover, spec_of
 from synapse_tui.agents.process.seeding import Past
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.errors import AgentNotFound, SynapseError
+from synapse_tui.errors import AgentNotFound
 from synapse_tui.events import (
     AgentAdded,
     AgentProcessExited,
@@ -32,15 +29,14 @@ from synapse_tui.events import (
 )
 from synapse_tui.model import AgentSpec, Task
 from synapse_tui.paths import UserPaths
-from synapse_tui.pty import Guardian, GuardianHandle, ReadScheduler
+from synapse_tui.pty import ReadScheduler
 from synapse_tui.settings import Settings
 from synapse_tui.store.batch import Change
-from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
+from synapse_tui.workspace import Handover
 
+from .handing_over import adopt, hand_over
 from .parts import Parts, Surroundings
 from .routing import Receipt
-
-log = logging.getLogger(__name__)
 
 
 class Host:
@@ -92,7 +88,6 @@ class Host:
         self._parts = parts
         self.following = parts.following
         self._tokens = parts.tokens
-        self._guardian = parts.guardian
         self._records = parts.records
         self._peers = parts.peers
         self._watchdog = parts.watchdog
@@ -158,7 +153,7 @@ class Host:
         await self._servers.stop()
         await self._records.close()
         await self.history.close()
-        self._guardian.close()
+        self._factory.guardian.close()
 
     # -- agents ----------------------------------------------------------------
 
@@ -219,66 +214,21 @@ class Host:
         self.events.publish(AgentAdded(session.agent_id))
 
     async def hand_over(self) -> Handover:
-        """Leave every agent to the host that this process executes next, or goes on as; nothing may follow.
-
-        Ports, processes and their guardian stay; what is written for the agents is kept.
-        """
-        await self.following.stop()
-        await self.instructions.rest()
-        await self._watchdog.stop()
-        await self._peers.stop()
-        await self._replies.stop()
-        await self._pushing.stop()
-        await self._spools.hand_over()
-        await self.safety.stop()
-        await self.externals.stop()
-        sockets = self._servers.keep_sockets()
-        await self._servers.stop()
-        agents = [
-            dataclasses.replace(
-                await session.hand_over(),
-                sockets=sockets.get(agent_id, ()),
-                token=self._tokens.issue(agent_id),
-            )
-            for agent_id, session in self._agents.items()
-        ]
-        await self._records.close()
-        await self.history.close()
-        handle = self._guardian.hand_over()
-        return Handover(
-            __version__,
-            agents=tuple(agents),
-            guardian=GuardianHandover(handle.pid, handle.fd, handle.leaders),
-        )
+        """Leave every agent to the host that this process executes, or becomes; nothing may follow."""
+        return await hand_over(self._parts, self._agents)
 
     def adopt(self, handover: Handover) -> None:
         """Go on with the agents of the host that this process was before; called before any is opened.
 
         An agent that cannot be adopted is ended and told; the others go on.
         """
-        kept = handover.guardian
-        self._guardian = self._factory.guardian = Guardian.adopt(
-            GuardianHandle(kept.pid, kept.fd, dict(kept.leaders))
+        adopt(
+            self._parts,
+            handover,
+            profiles=self.profiles,
+            add=partial(self._add, adopted=True),
+            lost=lambda text: self.events.publish(Notice(text, "error")),
         )
-        for agent in handover.agents:
-            endpoint = str(agent.environ.get("SYNAPSE_ENDPOINT", ""))
-            sockets = adopted_sockets(agent.port, agent.sockets, scheme=endpoint.partition(":")[0] or "http")
-            try:
-                self._adopt(agent, sockets)
-            except SynapseError as error:
-                log.warning("an agent could not be adopted: %s", error)
-                sockets.close()
-                self.events.publish(Notice(f"{agent.agent_id} was lost: {error}", "error"))
-
-    def _adopt(self, agent: AgentHandover, sockets: LoopbackSockets) -> None:
-        profile = self.profiles.find(agent.profile)
-        self._tokens.put(agent.agent_id, agent.token)
-        environ = {key: str(value) for key, value in agent.environ.items()}
-        session = self._factory.make(
-            profile, spec_of(agent), Path(agent.cwd), agent.port, environ, adopted=read_handover(agent)
-        )
-        session.start(agent.columns, agent.lines)
-        self._add(session, sockets, adopted=True)
 
     def check(self, spec: AgentSpec, environ: Mapping[str, str] | None = None) -> tuple[Profile, Path]:
         """Look whether an agent could be opened, without opening it; only its port is not looked at.

@@ -75,7 +75,6 @@ class Parts:
         paths, settings, events, agents = of.paths, of.settings, of.events, of.agents
         registry = Registry(paths.registry)
         self.tokens = Tokens()
-        self.guardian = Guardian()
         self.records = RecordKeeper(registry, events)
         self.peers = PeerWatch(registry, events)
         self.watchdog = Watchdog(agents, events)
@@ -134,7 +133,7 @@ class Parts:
             settings,
             events,
             of.scheduler,
-            self.guardian,
+            Guardian(),
             self.tokens,
             self.history,
             self.spools,
