@@ -20,7 +20,7 @@ from synapse_tui.errors import HistoryError
 from synapse_tui.file_safety import ChangeType, Lock, Modification
 from synapse_tui.themes import agent_colour
 from synapse_tui.widgets.choices import Choices
-from synapse_tui.widgets.lock_panel import YOU, holder_of, kind_of
+from synapse_tui.widgets.parties import YOU, kind_of, party
 from synapse_tui.widgets.text import one_line, shorten, shorten_middle
 
 from .dialog import Dialog
@@ -95,7 +95,6 @@ class FileStory(Dialog[Choice]):
 
     def on_mount(self) -> None:
         """Look, and count the seconds."""
-        super().on_mount()
         self.query_one("#release", Button).display = False
         self.set_interval(SECOND, self._draw)
         self.show_news()
@@ -184,7 +183,6 @@ class RecentChanges(Dialog[str]):
 
     def on_mount(self) -> None:
         """Look."""
-        super().on_mount()
         self.show_news()
 
     def show_news(self) -> None:
@@ -233,7 +231,7 @@ def lock_text(lock: Lock | None, labels: Mapping[str, str], now: datetime) -> Co
     if lock is None:
         return Content.styled("not locked", "$ink-muted")
     left = int((lock.expires_at - now).total_seconds())
-    holder = holder_of(lock.agent_id, labels)
+    holder = party(lock.agent_id, labels)
     parts: list[tuple[str, str]] = [
         ("locked by ", "$ink-muted"),
         (holder, f"bold ${agent_colour(kind_of(lock.agent_id))}"),
@@ -265,7 +263,7 @@ def change_row(
     """
     word, colour = _WORDS[change.change]
     when = moment(change.time, now)
-    who = shorten(holder_of(change.agent_id, labels), 20)
+    who = shorten(party(change.agent_id, labels), 20)
     about = f"lines {change.lines}" if change.lines else ""
     if change.metadata.get("suspected"):
         about = f"{about} past its hooks".strip()

@@ -21,7 +21,7 @@ from synapse_tui.model import IN_INBOX, DeliveryState, Task, TaskState
 from synapse_tui.store.aftermath import BEFORE_RESTART, UNCERTAIN
 from synapse_tui.store.batch import Change
 from synapse_tui.widgets.marks import delivery_mark, step_mark
-from synapse_tui.widgets.rows import party
+from synapse_tui.widgets.parties import party
 from synapse_tui.widgets.text import one_line, pad, printable
 
 from .dialog import Dialog

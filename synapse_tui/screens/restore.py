@@ -58,7 +58,6 @@ class RestoreQuestion(Dialog[bool]):
 
     def on_mount(self) -> None:
         """Count the messages that wait, which takes a moment."""
-        super().on_mount()
         self.run_worker(self._count())
 
     async def _count(self) -> None:

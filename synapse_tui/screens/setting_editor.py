@@ -130,7 +130,6 @@ class SettingEditor(Dialog[str]):
 
     def on_mount(self) -> None:
         """Mark what holds now, and the file that it comes from."""
-        super().on_mount()
         value = self.query_one("#value")
         if isinstance(value, OptionList):
             now = value_text(self._entry.setting, self._entry.value)

@@ -15,7 +15,7 @@ from synapse_tui.themes import agent_colour
 
 from .excerpt import excerpt, stands_in
 from .marks import delivery_mark
-from .rows import party
+from .parties import party
 from .segment_bar import Piece
 from .text import one_line, shorten
 

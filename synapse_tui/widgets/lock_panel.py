@@ -20,10 +20,10 @@ from textual.widgets.option_list import Option
 from synapse_tui.durations import duration
 from synapse_tui.errors import HistoryError
 from synapse_tui.file_safety import Lock
-from synapse_tui.model import USER
 from synapse_tui.themes import agent_colour
 
 from .choices import Choices
+from .parties import kind_of, party
 from .section import Section
 from .sturdy import Sturdy
 from .text import one_line, shorten, shorten_middle
@@ -32,7 +32,6 @@ SECOND = 1.0
 LOOK = 3
 """Seconds between two looks while the panel is seen: other hosts and commands take locks too."""
 NONE = "  no file is locked"
-YOU = "you"
 
 Look = Callable[[], Awaitable[Sequence[Lock]]]
 
@@ -206,7 +205,7 @@ def lock_row(lock: Lock, labels: Mapping[str, str], width: int, now: datetime) -
     """
     left = duration(max(0.0, float(int((lock.expires_at - now).total_seconds())))).replace(".0s", "s")
     file = shorten_middle(one_line(lock.file), width - cell_len(left) - 3)
-    holder = holder_of(lock.agent_id, labels)
+    holder = party(lock.agent_id, labels)
     since = duration((now - lock.locked_at).total_seconds())
     who = shorten(holder, width - 3 - cell_len(since) - 3)
     rest = width - 3 - cell_len(who) - cell_len(since) - 3
@@ -218,15 +217,3 @@ def lock_row(lock: Lock, labels: Mapping[str, str], width: int, now: datetime) -
         (who, f"${agent_colour(kind_of(lock.agent_id))}"),
         (f" · {since}{why}", "$ink-faint"),
     )
-
-
-def holder_of(agent_id: str, labels: Mapping[str, str]) -> str:
-    """What the holder of a lock, or who changed a file, is called."""
-    if agent_id == USER.sender_id:
-        return YOU
-    return labels.get(agent_id) or one_line(agent_id.removeprefix("synapse-"))
-
-
-def kind_of(agent_id: str) -> str:
-    """The type in an agent's id, `synapse-<type>-<port>`; for its colour."""
-    return agent_id.partition("@")[0].removeprefix("synapse-").rsplit("-", 1)[0]

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from textual.content import Content
 
-from synapse_tui.model import USER, Task
+from synapse_tui.model import Task
 from synapse_tui.themes import agent_colour
 
 from .marks import delivery_mark
 from .message_order import Place
+from .parties import party
 from .talk_picture import TalkPicture
 from .text import age, one_line, shorten
 from .views import AgentView
@@ -121,13 +122,6 @@ def external_row(picture: TalkPicture, width: int) -> Content:
         (alias, f"bold ${agent_colour('external')}"),
         (f"  {name}", "$ink-faint"),
     )
-
-
-def party(agent_id: str, labels: Mapping[str, str]) -> str:
-    """What a sender or receiver is called: `you`, the agent's name here, else its id."""
-    if agent_id == USER.sender_id:
-        return "you"
-    return labels.get(agent_id) or one_line(agent_id.removeprefix("synapse-"))
 
 
 def short_path(path: Path) -> str:

@@ -14,9 +14,10 @@ from typing import Literal
 from rich.cells import cell_len, chop_cells
 
 from synapse_tui.a2a.external.conversation import Entry
-from synapse_tui.model import USER, AgentState, DeliveryState, Task, TaskState
+from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 
 from .marks import Mark, delivery_mark, state_mark
+from .parties import party
 from .text import one_line, printable, shorten
 
 Role = Literal["head", "own-head", "own", "text", "progress", "question", "note", "alert", "blank"]
@@ -87,11 +88,7 @@ class TalkPicture:
 
     def author(self, entry: Entry) -> str:
         """Who said something."""
-        if entry.kind != "sent":
-            return self.alias
-        if entry.sender_id == USER.sender_id:
-            return "you"
-        return self.labels.get(entry.sender_id) or one_line(entry.sender_id.removeprefix("synapse-"))
+        return party(entry.sender_id, self.labels) if entry.kind == "sent" else self.alias
 
 
 @dataclass(frozen=True, slots=True)
