@@ -8,14 +8,14 @@ from typing import ClassVar
 from textual import events, on
 from textual.app import ComposeResult
 from textual.message import Message
-from textual.widgets import Button, Input, OptionList, TextArea
+from textual.widgets import Input, OptionList, TextArea
 from textual.widgets.option_list import Option
 
 from synapse_tui.errors import InvalidValue
 from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY
 from synapse_tui.widgets.choices import Choices
 
-from .dialog import Dialog, label
+from .dialog import Form, label
 from .priority import PriorityBar
 from .recipients import Recipient, matching
 
@@ -70,7 +70,7 @@ class AddressInput(Input):
             await super()._on_key(event)
 
 
-class Composer(Dialog[str]):
+class Composer(Form[str]):
     """Leaves with what became of the message when it was taken.
 
     Args:
@@ -81,6 +81,7 @@ class Composer(Dialog[str]):
         priority: Priority to begin with.
     """
 
+    VERB: ClassVar[str] = "Send"
     TITLE_TEXT: ClassVar[str] = "Message"
     SUBTITLE: ClassVar[str] = "Enter sends · Shift+Enter new line · Tab next field · Esc cancels"
     AUTO_FOCUS: ClassVar[str | None] = ""
@@ -118,11 +119,6 @@ class Composer(Dialog[str]):
             tab_behavior="focus",
             placeholder="Message",
         )
-
-    def buttons(self) -> ComposeResult:
-        """Send and cancel."""
-        yield Button("Send", id="send", variant="primary", compact=True)
-        yield Button("Cancel", id="cancel", compact=True)
 
     def on_mount(self) -> None:
         """Begin with the text when the receiver is known."""
@@ -181,17 +177,8 @@ class Composer(Dialog[str]):
         self.query_one("#recipients").display = False
 
     @on(MessageText.Submitted)
-    def _submitted(self) -> None:
-        self._try()
-
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "send":
-            self._try()
-        else:
-            self.dismiss(None)
-
-    def _try(self) -> None:
+    def submit(self) -> None:
+        """Send the message."""
         address = self.query_one("#to", Input).value.strip().removeprefix("@").removeprefix("＠")
         text = self.query_one("#text", TextArea).text.strip()
         priority = self.query_one(PriorityBar).value

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import ClassVar, TypeVar
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
@@ -15,6 +16,7 @@ from textual.message_pump import MessagePump
 from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Button, Input, Label, Static, TextArea
+from textual.widgets.button import ButtonVariant
 
 from synapse_tui.errors import SynapseError
 from synapse_tui.widgets.sturdy import Reporter, Sturdy
@@ -168,6 +170,37 @@ class Dialog(Sturdy, ModalScreen[Result]):
 
     def _subtitle(self, text: str) -> None:
         self.query_one(".dialog").border_subtitle = Content(f" {text} ") if text else None
+
+
+class Form(Dialog[Result]):
+    """A dialog with fields: Enter in one, or the button with the verb, does what it is for.
+
+    Subclasses give `body`, `submit` and the verb.
+    """
+
+    VERB: ClassVar[str] = ""
+    """What it does, as its button says; in small letters that button's id."""
+    VARIANT: ClassVar[ButtonVariant] = "primary"
+
+    def buttons(self) -> ComposeResult:
+        """The one that does it, and cancel."""
+        yield Button(self.VERB, id=self.VERB.lower(), variant=self.VARIANT, compact=True)
+        yield Button("Cancel", id="cancel", compact=True)
+
+    def submit(self) -> None:
+        """Do it."""
+        raise NotImplementedError
+
+    @on(Input.Submitted)
+    def _entered(self) -> None:
+        self.submit()
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        if event.button.id == self.VERB.lower():
+            self.submit()
+        else:
+            self.dismiss(None)
 
 
 def describe(error: Exception) -> str:

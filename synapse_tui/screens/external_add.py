@@ -17,13 +17,13 @@ from synapse_tui.a2a.external.record import ExternalAgent, read_header
 from synapse_tui.errors import InvalidValue, SynapseError
 from synapse_tui.widgets.text import one_line
 
-from .dialog import BUSY, Dialog, label
+from .dialog import BUSY, Form, label
 
 Find = Callable[[AddOrder], Awaitable[Offer]]
 Keep = Callable[[Offer], Awaitable[ExternalAgent]]
 
 
-class AddExternal(Dialog[str]):
+class AddExternal(Form[str]):
     """Leaves with the alias of the agent when it was added.
 
     Args:
@@ -31,6 +31,7 @@ class AddExternal(Dialog[str]):
         keep: Keeps it.
     """
 
+    VERB: ClassVar[str] = "Look"
     TITLE_TEXT: ClassVar[str] = "Add external agent"
     SUBTITLE: ClassVar[str] = "Tab next field · Enter looks at its card · Esc cancels"
     AUTO_FOCUS = "#url"
@@ -71,18 +72,7 @@ class AddExternal(Dialog[str]):
         if self._offer is not None:
             self._show(None)
 
-    @on(Input.Submitted)
-    def _submitted(self) -> None:
-        self._go_on()
-
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "look":
-            self._go_on()
-        else:
-            self.dismiss(None)
-
-    def _go_on(self) -> None:
+    def submit(self) -> None:
         """Look at the card, or keep the agent when its card is on the screen."""
         offer = self._offer
         if offer is not None:

@@ -7,19 +7,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import ClassVar
 
-from textual import on
 from textual.app import ComposeResult
-from textual.widgets import Button, Input
+from textual.widgets import Input
 
 from synapse_tui.errors import InvalidValue
 from synapse_tui.store.export import FORMATS
 
-from .dialog import Dialog, label
+from .dialog import Form, label
 
 Write = Callable[[str, Path], Awaitable[str]]
 
 
-class HistoryExport(Dialog[str]):
+class HistoryExport(Form[str]):
     """Leaves with what was written.
 
     Args:
@@ -28,6 +27,7 @@ class HistoryExport(Dialog[str]):
         write: Writes in a form to a file; tells what was written.
     """
 
+    VERB: ClassVar[str] = "Export"
     TITLE_TEXT: ClassVar[str] = "Export the tasks that are shown"
     SUBTITLE: ClassVar[str] = "Enter writes it · Esc cancels"
     AUTO_FOCUS = "#path"
@@ -44,13 +44,8 @@ class HistoryExport(Dialog[str]):
         yield Input(self._name, id="path", select_on_focus=False, compact=True)
         yield label("It ends in .md (Markdown), .json, .jsonl (a line each) or .csv")
 
-    def buttons(self) -> ComposeResult:
-        """Write and cancel."""
-        yield Button("Export", id="write", variant="primary", compact=True)
-        yield Button("Cancel", id="cancel", compact=True)
-
-    @on(Input.Submitted)
-    def _submitted(self) -> None:
+    def submit(self) -> None:
+        """Write the file."""
         try:
             form, path = self._chosen()
         except InvalidValue as error:
@@ -64,10 +59,3 @@ class HistoryExport(Dialog[str]):
         if form not in FORMATS:
             raise InvalidValue(f"'{name}' tells no form", f"end it in .{', .'.join(FORMATS)}")
         return form, self._folder / Path(name).expanduser()
-
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "write":
-            self._submitted()
-        else:
-            self.dismiss(None)

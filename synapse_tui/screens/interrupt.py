@@ -7,13 +7,13 @@ from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.widgets import Button
+from textual.widgets.button import ButtonVariant
 
 from .composer import MessageText
-from .dialog import Dialog, label
+from .dialog import Form, label
 
 
-class InterruptDialog(Dialog[bool]):
+class InterruptDialog(Form[bool]):
     """Leaves with True when the interrupt was sent.
 
     Args:
@@ -22,6 +22,8 @@ class InterruptDialog(Dialog[bool]):
         interrupt: Stops the turn and delivers the text.
     """
 
+    VERB: ClassVar[str] = "Interrupt"
+    VARIANT: ClassVar[ButtonVariant] = "error"
     BOX_CLASSES: ClassVar[str] = "-danger"
     SUBTITLE: ClassVar[str] = "Enter interrupts · Shift+Enter new line · Esc cancels"
 
@@ -41,23 +43,9 @@ class InterruptDialog(Dialog[bool]):
         yield label("Then tell it (optional)")
         yield MessageText(id="text", compact=True, show_line_numbers=False, tab_behavior="focus")
 
-    def buttons(self) -> ComposeResult:
-        """Interrupt and cancel."""
-        yield Button("Interrupt", id="interrupt", variant="error", compact=True)
-        yield Button("Cancel", id="cancel", compact=True)
-
     @on(MessageText.Submitted)
-    def _submitted(self) -> None:
-        self._try()
-
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "interrupt":
-            self._try()
-        else:
-            self.dismiss(None)
-
-    def _try(self) -> None:
+    def submit(self) -> None:
+        """Interrupt it."""
         text = self.query_one(MessageText).text.strip()
 
         async def work() -> bool:

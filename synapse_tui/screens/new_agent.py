@@ -13,7 +13,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Button, Input, OptionList
+from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from synapse_tui.errors import ConfigError
@@ -23,7 +23,7 @@ from synapse_tui.widgets.choices import Choices
 from synapse_tui.widgets.rows import short_path
 from synapse_tui.widgets.text import pad
 
-from .dialog import Dialog, label
+from .dialog import Form, label
 from .launcher import Find, split_installed
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class ProfileList(Choices):
         self.post_message(self.Confirmed())
 
 
-class NewAgent(Dialog[str]):
+class NewAgent(Form[str]):
     """Leaves with the id of the agent when it was opened; what went wrong is shown and can be corrected.
 
     Args:
@@ -55,6 +55,7 @@ class NewAgent(Dialog[str]):
         find: Finds a command on PATH.
     """
 
+    VERB: ClassVar[str] = "Open"
     TITLE_TEXT: ClassVar[str] = "New agent"
     SUBTITLE: ClassVar[str] = "↑↓ profile · Tab next field · Enter opens · Esc cancels"
     AUTO_FOCUS = "#profile"
@@ -88,11 +89,6 @@ class NewAgent(Dialog[str]):
                 yield label("First prompt")
                 yield Input(id="prompt", placeholder="none", compact=True)
 
-    def buttons(self) -> ComposeResult:
-        """Open and cancel."""
-        yield Button("Open", id="open", variant="primary", compact=True)
-        yield Button("Cancel", id="cancel", compact=True)
-
     def on_mount(self) -> None:
         """Mark the first profile."""
         self.query_one(OptionList).highlighted = 0
@@ -108,19 +104,9 @@ class NewAgent(Dialog[str]):
             (note, "$ink-faint"),
         )
 
-    @on(Input.Submitted)
     @on(ProfileList.Confirmed)
-    def _submitted(self) -> None:
-        self._try()
-
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "open":
-            self._try()
-        else:
-            self.dismiss(None)
-
-    def _try(self) -> None:
+    def submit(self) -> None:
+        """Open the agent."""
         try:
             spec = self._spec()
         except ConfigError as error:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from textual import on
 from textual.app import ComposeResult
-from textual.widgets import Button, Input
+from textual.widgets import Input
 
-from .dialog import Dialog, label
+from .dialog import Form, label
 
 
-class Rename(Dialog[str]):
+class Rename(Form[str]):
     """Leaves when the name was taken; an empty name takes the old one away.
 
     Args:
@@ -21,6 +20,7 @@ class Rename(Dialog[str]):
         rename: Does it; raises a `SynapseError` when the name cannot be.
     """
 
+    VERB: ClassVar[str] = "Rename"
     SUBTITLE: ClassVar[str] = "Enter renames · Esc cancels"
 
     def __init__(self, agent: str, name: str, rename: Callable[[str], None]) -> None:
@@ -38,23 +38,8 @@ class Rename(Dialog[str]):
         yield label("Name, by which @name addresses it; empty for none")
         yield Input(self._name_before, id="name", max_length=32, compact=True)
 
-    def buttons(self) -> ComposeResult:
-        """Rename and cancel."""
-        yield Button("Rename", id="rename", variant="primary", compact=True)
-        yield Button("Cancel", id="cancel", compact=True)
-
-    @on(Input.Submitted)
-    def _submitted(self) -> None:
-        self._try()
-
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "rename":
-            self._try()
-        else:
-            self.dismiss(None)
-
-    def _try(self) -> None:
+    def submit(self) -> None:
+        """Rename it."""
         name = self.query_one(Input).value.strip().removeprefix("@")
 
         async def work() -> str:

@@ -22,7 +22,7 @@ from synapse_tui.agents.watch.watch import WatchReport
 from synapse_tui.errors import InvalidValue
 from synapse_tui.widgets.text import printable
 
-from .dialog import Dialog, label
+from .dialog import Dialog, Form, label
 
 if TYPE_CHECKING:
     from synapse_tui.agents.watch.watcher import Watcher
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SECOND = 1.0
 
 
-class WatchForm(Dialog[str]):
+class WatchForm(Form[str]):
     """Leaves with a sentence when the watch has begun.
 
     Args:
@@ -38,6 +38,7 @@ class WatchForm(Dialog[str]):
         watcher: Watches over it.
     """
 
+    VERB: ClassVar[str] = "Watch"
     SUBTITLE: ClassVar[str] = "Tab next field · Enter begins · Esc cancels"
 
     def __init__(self, agent: str, watcher: Watcher) -> None:
@@ -64,23 +65,9 @@ class WatchForm(Dialog[str]):
         yield label("Done also when its answer matches (a regular expression)")
         yield Input(id="until", placeholder="none", compact=True)
 
-    def buttons(self) -> ComposeResult:
-        """Watch and cancel."""
-        yield Button("Watch", id="watch", variant="primary", compact=True)
-        yield Button("Cancel", id="cancel", compact=True)
+    def submit(self) -> None:
+        """Begin the watch."""
 
-    @on(Input.Submitted)
-    def _submitted(self) -> None:
-        self._try()
-
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "watch":
-            self._try()
-        else:
-            self.dismiss(None)
-
-    def _try(self) -> None:
         async def work() -> str:
             order = self._order()
             self._watcher.begin(order)
