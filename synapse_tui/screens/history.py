@@ -22,6 +22,7 @@ from synapse_tui.model import Task
 from synapse_tui.store.records import Page, Record, Story, Wanted
 from synapse_tui.store.words import terms_of
 from synapse_tui.widgets.history_list import HistoryList
+from synapse_tui.widgets.search_input import SearchInput
 from synapse_tui.widgets.text import one_line, plural
 
 from .dialog import Dialog
@@ -73,20 +74,6 @@ class Surroundings:
     export: Callable[[Wanted], None]
 
 
-class HistoryInput(Input):
-    """What is searched for; the arrows move in the list below."""
-
-    async def _on_key(self, event: events.Key) -> None:
-        moves = {"up": ("move", -1), "down": ("move", 1), "pageup": ("page", -1), "pagedown": ("page", 1)}
-        if event.key not in moves:
-            await super()._on_key(event)
-            return
-        event.stop()
-        event.prevent_default()
-        name, by = moves[event.key]
-        getattr(self.screen.query_one(HistoryList), f"action_{name}")(by)
-
-
 class HistoryView(Dialog[None]):
     """Shows the history until it is left.
 
@@ -131,13 +118,13 @@ class HistoryView(Dialog[None]):
     def body(self) -> ComposeResult:
         """Search, filters, the list and a task beside it."""
         with Horizontal(id="search"):
-            yield HistoryInput(id="query", placeholder="words in messages and answers", compact=True)
+            yield SearchInput(id="query", placeholder="words in messages and answers", compact=True)
             yield Static("", id="count", markup=False)
         with Horizontal(id="filters"):
             for name in ("project", "agent", "state", "span"):
                 yield Button("", id=f"by-{name}", compact=True)
         with Horizontal(id="panes"):
-            yield HistoryList(now=self._around.now)
+            yield HistoryList(now=self._around.now, id="results")
             with VerticalScroll(id="task", classes="body"):
                 yield Static("", id="story", markup=False)
 
@@ -151,7 +138,6 @@ class HistoryView(Dialog[None]):
 
     def on_mount(self) -> None:
         """Show the newest."""
-        super().on_mount()
         self._label()
         self._renew()
 

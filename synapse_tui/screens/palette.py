@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.fuzzy import Matcher
@@ -20,6 +20,7 @@ from synapse_tui.keymap import leader_label
 from synapse_tui.model import THEMES, DeliveryState
 from synapse_tui.widgets.choices import Choices
 from synapse_tui.widgets.marks import delivery_mark
+from synapse_tui.widgets.search_input import SearchInput
 from synapse_tui.widgets.text import one_line, printable, shorten
 from synapse_tui.widgets.tiles import LAYOUTS
 
@@ -169,20 +170,6 @@ def _highlight(matcher: Matcher, title: str) -> Content:
     return content
 
 
-class PaletteInput(Input):
-    """What is searched for; the arrows move in the list below."""
-
-    async def _on_key(self, event: events.Key) -> None:
-        moves = {"up": "cursor_up", "down": "cursor_down", "pageup": "page_up", "pagedown": "page_down"}
-        if event.key not in moves:
-            await super()._on_key(event)
-            return
-        event.stop()
-        event.prevent_default()
-        results = self.screen.query_one("#results", OptionList)
-        getattr(results, f"action_{moves[event.key]}")()
-
-
 class Palette(Dialog[Offer]):
     """Leaves with the chosen offer.
 
@@ -201,7 +188,7 @@ class Palette(Dialog[Offer]):
 
     def body(self) -> ComposeResult:
         """The search, what was found, and a sentence about the marked one."""
-        yield PaletteInput(id="query", placeholder="a part of what you want", compact=True)
+        yield SearchInput(id="query", placeholder="a part of what you want", compact=True)
         results = Choices(id="results", markup=False, compact=True)
         results.can_focus = False
         yield results

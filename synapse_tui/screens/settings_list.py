@@ -16,11 +16,11 @@ from synapse_tui.settings.files import SettingsFiles
 from synapse_tui.settings.survey import Entry, Survey, survey
 from synapse_tui.settings.watch import FileWatch
 from synapse_tui.widgets.choices import Choices
+from synapse_tui.widgets.search_input import SearchInput
 from synapse_tui.widgets.setting_rows import about, heading_row, key_cells, matching, setting_row
 from synapse_tui.widgets.text import one_line, plural
 
 from .dialog import Dialog
-from .palette import PaletteInput
 from .setting_editor import SettingEditor
 
 FilesNow = Callable[[], SettingsFiles]
@@ -53,7 +53,7 @@ class SettingsScreen(Dialog[None]):
 
     def body(self) -> ComposeResult:
         """The search, the settings, and what is told of the marked one."""
-        yield PaletteInput(id="query", placeholder="a part of a name, a meaning or a value", compact=True)
+        yield SearchInput(id="query", placeholder="a part of a name, a meaning or a value", compact=True)
         yield Static("", id="problems", markup=False)
         results = Choices(id="results", markup=False, compact=True)
         results.can_focus = False
@@ -68,7 +68,6 @@ class SettingsScreen(Dialog[None]):
 
     def on_mount(self) -> None:
         """Look, and again whenever a file changes."""
-        super().on_mount()
         self.run_worker(self._begin(), exit_on_error=False)
 
     async def _begin(self) -> None:

@@ -48,10 +48,10 @@ class HistoryList(Sturdy, ScrollView, can_focus=True):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"history--marked", "history--note"}
     ALLOW_SELECT: ClassVar[bool] = False
     BINDINGS: ClassVar = [
-        ("up", "move(-1)"),
-        ("down", "move(1)"),
-        ("pageup", "page(-1)"),
-        ("pagedown", "page(1)"),
+        ("up", "cursor_up"),
+        ("down", "cursor_down"),
+        ("pageup", "page_up"),
+        ("pagedown", "page_down"),
         ("home", "edge(0)"),
         ("end", "edge(-1)"),
         ("enter", "open"),
@@ -72,8 +72,13 @@ class HistoryList(Sturdy, ScrollView, can_focus=True):
     class NearEnd(Message):
         """The end of the list comes near."""
 
-    def __init__(self, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        id: str | None = None,  # noqa: A002 - Textual's name
+    ) -> None:
+        super().__init__(id=id)
         self.now = now
         self.rows: list[Record] = []
         self.note = ""
@@ -167,13 +172,25 @@ class HistoryList(Sturdy, ScrollView, can_focus=True):
         if place >= len(self.rows) - AHEAD:
             self.post_message(self.NearEnd())
 
-    def action_move(self, by: int) -> None:
-        """Mark the task so many places further."""
-        self.mark(self._marked + by)
+    def action_cursor_up(self) -> None:
+        """Mark the task above."""
+        self.mark(self._marked - 1)
 
-    def action_page(self, by: int) -> None:
-        """Mark the task a page further."""
-        self.mark(self._marked + by * max(1, self.size.height // ROW - 1))
+    def action_cursor_down(self) -> None:
+        """Mark the task below."""
+        self.mark(self._marked + 1)
+
+    def action_page_up(self) -> None:
+        """Mark the task a page further up."""
+        self.mark(self._marked - self._page)
+
+    def action_page_down(self) -> None:
+        """Mark the task a page further down."""
+        self.mark(self._marked + self._page)
+
+    @property
+    def _page(self) -> int:
+        return max(1, self.size.height // ROW - 1)
 
     def action_edge(self, place: int) -> None:
         """Mark the first task, or the last that is known here."""
