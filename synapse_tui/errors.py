@@ -211,14 +211,16 @@ class PeerRefused(PeerError):
     """The peer answered with an error.
 
     Args:
-        message: What it said.
+        message: What happened.
         status: The HTTP status code.
         hint: What to do about it.
+        said: The peer's own words; empty where the message is all there is.
     """
 
-    def __init__(self, message: str, status: int, hint: str = "") -> None:
+    def __init__(self, message: str, status: int, hint: str = "", *, said: str = "") -> None:
         super().__init__(message, hint)
         self.status = status
+        self.said = said or message
 
 
 class PushError(SynapseError):

@@ -334,7 +334,8 @@ def _refusal(endpoint: str, status: int, value: object) -> PeerRefused:
     told = error if isinstance(error, dict) else {"message": fields.get("detail")}
     message, hint = told.get("message"), told.get("hint")
     words = tidy(message) if isinstance(message, str) and message else f"HTTP status {status}"
-    return PeerRefused(f"{endpoint} refused: {words}", status, tidy(hint) if isinstance(hint, str) else "")
+    advice = tidy(hint) if isinstance(hint, str) else ""
+    return PeerRefused(f"{endpoint} refused: {words}", status, advice, said=words)
 
 
 def read_task(endpoint: str, value: object) -> PeerTask:

@@ -227,8 +227,7 @@ def _ended_there(error: SynapseError) -> SynapseError:
     """The refusal of a server whose agent has ended, as what it is."""
     if not isinstance(error, PeerRefused) or error.status != EXITED:
         return error
-    words = error.message.partition(" refused: ")[2] or error.message
-    return AgentExited(words, error.hint)
+    return AgentExited(error.said, error.hint)
 
 
 def _run_together(errands: Sequence[_Errand]) -> list[Outcome]:

@@ -167,15 +167,14 @@ def _explained(
     error: PeerRefused, caller: Caller, client: LightClient, task_id: str, target: str
 ) -> SynapseError:
     """The refusal in the words of the command."""
-    words = error.message.partition(" refused: ")[2] or error.message
     if error.status == 404:
         plain = f"as a plain message: synapse send {shlex.quote(target or 'AGENT')} MESSAGE"
         waiting = [f"{task.task_id[:8]} (from {_owner(task)})" for task in client.awaiting(caller.endpoint)]
         known = f"awaiting a reply: {', '.join(waiting)}; " if waiting else ""
         return TaskNotFound(f"{caller.agent_id} was given no task '{task_id}'", f"{known}{plain}")
     if error.status == 409:
-        return NotAwaited(words, error.hint)
-    return MessageError(words, error.hint) if error.status == 422 else error
+        return NotAwaited(error.said, error.hint)
+    return MessageError(error.said, error.hint) if error.status == 422 else error
 
 
 def _check_inside(caller: Caller, target: str = "AGENT") -> None:
