@@ -123,22 +123,19 @@ def _sessions() -> Iterable[tuple[str, str]]:
         yield session.place.name, str(session.place.project)
 
 
-def complete_folders(
-    _context: click.Context, _parameter: click.Parameter, typed: str
-) -> list[CompletionItem]:
-    """Folders, which the shell itself knows."""
-    from click.shell_completion import CompletionItem
+def _known_to_shell(kind: str) -> Completer:
+    """What the shell itself knows."""
 
-    return [CompletionItem(typed, type="dir")]
+    def completer(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
 
+        return [CompletionItem(typed, type=kind)]
 
-def complete_files(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Files, which the shell itself knows."""
-    from click.shell_completion import CompletionItem
-
-    return [CompletionItem(typed, type="file")]
+    return completer
 
 
+complete_folders = _known_to_shell("dir")
+complete_files = _known_to_shell("file")
 complete_agents = offering(_agents)
 complete_receivers = offering(_receivers)
 complete_externals = offering(_externals)
