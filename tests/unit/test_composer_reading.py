@@ -311,6 +311,9 @@ def test_marks_beside_a_long_draft_of_codex_are_no_part_of_it() -> None:
     width = Screen("codex").terminal.columns - 3
     rows = [f"{text:{width}}{mark}" for text, mark in (("first seen", "↑"), ("second", " "), ("last", "↓"))]
     assert reading("codex", *codex(*rows)).draft == "first seen\nsecond\nlast"
+    full = "a" * width
+    assert reading("codex", *codex(f"{full}↑", "end")).draft.split("\n")[0].startswith(full)
+    assert "↑" not in reading("codex", *codex(f"{full}↑", "end")).draft
     assert reading("codex", *codex("press ↑")).draft == "press ↑"
     assert reading("codex", *codex("↑")).draft == "↑"
 

@@ -350,6 +350,14 @@ def test_several_keys_for_a_dialog_follow_one_another(keyboard, clock, dialog, s
     assert sent == [b"\x1b[B", b"\x1b[B", b"\r"]
 
 
+def test_enters_can_be_taken_out_of_what_is_held_back(keyboard):
+    keyboard.hold()
+    for data in (b"a", b"\r", b"b\r", b"\x1b[13u", b"c\x1b[200~d\re\x1b[201~\r", b"\x1b[13;2u"):
+        keyboard.press(data)
+    keyboard.drop_enters()
+    assert keyboard.held == (b"a", b"b", b"c\x1b[200~d\re\x1b[201~", b"\x1b[13;2u")
+
+
 def test_another_keyboard_goes_on_with_what_was_held(keyboard, clock, sent):
     keyboard.resume([b"a", b"\r"])
     keyboard.press(b"b")

@@ -119,6 +119,39 @@ async def test_something_else_in_the_composer_is_not_entered(agent):
     assert agent.draft == "half a line" + TEXT
 
 
+async def test_keys_that_follow_a_text_that_is_left_do_not_send_it(agent):
+    agent.on_paste = lambda text: setattr(agent, "draft", "half a line" + text)
+    agent.after(0.1, lambda: [agent.keyboard.press(key) for key in (b"o", b"k", b"\r", b"y\r")])
+    result = await typist(agent).type(TEXT, nothing)
+    assert (result.outcome, result.entered) == (Typed.LEFT, False)
+    while agent.keyboard.holding:
+        await agent.changed(1)
+    await agent.changed(1)
+    assert agent.submitted == []
+    assert agent.draft == "half a line" + TEXT + "oky"
+
+
+async def test_a_text_of_many_rows_is_taken_out_row_by_row(agent):
+    text = "\n".join(f"row {number}" for number in range(60))
+    agent.on_paste = lambda text: setattr(agent, "draft", text + "?")
+    agent.keys[b"\x15"] = lambda: agent.after(
+        0.02, lambda: setattr(agent, "draft", agent.draft.rpartition("\n")[0])
+    )
+    begun = agent.now()
+    result = await typist(agent).type(text, nothing)
+    assert (result.outcome, result.entered) == (Typed.REMOVED, False)
+    assert agent.draft == ""
+    assert agent.now() - begun < 6
+
+
+async def test_a_text_of_which_only_the_middle_is_seen_is_taken_out_again(agent):
+    text = "".join(f"word {number} " for number in range(40))
+    agent.on_paste = lambda text: setattr(agent, "draft", text[60:-30])
+    result = await typist(agent).type(text, nothing)
+    assert (result.outcome, result.entered) == (Typed.REMOVED, False)
+    assert agent.draft == ""
+
+
 async def test_a_text_that_cannot_be_proved_is_taken_out_again(agent):
     agent.on_paste = lambda text: setattr(agent, "draft", text + " and something unreadable")
     result = await typist(agent).type(TEXT, nothing)

@@ -90,12 +90,18 @@ class Proof:
         """Whether a draft is the text, put back by the agent; a text that a user has changed is not."""
         return bool(skeleton(draft)) and self._is(draft)
 
-    def begins(self, draft: str, screen: str) -> bool:
-        """Whether a draft begins as the text does, or else a row of the screen, but for its prompt."""
+    def begun(self, draft: str, screen: str) -> bool:
+        """Whether a draft is this text begun: it begins alike or is a piece of it, or else a row of the screen is.
+
+        Args:
+            draft: What the composer shows; where it scrolls that is the middle or the end.
+            screen: The screen, for a composer that is not seen.
+        """
         head = self._want[:HEAD]
         if not head:
             return False
-        if skeleton(draft).startswith(head):
+        got = skeleton(draft)
+        if got.startswith(head) or (len(got) >= WINDOW and got in self._want):
             return True
         return not draft and any(
             skeleton(_PROMPT.sub("", row)).startswith(head) for row in screen.split("\n")

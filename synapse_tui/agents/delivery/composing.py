@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from synapse_tui.agents.composer.proof import Proof
+from synapse_tui.agents.composer.reading import ComposerReading
 from synapse_tui.agents.process.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
 
@@ -21,7 +22,9 @@ TAKES_IN = 10.0
 """Seconds that it has for all that."""
 CLEAR_PAUSE = 0.3
 MAX_CLEARS = 20
-"""How often the clear key is pressed, so many seconds apart, on a composer that cannot be read."""
+"""How often the clear key is pressed, so many seconds apart, without an effect that can be read."""
+MOST_ROWS = 500
+"""How often it is pressed where it clears a row each time."""
 CLEARED = 1.0
 """Seconds in which the composer must be empty after a clear key."""
 
@@ -73,24 +76,35 @@ class Composing:
         # One press clears one line in some agents: as long as it does something, it is pressed again.
         return await self.lasts(lambda: not self.stands(text), deadline) and await self._clear_rest()
 
-    async def wipe(self, text: str) -> bool | None:
+    async def wipe(self, text: str) -> bool:
         """Leave the composer as empty as it was, when it holds a text of ours and nothing before it.
 
         Returns:
-            Whether it is empty; None when it holds something else than the text.
+            Whether it is empty.
         """
         if not self.stands(text) and not await self._at_rest():
             return False
         proof = self.proof(text)
-        if not self.stands(text) and not proof.begins(self._view.reading().draft, self._view.tail()):
-            return True if self.empty else None
-        for _ in range(MAX_CLEARS):
-            if dialog_open(self._view):
+        if not self.stands(text) and not proof.begun(self._view.reading().draft, self._view.tail()):
+            return self.empty
+        without_effect = 0
+        for _ in range(MOST_ROWS):
+            if dialog_open(self._view) or without_effect >= MAX_CLEARS:
                 return False
+            before = self._view.reading()
             self._press_clear()
-            if await self.lasts(lambda: self._view.reading().empty, self._view.now() + CLEAR_PAUSE):
+            await self._redrawn(before)
+            if await self.lasts(lambda: self._view.reading().empty, self._view.now()):
                 return True
+            without_effect = without_effect + 1 if self._view.reading().draft == before.draft else 0
         return False
+
+    async def _redrawn(self, before: ComposerReading) -> None:
+        """Wait a moment for what a clear key did."""
+        deadline = self._view.now() + CLEAR_PAUSE
+        while not (reading := self._view.reading()).visible or reading.draft == before.draft:
+            if not await self.change(deadline):
+                return
 
     async def _at_rest(self) -> bool:
         """Wait until the agent has taken in all that it was sent: what it will show of it is shown then."""
@@ -147,7 +161,7 @@ class Composing:
         return self._proof
 
     async def _clear_rest(self) -> bool:
-        for _ in range(200):
+        for _ in range(MOST_ROWS):
             before = self._view.reading()
             if self._profile.composer is None or not before.visible or not before.draft:
                 return True

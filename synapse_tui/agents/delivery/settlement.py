@@ -90,6 +90,8 @@ class Settlement:
                 self._book.change(message.task_id, delivery=DeliveryState.HELD, reason=EXITED)
             case Typed.LEFT:
                 self._left.standing = message if self._typist.stands(message.text) else None
+                if self._left.standing is not None:
+                    self._keyboard.drop_enters()
                 self._outbox.park(message.task_id, f"{result.reason}; the text is left in the composer")
             case _:
                 self._outbox.park(message.task_id, f"{UNCERTAIN}: {result.reason}")

@@ -314,7 +314,10 @@ class Typist:
         if outcome is Typed.LEFT and self._composing.empty and not entered:
             outcome, reason = Typed.REMOVED, "agent did not take the text"
         elif outcome in (Typed.LEFT, Typed.REMOVED):
-            outcome = await (self._take_out(text, outcome) if entered else self._wipe(text, outcome))
+            outcome = await (self._take_out(text, outcome) if entered else self._wipe(text))
+        if outcome in (Typed.LEFT, Typed.UNCERTAIN) and not self._composing.empty:
+            # The user's text comes behind ours, for a person to see; both must not be sent as one.
+            self._keyboard.drop_enters()
         self._release()
         return TypingResult(outcome, reason, entered)
 
@@ -325,11 +328,9 @@ class Typist:
         # An Enter that was slow to be taken empties the composer just as the clear key does.
         return Typed.UNCERTAIN
 
-    async def _wipe(self, text: str, outcome: Typed) -> Typed:
-        empty = await self._composing.wipe(text)
-        if empty is None:
-            return outcome
-        return Typed.REMOVED if empty else Typed.LEFT
+    async def _wipe(self, text: str) -> Typed:
+        """Nothing is taken out that may not be ours; what stands there is left, whatever it is."""
+        return Typed.REMOVED if await self._composing.wipe(text) else Typed.LEFT
 
     def _release(self) -> None:
         """Let the user's keys through, unless they would answer a dialog that has opened since."""

@@ -48,6 +48,15 @@ def presses_enter(data: bytes) -> bool:
     return _ENTER.search(_PASTES.sub(b"", data)) is not None
 
 
+def without_enter(data: bytes) -> bytes:
+    """Some keys without Enter; line ends in pastes stay."""
+    kept, place = [], 0
+    for paste in _PASTES.finditer(data):
+        kept += [_ENTER.sub(b"", data[place : paste.start()]), paste[0]]
+        place = paste.end()
+    return b"".join([*kept, _ENTER.sub(b"", data[place:])])
+
+
 def presses_stop(data: bytes) -> bool:
     """Whether this is Escape or Ctrl+C, with which people stop a turn."""
     return _STOP.fullmatch(data) is not None
@@ -163,6 +172,11 @@ class Keyboard:
             self._held_back = True
             self._following = following = object()
             self._follow(following)
+
+    def drop_enters(self) -> None:
+        """Take every Enter out of what is held back: it was not meant for what stands in the composer now."""
+        kept = [_Held(held.at, without_enter(held.data)) for held in self._held]
+        self._held = deque(held for held in kept if held.data)
 
     def resume(self, held: Iterable[bytes]) -> None:
         """Hold back what another keyboard of the same agent held back."""
