@@ -91,7 +91,7 @@ class Proof:
         return bool(skeleton(draft)) and self._is(draft)
 
     def begun(self, draft: str, screen: str) -> bool:
-        """Whether a draft is this text begun: it begins alike or is a piece of it, or else a row of the screen is.
+        """Whether a draft begins as the text does or is a piece of it, or else a row of the screen does.
 
         Args:
             draft: What the composer shows; where it scrolls that is the middle or the end.

@@ -89,10 +89,7 @@ class Settlement:
             case Typed.EXITED if not result.entered:
                 self._book.change(message.task_id, delivery=DeliveryState.HELD, reason=EXITED)
             case Typed.LEFT:
-                self._left.standing = message if self._typist.stands(message.text) else None
-                if self._left.standing is not None:
-                    self._keyboard.drop_enters()
-                self._outbox.park(message.task_id, f"{result.reason}; the text is left in the composer")
+                self._leave(message, result.reason)
             case _:
                 self._outbox.park(message.task_id, f"{UNCERTAIN}: {result.reason}")
 
@@ -105,6 +102,13 @@ class Settlement:
             self.note_submitted(f"{turn.text}\n{message.text}")  # both may be put back together
         task = self._book.get(message.task_id)
         self._turns.begin(task, message.text, self._view.report, self.entered_at)
+
+    def _leave(self, message: Standing, reason: str) -> None:
+        """A message stays in the composer for a person, whose earlier keys must not send it."""
+        self._left.standing = message if self._typist.stands(message.text) else None
+        if self._left.standing is not None:
+            self._keyboard.drop_enters()
+        self._outbox.park(message.task_id, f"{reason}; the text is left in the composer")
 
     def _failed(self, task_id: str, reason: str) -> None:
         self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
