@@ -35,7 +35,10 @@ LOOK = 0.25
 """Seconds after which the size of the terminal is looked at again."""
 READING = 2.0
 """Seconds to read a remark before the first picture is painted over it, when no key is pressed."""
-_KEY = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO[@-~]|\x1b(?![\[O])|[^\x1b]")
+# What cannot go on as a sequence has ended, and is no key.
+_KEY = re.compile(
+    rb"\x1b\[[0-?]*[ -/]*(?:[@-~]|(?=[^ -~]))|\x1bO(?:[@-~]|(?=[^@-~]))|\x1b(?![\[O])|[^\x1b]", re.DOTALL
+)
 _RIGHT, _LEFT = (b"\x1b[C", b"\x1bOC"), (b"\x1b[D", b"\x1bOD")
 _DIVERTED = (signal.SIGTERM, signal.SIGHUP)
 
@@ -120,11 +123,19 @@ def _run(player: Player, stage: _Stage, keys: int) -> None:
         due = player.wait
         if _wait(keys, LOOK if due is None else min(max(due, FRAME), LOOK)):
             data = os.read(keys, 1024)
-            pressed += data
+            keys_pressed, pressed = _split_keys(pressed + data)
             # Without a keyboard any more there is nobody to go on from a pause.
-            if not data or not all(_press(player, key) for key in _KEY.findall(pressed)):
+            if not data or not all(_press(player, key) for key in keys_pressed):
                 return
-            pressed = _KEY.sub(b"", pressed)
+
+
+def _split_keys(data: bytes) -> tuple[list[bytes], bytes]:
+    """The keys in what was read, and the beginning of one that is not read whole yet."""
+    keys, place = [], 0
+    while found := _KEY.match(data, place):
+        keys.append(found[0])
+        place = found.end()
+    return keys, data[place:]
 
 
 def _press(player: Player, key: bytes) -> bool:

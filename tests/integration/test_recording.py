@@ -250,6 +250,7 @@ async def test_keys_pause_step_seek_and_end(tmp_path):
         watcher.press(b"\x1b[D")
         await until(lambda: "<3>" not in "".join(watcher.rows), "back")
         watcher.press(b"\x1b[")
+        await asyncio.sleep(0.1)  # read by itself
         watcher.press(b"C")
         await watcher.sees("<0><1><2><3>")
         watcher.press(b"\x1bOD")
