@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import MappingProxyType
 from typing import BinaryIO
 
 from synapse_tui.recording.log_cast import LogCast
@@ -25,38 +24,22 @@ FEW = 1000
 ALL = sys.maxsize
 
 
-def show_log(path: Path, form: str, *, lines: int, follow: bool) -> None:
-    """Print a log.
+def show_text(path: Path, transcript: Transcript, *, lines: int, follow: bool) -> None:
+    """Print a log as lines of text.
 
     Args:
         path: The log.
-        form: `text`, `ansi` or `asciicast`.
-        lines: How many of the last lines; an asciicast is always whole.
+        transcript: What it is put through.
+        lines: How many of the last lines.
         follow: Whether to go on as it grows, without end.
 
     Raises:
         OSError: It cannot be read.
     """
-    _SHOW[form](path, lines, follow)
-
-
-def last_lines(path: Path, lines: int) -> list[str]:
-    """The last lines of the text of a log.
-
-    Raises:
-        OSError: It cannot be read.
-    """
-    transcript = Transcript()
-    transcript.take(read_log(path, NEWEST if lines <= FEW else ALL))
-    return (transcript.said() + transcript.screen())[-lines:] if lines else []
-
-
-def _show_text(path: Path, lines: int, follow: bool) -> None:
     if not follow:
-        _print_last(last_lines(path, lines), lines)
+        _print_last(last_lines(path, transcript, lines), lines)
         return
     newest = NEWEST if lines <= FEW else ALL
-    transcript = Transcript()
     try:
         for number, items in enumerate(_batches(path, newest)):
             transcript.take(items)
@@ -65,12 +48,27 @@ def _show_text(path: Path, lines: int, follow: bool) -> None:
         _print_last(transcript.screen(), ALL)
 
 
+def last_lines(path: Path, transcript: Transcript, lines: int) -> list[str]:
+    """The last lines of the text of a log, put through a transcript.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    transcript.take(read_log(path, NEWEST if lines <= FEW else ALL))
+    return (transcript.said() + transcript.screen())[-lines:] if lines else []
+
+
 def _print_last(said: list[str], lines: int) -> None:
     if said and lines:
         show("\n".join(said[-lines:]))
 
 
-def _show_bytes(path: Path, lines: int, follow: bool) -> None:
+def show_bytes(path: Path, *, lines: int, follow: bool) -> None:
+    """Print a log as it is, from its last lines on.
+
+    Raises:
+        OSError: It cannot be read.
+    """
     with path.open("rb") as file:
         size = file.seek(0, 2)
         _seek_lines(file, lines)
@@ -82,7 +80,12 @@ def _show_bytes(path: Path, lines: int, follow: bool) -> None:
         sys.stdout.buffer.flush()
 
 
-def _show_cast(path: Path, _lines: int, follow: bool) -> None:
+def show_cast(path: Path, *, follow: bool) -> None:
+    """Print all of a log as an asciicast.
+
+    Raises:
+        OSError: It cannot be read.
+    """
     cast = LogCast(path.stem)
     for items in _batches(path, ALL) if follow else [read_log(path, ALL)]:
         for line in cast.lines(items):
@@ -90,11 +93,6 @@ def _show_cast(path: Path, _lines: int, follow: bool) -> None:
         sys.stdout.buffer.flush()
     for line in cast.end():
         sys.stdout.buffer.write(line.encode())
-
-
-_SHOW: Mapping[str, Callable[[Path, int, bool], None]] = MappingProxyType(
-    {"text": _show_text, "ansi": _show_bytes, "asciicast": _show_cast}
-)
 
 
 def _batches(path: Path, newest: int) -> Iterator[Iterable[LogItem]]:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from synapse_tui.addresses import fold, parse_agent_id
 from synapse_tui.errors import AgentNotFound, InvalidValue, SynapseError
+from synapse_tui.paths import shipped_profiles
 
 from .caller import Caller
 from .commands import Command
 from .completing import complete_agents
 from .options import json_option
 from .output import show_json
+
+if TYPE_CHECKING:
+    from synapse_tui.recording.transcript import Transcript
 
 
 @click.command(name="logs", cls=Command)
@@ -47,14 +52,20 @@ def command(agent: str, lines: int, follow: bool, form: str, raw: bool, as_json:
     form = "ansi" if raw else form
     if as_json and (follow or form != "text"):
         raise InvalidValue("--json is for lines of text that are there", "leave --follow and --format out")
-    path = find_log(Caller.of(), agent)
-    from .log_output import last_lines, show_log
+    caller = Caller.of()
+    path = find_log(caller, agent)
+    from .log_output import last_lines, show_bytes, show_cast, show_text
 
     try:
         if as_json:
-            show_json({"agent_id": path.stem, "file": str(path), "lines": last_lines(path, lines)})
+            said = last_lines(path, _transcript(caller, path), lines)
+            show_json({"agent_id": path.stem, "file": str(path), "lines": said})
+        elif form == "text":
+            show_text(path, _transcript(caller, path), lines=lines, follow=follow)
+        elif form == "ansi":
+            show_bytes(path, lines=lines, follow=follow)
         else:
-            show_log(path, form, lines=lines, follow=follow)
+            show_cast(path, follow=follow)
     except FileNotFoundError:
         raise SynapseError(f"{path} is gone", "the agent may have been started anew") from None
     except PermissionError:
@@ -82,6 +93,16 @@ def find_log(caller: Caller, agent: str) -> Path:
     if len(found) != 1:
         raise AgentNotFound("logs are shown of one agent at a time", "name one of them")
     return caller.paths.logs / f"{found[0].agent_id}.log"
+
+
+def _transcript(caller: Caller, log: Path) -> Transcript:
+    """What takes the text out of a log, told how that agent writes."""
+    from synapse_tui.agents.profiles.finding import load_profiles
+    from synapse_tui.recording.transcript import Transcript
+
+    kind = (parse_agent_id(log.stem) or ("",))[0]
+    profile = load_profiles(shipped_profiles(), caller.paths.profiles).profiles.get(kind)
+    return Transcript(half_blanks=profile is not None and profile.quirks.half_blanks)
 
 
 def _log_files(folder: Path) -> list[Path]:

@@ -33,9 +33,14 @@ _LOOK = 2048
 
 
 class Transcript:
-    """Collects lines; a line that the terminal wrapped is one line."""
+    """Collects lines; a line that the terminal wrapped is one line.
 
-    def __init__(self) -> None:
+    Args:
+        half_blanks: Whether the agent writes the second cells of emoji as blanks (`terminal/half_blanks.py`).
+    """
+
+    def __init__(self, *, half_blanks: bool = False) -> None:
+        self._half_blanks = half_blanks
         self._terminal: Terminal | None = None
         self._said: list[str] = []
         self._remembered: deque[str] = deque(maxlen=_REMEMBERED)
@@ -82,6 +87,7 @@ class Transcript:
         """Another process begins: what is on the screen of the last one was said."""
         self._said += self.screen()
         self._terminal = terminal = Terminal(columns, lines, _SCROLLBACK, listener=self._heard)
+        terminal.half_blanks = self._half_blanks
         self._remembered.clear()
         self._again.clear()
         self._oldest = self._next = 0

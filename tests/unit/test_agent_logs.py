@@ -51,6 +51,12 @@ def text(*items: LogItem | str) -> tuple[list[str], list[str]]:
     return transcript.said(), transcript.screen()
 
 
+def test_blanks_for_halves_of_emoji_are_no_text() -> None:
+    transcript = Transcript(half_blanks=True)
+    transcript.take([begun(), Output(None, "\x1b[1;1H⚠️ a".encode())])
+    assert transcript.screen() == ["⚠️a"]
+
+
 # -- reading ---
 
 
