@@ -278,7 +278,7 @@ async def test_an_agent_signs_its_messages(shell: Shell, stack: AsyncExitStack) 
     agent = await opened(stack, shell)
     codex = await opened(stack, shell, "codex")
     shell.enter(codex)
-    assert (await shell.run("send", "gemini", "hello")).code == 0
+    assert (await shell.run("send", "gemini", "hello", "--no-response")).code == 0
     sender = agent.requests[0].sender
     assert (sender.sender_id, sender.sender_type, sender.sender_endpoint, sender.verified) == (
         codex.agent_id,
@@ -320,7 +320,8 @@ async def test_an_agent_may_call_itself_by_any_of_its_names(
     agent = await opened(stack, shell)
     codex = await opened(stack, shell, "codex", name="alice")
     shell.enter(codex)
-    result = await shell.run("send", "gemini", "hello", "--from", name.format(id=codex.agent_id))
+    name = name.format(id=codex.agent_id)
+    result = await shell.run("send", "gemini", "hello", "--from", name, "--no-response")
     assert result.code == 0, result.err
     assert agent.requests[0].sender.verified
     assert agent.requests[0].sender.sender_id == codex.agent_id
