@@ -210,7 +210,7 @@ class Keyboard:
 
     def _pass(self, typed: _Held) -> None:
         """Send what was typed, once the agent has read what that must be apart from."""
-        if self._unread() and _apart(self._followed.data, typed.data) and not self._asked():
+        if _apart(self._followed.data, typed.data) and self._unread() and not self._asked():
             self._held.append(typed)
             self._held_back = False
             self._follow_in(READ_AGAIN)
