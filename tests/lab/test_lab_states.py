@@ -157,7 +157,7 @@ async def test_the_day_of_an_agent(rig: AgentRig) -> None:
     for key in rig.profile.deny:
         rig.press(key)
     await rig.reaches(READY)
-    assert rig.reading.empty
+    await until(lambda: rig.reading.empty, rig.told)  # told before it is drawn
 
     await rig.send("%%slow:30%%")
     await rig.reaches(WORKING)
