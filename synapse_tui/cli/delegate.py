@@ -68,9 +68,7 @@ def pick_for(caller: Caller, text: str) -> tuple[Pick, TextFile]:
 
     project = Path(caller.project)
     trust = TrustStore(caller.paths.trusted)
-    shelves = Shelves(
-        project / ".synapse", caller.paths.synapse, lambda path, data: trust.check(path, data) is None
-    )
+    shelves = Shelves(project / ".synapse", caller.paths.synapse, trust.trusts)
     loaded = load_rules(shelves)
     for fault in loaded.faults:
         note(f"synapse: left out: {fault}")

@@ -38,7 +38,7 @@ def flow_of(caller: Caller) -> str:
         find_project(caller.folder),
         paths=caller.paths,
         environ=os.environ,
-        trusted=lambda path, data: trust.check(path, data) is None,
+        trusted=trust.trusts,
     )
     note_left_out(settings.problems, settings.untrusted)
     return settings.text("a2a.flow")

@@ -87,11 +87,8 @@ def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
     found = load_profiles(shipped_profiles(), caller.paths.profiles, folder / "profiles", trust=trust)
     profile = found.find(agent_type)
 
-    def trusted(path: Path, data: bytes) -> bool:
-        return trust.check(path, data) is None
-
     settings = load_settings(
-        project, paths=caller.paths, environ=os.environ, trusted=trusted, types=found.profiles
+        project, paths=caller.paths, environ=os.environ, trusted=trust.trusts, types=found.profiles
     )
     for problem in settings.problems:
         note(f"synapse: {problem}")
@@ -110,7 +107,7 @@ def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
         Selection.of(settings, profile.name),
         subject_of(own, everyone, command=installed_command()),
         neighbours_of(own, everyone, project=project),
-        Shelves(folder, caller.paths.synapse, trusted),
+        Shelves(folder, caller.paths.synapse, trust.trusts),
     )
     return {
         "text": composed.text,

@@ -205,11 +205,7 @@ class Instructions:
 
         def run() -> Composed:
             store = TrustStore(self._paths.trusted)
-            shelves = Shelves(
-                self._project / ".synapse",
-                self._paths.synapse,
-                lambda path, data: store.check(path, data) is None,
-            )
+            shelves = Shelves(self._project / ".synapse", self._paths.synapse, store.trusts)
             subject = subject_of(own, everyone, command=installed_command())
             return compose(selection, subject, neighbours, shelves)
 

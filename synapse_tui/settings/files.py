@@ -35,6 +35,9 @@ class Trust(Protocol[Untrusted]):
     def check(self, path: Path, data: bytes) -> Untrusted | None:
         """None when this content is trusted; else what is to be trusted."""
 
+    def trusts(self, path: Path, data: bytes) -> bool:
+        """Whether this content is trusted."""
+
     def trust(self, files: list[Untrusted]) -> None:
         """Trust these contents; raises OSError."""
 
@@ -125,7 +128,7 @@ class SettingsFiles:
             self.project,
             paths=self.paths,
             environ=self.environ,
-            trusted=lambda path, data: self._trust.check(path, data) is None,
+            trusted=self._trust.trusts,
             types=self.types(),
             last=self._held(),
         )
@@ -134,7 +137,7 @@ class SettingsFiles:
         """What one file says, whether it counts or not."""
         path = self.path(layer)
         data, values, problems = read_layer(path, own=layer == "user", types=self.types())
-        trusted = layer == "user" or not data or self._trust.check(path, data) is None
+        trusted = layer == "user" or not data or self._trust.trusts(path, data)
         return LayerView(layer, path, values, trusted, problems)
 
     def setting(self, key: str) -> Setting:
@@ -166,7 +169,7 @@ class SettingsFiles:
         self._make_folder(layer)
         with turn_at(path.parent):
             file = SettingsFile(path)
-            known = not file.data or self._trust.check(path, file.data) is None
+            known = not file.data or self._trust.trusts(path, file.data)
             change(file)
             data = file.save()
         return Written(path, self._keep_trust(path, data) if layer != "user" and known else "")

@@ -61,6 +61,10 @@ class TrustStore:
             return None
         return UntrustedFile(real, digest, data.decode("utf-8", "replace"), changed=known is not None)
 
+    def trusts(self, path: Path, data: bytes) -> bool:
+        """Whether this content of a file is trusted."""
+        return self.check(path, data) is None
+
     def trust(self, files: Iterable[UntrustedFile]) -> None:
         """Trust the contents that the user was shown, and no later ones.
 
