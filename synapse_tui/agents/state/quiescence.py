@@ -54,17 +54,19 @@ class Activity:
             allowed: Seconds of processor time that count as nothing; without any, it is 0 also when one has
                 run since this was last asked.
         """
-        now, samples = self._clock(), self._samples
+        # Between two clocks: on a busy machine looking may take as long as a rest, and what happens meanwhile
+        # must not count as having happened before it.
+        begun, samples = self._clock(), self._samples
         # In this order: the time of a program that runs is told late, that of one that sleeps is exact.
         runs = any(_state(pid) == b"R" for pid in self._pids)
         used = sum(map(_processor_time, self._pids))
-        while samples and samples[0][0] < now - KEPT:
+        while samples and samples[0][0] < begun - KEPT:
             samples.popleft()
-        samples.append((now, used))
+        samples.append((self._clock(), used))
         if runs:
             return 0.0
         most = allowed * 1e9
-        return now - next(at for at, before in samples if abs(used - before) <= most)
+        return max(0.0, begun - next(at for at, before in samples if abs(used - before) <= most))
 
 
 def readers_of(leader: int) -> tuple[int, ...]:
