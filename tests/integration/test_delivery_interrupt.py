@@ -141,3 +141,27 @@ async def test_an_agent_that_starts_gets_no_interrupt_key(tmp_path):
         await rig.done(rig.send("urgent", 5))
         assert rig.submitted == ["urgent"]
         assert [record for record in rig.records("key") if record["key"] == "escape"] == []
+
+
+@pytest.mark.parametrize("left", [False, True])
+async def test_priority_5_passes_a_message_that_the_agent_did_not_take_into_its_turn(tmp_path, left):
+    profile = with_profile()
+    verify = 0.3 if left else 3.0
+    profile = dataclasses.replace(profile, submit=dataclasses.replace(profile.submit, verify=verify))
+    async with open_rig(tmp_path, "--while-working", "ignore", profile=profile) as rig:
+        await rig.ready()
+        running = rig.send("%%hang:60%%")
+        await rig.state(AgentState.PROCESSING)
+        ignored = rig.send("ignored", 4)
+        if left:
+            told = "agent did not take Enter; the text is left in the composer"
+            await rig.delivery(ignored, DeliveryState.HELD, told)
+        else:
+            await rig.delivery(ignored, DeliveryState.SUBMITTING)
+        await rig.done(rig.send("urgent", 5))
+        assert rig.session.task(running.id).state is TaskState.CANCELED
+        assert rig.submitted == ["%%hang:60%%", "urgent"]
+        assert rig.session.reading().empty
+        parked = rig.session.task(ignored.id)
+        assert parked.delivery is DeliveryState.HELD
+        assert parked.reason.endswith("something urgent goes first")

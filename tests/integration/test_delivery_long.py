@@ -1,8 +1,10 @@
 """Long messages: whole, also to agents that read slowly, and what comes in the middle of one."""
 
+import asyncio
 import os
 import signal
 
+from synapse_tui.agents.delivery.gate import UNREAD
 from synapse_tui.model import DeliveryState, TaskState
 from tests.integration.session_rig import Rig, open_rig, until
 from tests.integration.typing_user import MINE
@@ -70,6 +72,57 @@ async def test_a_user_who_types_in_the_middle(tmp_path):
         await until(lambda: len(rig.submitted) == 2, "both", 40)
         await rig.done(task, 40)
         assert sorted(rig.submitted) == sorted(["mine", LONG])
+
+
+async def test_nothing_is_typed_behind_one_that_is_not_read(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        await rig.ready()
+        os.kill(rig.session.pid, signal.SIGSTOP)
+        first = rig.send(LONG)
+        await until(lambda: rig.session.task(first.id).reason == UNREAD, "that it does not read", 20)
+        second = rig.send("second")
+        await until(lambda: rig.session.task(second.id).delivery is DeliveryState.HELD, "that it waits")
+        await asyncio.sleep(1)
+        assert rig.session.task(second.id).reason == UNREAD
+        os.kill(rig.session.pid, signal.SIGCONT)
+        for task in (first, second):
+            assert (await rig.done(task, 40)).state is TaskState.COMPLETED
+        assert rig.submitted == [LONG, "second"]
+
+
+async def test_a_short_one_that_is_not_read_is_typed_once(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        await rig.ready()
+        os.kill(rig.session.pid, signal.SIGSTOP)
+        task = rig.send("short")
+        for key in "mine\r":
+            await asyncio.sleep(0.02)
+            rig.type(key)
+        await until(lambda: rig.session.task(task.id).reason == UNREAD, "that it does not read", 30)
+        await asyncio.sleep(2)
+        os.kill(rig.session.pid, signal.SIGCONT)
+        await until(lambda: len(rig.submitted) == 2, "both", 30)
+        assert sorted(rig.submitted) == ["mine", "short"]
+
+
+async def test_one_that_is_not_read_is_taken_out_when_it_was_canceled_meanwhile(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        await rig.ready()
+        os.kill(rig.session.pid, signal.SIGSTOP)
+        task = rig.send(LONG)
+        await until(lambda: rig.session.task(task.id).reason == UNREAD, "that it does not read", 20)
+        assert (await rig.session.cancel(task.id)).state is TaskState.CANCELED
+        os.kill(rig.session.pid, signal.SIGCONT)
+        await rig.done(rig.send("after it"), 40)
+        assert rig.submitted == ["after it"]
+
+
+async def test_a_very_slow_reader_gets_each_by_itself(tmp_path):
+    async with open_rig(tmp_path, *QUICK, "--read-rate", "3") as rig:
+        first, second = rig.send(LONG[:20_000]), rig.send("second")
+        await rig.done(first, 60)
+        await rig.done(second, 40)
+        assert rig.submitted == [LONG[:20_000], "second"]
 
 
 async def test_an_agent_that_is_killed_in_the_middle_gets_it_when_it_was_restarted(tmp_path):

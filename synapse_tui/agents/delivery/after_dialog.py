@@ -1,4 +1,4 @@
-"""What becomes of a message that was typed and that a dialog then covered."""
+"""What becomes of a message that was typed and that a dialog then covered, or that was not read at once."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ class Standing:
         task_id: Its task.
         text: What was typed.
         entered: Whether Enter was pressed on it.
+        unread: Whether the agent had not read all of it when it was given up for the moment.
     """
 
     task_id: str
     text: str
     entered: bool
+    unread: bool = False
 
 
 class AfterDialog:
@@ -43,6 +45,7 @@ class AfterDialog:
 
     async def look(self, message: Standing, commit: Commit) -> TypingResult:
         """Submit the message where it still stands, or find out that it does not."""
+        await self._taken_in(message)
         deadline = self._view.now() + COMPOSER_BACK
         while self._view.alive and not dialog_open(self._view):
             ready = self._view.report.state is AgentState.READY
@@ -59,11 +62,18 @@ class AfterDialog:
 
     async def take_back(self, message: Standing) -> TypingResult:
         """Take the text out of the composer, so that the user has it back."""
+        await self._taken_in(message)
         if not self._typist.stands(message.text):
             return self._vanished(message)
         if await self._typist.clear(message.text):
             return TypingResult(Typed.REMOVED, "taken back", entered=False)
         return TypingResult(Typed.LEFT, "agent did not take Enter", message.entered)
+
+    async def _taken_in(self, message: Standing) -> None:
+        """What was read a moment ago may not be shown yet, and is not to be taken for lost."""
+        if message.unread:
+            await self._typist.taken_in()
+            message.unread = False
 
     def _vanished(self, message: Standing) -> TypingResult:
         """It is not in the composer: sent if Enter was pressed on it, else swallowed by the dialog."""

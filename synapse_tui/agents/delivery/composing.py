@@ -82,7 +82,7 @@ class Composing:
         Returns:
             Whether it is empty.
         """
-        if not self.stands(text) and not await self._at_rest():
+        if not self.stands(text) and not await self.taken_in():
             return False
         proof = self.proof(text)
         if not self.stands(text) and not proof.begun(self._view.reading().draft, self._view.tail()):
@@ -106,8 +106,12 @@ class Composing:
             if not await self.change(deadline):
                 return
 
-    async def _at_rest(self) -> bool:
-        """Wait until the agent has taken in all that it was sent: what it will show of it is shown then."""
+    async def taken_in(self) -> bool:
+        """Wait until the agent has taken in all that it was sent: what it will show of it is shown then.
+
+        Returns:
+            Whether it has; False when the time was over first.
+        """
         deadline = self._view.now() + TAKES_IN
         while self._view.alive and (self._view.unread or not await self._view.settled(IDLE, 2 * IDLE)):
             if self._view.now() >= deadline:

@@ -19,7 +19,7 @@ from synapse_tui.store.aftermath import UNCERTAIN
 
 from .admission import LEFT_OVER, RETRY, Admission
 from .after_dialog import AfterDialog, Standing
-from .gate import DRAFT, EXITED, STEADY, Hold, dialog_open, dialog_words
+from .gate import DRAFT, EXITED, READS_AGAIN, STEADY, UNREAD, Hold, dialog_open, dialog_words
 from .interrupt import Interrupter, InterruptOutcome
 from .leftovers import Leftovers
 from .settlement import Settlement
@@ -194,9 +194,8 @@ class Delivery:
         Returns:
             Whether something was done about it.
         """
-        if hold.reason == LEFT_OVER and (standing := self._left.released(task)) is not None:
-            await self._submit_again(standing)
-            return True
+        if hold.reason == LEFT_OVER:
+            return await self._past_leftover(task)
         # Some agents put the stopped message back only a moment after they have stopped.
         if hold.reason != DRAFT or self._keyboard.last_key > self._stopped_at:
             return False
@@ -204,6 +203,19 @@ class Delivery:
             return False
         async with self._busy:
             self._given_back(await self._interrupter.clear_restored(self._settlement.submitted))
+        return True
+
+    async def _past_leftover(self, task: Task) -> bool:
+        """A message stands in the composer: it goes where a person let it, or makes way for an urgent one."""
+        if (released := self._left.released(task)) is not None:
+            await self._submit_again(released)
+            return True
+        standing = self._left.standing
+        if standing is None or task.priority < INTERRUPT_PRIORITY:
+            return False
+        async with self._busy:
+            await self._withdraw(standing.task_id)
+            self._outbox.park(standing.task_id, f"{UNCERTAIN}: something urgent goes first")
         return True
 
     def _urgent(self) -> Task | None:
@@ -263,10 +275,13 @@ class Delivery:
     # -- what became of it ---
 
     async def _look_again(self, message: Standing) -> float | None:
-        """A dialog opened over a message: when it is gone, see what became of it."""
+        """A dialog opened over a message, or it was not read: when that is over, see what became of it."""
         if self._view.alive and dialog_open(self._view):
             self._outbox.hold(dialog_words(self._view))
             return None
+        if self._view.alive and message.unread and self._view.unread:
+            self._outbox.hold(UNREAD)
+            return READS_AGAIN
         async with self._busy:
             urgent = self._urgent()
             if message.task_id not in self._outbox or (urgent is not None and urgent.id != message.task_id):

@@ -15,6 +15,9 @@ DRAFT = "you have a draft"
 TYPING = "typing"
 UNSTEADY = "composer just changed"
 NO_COMPOSER = "composer not visible"
+UNREAD = "agent does not read its input"
+READS_AGAIN = 0.25
+"""Seconds between two looks whether it does again: nothing tells of that."""
 STEADY = 0.15
 """Seconds that the composer must have been empty: agents that redraw it show it empty for a moment."""
 
@@ -55,14 +58,15 @@ def why_held(view: AgentView, keyboard: Keyboard, profile: Profile, *, works: bo
         works: Whether it may be typed while the agent works too.
 
     Returns:
-        None when it may: the agent is ready, no dialog is open, its composer is on the screen and empty, and
-        the user is quiet.
+        None when it may: the agent is ready, no dialog is open, its composer is on the screen and empty, the
+        user is quiet, and the agent has read all that it was sent, so that nothing comes in between.
     """
     if not view.alive:
         return Hold(EXITED)
     if blocked := _blocked(view, works=works):
         return blocked
-    return _by_user(view, keyboard, profile)
+    by_user = _by_user(view, keyboard, profile)
+    return by_user or (Hold(UNREAD, READS_AGAIN) if view.unread else None)
 
 
 def dialog_open(view: AgentView) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from dataclasses import replace
 
 from synapse_tui.agents.composer.proof import Proof
 from synapse_tui.agents.process.keyboard import Keyboard
@@ -81,8 +82,8 @@ class Settlement:
         match result.outcome:
             case Typed.SUBMITTED:
                 self.went(message)
-            case Typed.BLOCKED:
-                self._left.covered = message
+            case Typed.BLOCKED | Typed.UNREAD:
+                self._left.covered = replace(message, unread=result.outcome is Typed.UNREAD)
                 self._book.change(message.task_id, delivery=DeliveryState.HELD, reason=result.reason)
             case Typed.REMOVED if not result.entered:
                 self._failed(message.task_id, result.reason)

@@ -17,7 +17,7 @@ from synapse_tui.terminal.paste import encode_paste
 
 from .composing import IDLE, Composing
 from .enter import Enter
-from .gate import EXITED, dialog_open, dialog_words
+from .gate import EXITED, UNREAD, dialog_open, dialog_words
 from .view import AgentView
 
 APPEAR = 3.0
@@ -40,6 +40,8 @@ class Typed(StrEnum):
     """It is not in the composer and was not submitted."""
     BLOCKED = "blocked"
     """A dialog opened: the text may or may not be in the composer under it."""
+    UNREAD = "unread"
+    """It is on its way to the agent, which does not read; nothing else may be typed before it does."""
     LEFT = "left"
     """It stands in the composer, unsent, and nothing more can be done about it here."""
     UNCERTAIN = "uncertain"
@@ -87,7 +89,8 @@ class Typist:
     """Types into one agent; the caller sees to it that the gate is open and one message is typed at a time.
 
     The user's keys are held back meanwhile; they are let through when the message is out of the way. They
-    stay held back after `BLOCKED`, and while a dialog is open: the caller releases them when it is gone.
+    stay held back after `BLOCKED` and `UNREAD`, and while a dialog is open: the caller releases them when
+    that is over.
 
     Args:
         view: The agent's terminal.
@@ -147,6 +150,10 @@ class Typist:
         """What tells whether a text stands in this agent's composer."""
         return self._composing.proof(text)
 
+    async def taken_in(self) -> bool:
+        """Wait until the agent has taken in all that it was sent; False when the time was over first."""
+        return await self._composing.taken_in()
+
     @property
     def gave_up(self) -> bool:
         """Whether the last text was taken out again because it was asked for."""
@@ -186,7 +193,7 @@ class Typist:
             await self._write_typed(text, submit.chunk or len(text), submit.chunk_pause)
         if not await self._view.drained(patience):
             self._check_dialog()
-            raise _Stop(Typed.UNCERTAIN, "agent does not read its input")
+            raise _Stop(Typed.UNREAD, UNREAD)
 
     async def _write_typed(self, text: str, chunk: int, pause: float) -> None:
         # Without bracketed paste a line feed may submit, and a tab may complete.
@@ -286,7 +293,7 @@ class Typist:
                 raise _Stop(Typed.EXITED, EXITED)
             if dialog_open(self._view):
                 raise _Stop(Typed.BLOCKED, dialog_words(self._view))
-            if self._view.now() >= limit or await self._view.settled(IDLE, 2 * IDLE):
+            if self._given_up or self._view.now() >= limit or await self._view.settled(IDLE, 2 * IDLE):
                 break
         if not self.stands(text):
             raise _Stop(Typed.UNCERTAIN, "Enter was pressed, and the screen does not tell whether it went")
@@ -311,6 +318,8 @@ class Typist:
         outcome, reason = stop.outcome, stop.reason
         if outcome is Typed.BLOCKED:
             return TypingResult(outcome, reason, entered)
+        if not entered and await self._is_unread(outcome):
+            return TypingResult(Typed.UNREAD, UNREAD)
         if outcome is Typed.LEFT and self._composing.empty and not entered:
             outcome, reason = Typed.REMOVED, "agent did not take the text"
         elif outcome in (Typed.LEFT, Typed.REMOVED):
@@ -321,9 +330,16 @@ class Typist:
         self._release()
         return TypingResult(outcome, reason, entered)
 
+    async def _is_unread(self, outcome: Typed) -> bool:
+        """Whether the agent does not read what it was sent; one that is to lose it again is given a while."""
+        if self._view.alive and self._view.unread and outcome is Typed.REMOVED:
+            await self.taken_in()
+        return self._view.alive and self._view.unread
+
     async def _take_out(self, text: str, outcome: Typed) -> Typed:
-        """Enter had no effect: give the composer to a user who waits, else leave the text for a person."""
-        if self._keyboard.waiting_since is None or not self.stands(text) or not await self.clear(text):
+        """Enter had no effect: give the composer to who waits for it, else leave the text for a person."""
+        awaited = self._given_up or self._keyboard.waiting_since is not None
+        if not awaited or not self.stands(text) or not await self.clear(text):
             return outcome
         # An Enter that was slow to be taken empties the composer just as the clear key does.
         return Typed.UNCERTAIN
