@@ -273,3 +273,74 @@ def test_a_composer_that_comes_back_into_sight_ends_what_was_kept():
     collector.observe()
     screen.show(f"> {TEXT}", "one", "two")
     assert collector.finish(exited=True).text == "one\ntwo"
+
+
+LONG = TEXT + "".join(f"\nline {number} of the message" for number in range(40))
+SHOWN = [f"> {TEXT}", *(f"  line {number} of the message" for number in range(8))]
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        ["  … 41 lines in all"],
+        ["  … +32 lines"],
+        ["  ... (32 more lines)"],
+        ["  [32 more lines]"],
+        ["  ⋯"],
+        ["  line 8 of the…"],
+        ["  line 8 of …", "  … 32 lines (ctrl+o to expand)"],
+        ["  (truncated)"],
+        [],
+    ],
+)
+def test_an_echo_of_which_the_end_is_not_shown(note):
+    answer = ["", "● you say:", "  line 8 of the message", "  and 32 more lines"]
+    assert after_echo([*SHOWN, *note, *answer], LONG)[-3:] == answer[1:]
+    assert tidy(after_echo([*SHOWN, *note, *answer], LONG)).startswith("you say:\nline 8")
+
+
+def test_an_echo_whose_end_is_left_out_after_an_empty_line():
+    text = LONG.replace("\n", "\n\n")
+    shown = [row for line in SHOWN for row in (line, "")]
+    assert after_echo([*shown, "  … 81 lines in all", "", "● fine"], text) == ["", "● fine"]
+    assert after_echo([*shown, "… as you say", "fine"], text) == ["… as you say", "fine"]
+
+
+def test_a_long_line_of_which_the_end_is_left_out():
+    text = TEXT + " word" * 300
+    rows = [f"> {TEXT}", *["  " + "word " * 7] * 10]
+    assert after_echo([*rows, "  … 1 lines in all", "", "● fine"], text) == ["", "● fine"]
+    assert after_echo([f"› {TEXT} wor…", "", "• fine"], text) == ["", "• fine"]
+    assert after_echo([f"› {TEXT} wor…    20:46", "", "• fine"], text) == ["", "• fine"]
+
+
+def test_a_later_prompt_that_is_cut_off_ends_the_answer():
+    prompt = "and now something that is longer than the screen is wide"
+    assert cut_prompts(["fine", f"› {prompt[:30]}…", "● ok"], [prompt]) == ["fine"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (
+            ["● Bash(ls)", "  ⎿  a", "     b", "", "● Done.", "", "  All of it."],
+            "Bash(ls)\n⎿  a\n   b\n\nDone.\n\nAll of it.",
+        ),
+        (["bytes: ��", "", "● Done.", "  (31 characters)"], "bytes: ��\n\nDone.\n(31 characters)"),
+        (
+            ["✔ You approved it", "  this time", "", "• Ran ls", "  └ a", "", "• Done.", "  Really."],
+            "✔ You approved it\n  this time\n\nRan ls\n└ a\n\nDone.\nReally.",
+        ),
+        (
+            [" ● I will.", "", " $ Shell ls", "   a", "", " ● Done:", "   - one", "     more"],
+            "I will.\n\n$ Shell ls\n  a\n\nDone:\n- one\n  more",
+        ),
+        (["● Two:", "", "  ● one", "  ● two", "", "● Done."], "Two:\n\n● one\n● two\n\nDone."),
+        (["• one", "  and more", "• two"], "• one\n  and more\n• two"),
+        (["Two:", "", "• one", "", "• two", "", "Done."], "Two:\n\n• one\n\n• two\n\nDone."),
+        (["Two:", "", "● one", "● two"], "Two:\n\n● one\n● two"),
+        (["● one", "│ a │", "", "● two"], "one\n│ a │\n\ntwo"),
+    ],
+)
+def test_every_piece_of_an_answer_loses_its_bullet_and_lists_keep_theirs(rows, told):
+    assert tidy(rows) == told

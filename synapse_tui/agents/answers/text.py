@@ -8,6 +8,8 @@ from itertools import chain, pairwise
 
 from synapse_tui.agents.composer.proof import skeleton
 
+from .bullets import without_bullets
+
 _GUTTER = re.compile(r"^[^\w\[\(\"'`<{#\uff3b-]*")
 _DIGITS = re.compile(r"\d+")
 _RULE = re.compile(r"^[\s─━═▀▄▁▔╭╮╰╯┌┐└┘│┃╷╵╹╻]*$")
@@ -19,10 +21,17 @@ _TIP = re.compile(r"^\s*[└⎿] +Tip: ")
 """What some agents show under their spinner."""
 _HINT = re.compile(r"^\s{40,}\S(?:.{0,30}\S)?\s*$")
 """A few words at the right edge over the composer, which come and go while it is empty."""
-_BULLET = re.compile(r"^(\s*[●•✦⏺◆◇○◉∙·]\s+)(?=\S)")
 _SIDE = re.compile(r"^\s*[│┃▌▏|]\s?")
 _FAR_RIGHT = re.compile(r"(?<=\S)\s{3,}\S{1,12}\s*$")
 _SIDE_END = re.compile(r"\s*[│┃▐▕|]\s*$")
+_ELLIPSIS = re.compile(r"\s*(?:…|⋯|\.{3})$")
+_NOTE = re.compile(
+    r"^\W*(?:…|⋯|\.{3})|(?:…|⋯|\.{3})\W*$"
+    r"|\d\s*(?:\w+ )?(?:lines?|rows?|char(?:acter)?s?|words?)\b|\b(?:hidden|truncated|omitted|collapsed)\b",
+    re.IGNORECASE,
+)
+"""What some agents show in place of the end of a long message."""
+_NOTE_LENGTH = 60
 _MIN_ECHO = 8
 _MIN_CUT_ECHO = 24
 _HEAD = 14
@@ -89,7 +98,8 @@ def cut_prompts(rows: Sequence[str], prompts: Sequence[str]) -> list[str]:
 
 def _begins_echo(row: str, want: str) -> bool:
     """Whether a row shows the beginning of a prompt."""
-    return any(
+    rest = _before_ellipsis(row, want)
+    return (rest is not None and len(want) - len(rest) > _MIN_ECHO) or any(
         got == want or (len(got) > _MIN_ECHO and want.startswith(got)) for got in _echo_skeletons_untimed(row)
     )
 
@@ -123,13 +133,11 @@ def without_prompts(rows: Sequence[str], prompts: Sequence[str]) -> list[str]:
 
 
 def tidy(rows: Sequence[str]) -> str:
-    """The text of an answer without side borders, bullet and rules, indented as little as can be."""
+    """The text of an answer without side borders, bullets and rules, indented as little as can be."""
     rows = _trim(_without_sides([row.rstrip() for row in rows]))
     if not rows:
         return ""
-    bullet = _BULLET.match(rows[0])
-    if bullet:
-        rows[0] = " " * len(bullet[1]) + rows[0][bullet.end() :]
+    rows = without_bullets(rows)
     indent = min((len(row) - len(row.lstrip()) for row in rows if row.strip()), default=0)
     return "\n".join(row[indent:] for row in rows)
 
@@ -156,27 +164,58 @@ def _plain(row: str) -> str:
 
 def _echo_end(rows: Sequence[str], start: int, want: str) -> int | None:
     """Where the echo of a text that begins in a row ends; None when none begins there."""
-    place, rest = start, want
-    while rest and place < len(rows):
-        got = next(filter(rest.startswith, _echo_skeletons_untimed(rows[place])), None)
-        if got is not None:
+    place, rest, cut = start, want, False
+    while rest and place < len(rows) and not (cut and not rows[place].strip()):
+        row = rows[place]
+        got = next(filter(rest.startswith, _echo_skeletons_untimed(row)), None)
+        if got or (got is not None and not (cut or _NOTE.search(row))):
             rest = rest[len(got) :]
-        elif (left := _after_elision(rows[place:], rest, want)) is not None:
+        elif (left := _after_elision(rows, start, place, rest, want)) is not None:
             rest = left
+        elif (left := _before_ellipsis(row, rest)) is not None:
+            rest, cut = left, True
         else:
             break
         place += 1
     done = len(want) - len(rest)
-    return place if done == len(want) or done >= min(len(want), 3 * _MIN_ECHO) else None
-
-
-def _after_elision(rows: Sequence[str], rest: str, want: str) -> str | None:
-    """What is left of a message when a row stands for some lines of it; None when none does."""
-    following = _echo_skeleton(rows[1]) if len(rows) > 1 else ""
-    if len(want) - len(rest) < _MIN_ECHO or len(following) < _MIN_ECHO:
+    if done < min(len(want), 3 * _MIN_ECHO):
         return None
-    place = rest.find(following)
-    return rest[place:] if place >= 0 else None
+    return place + (bool(rest) and _tells_of_more(rows, start, place))
+
+
+def _before_ellipsis(row: str, rest: str) -> str | None:
+    """What is left of a message when a row ends with an ellipsis in place of that; None when it does not."""
+    row = _SIDE_END.sub("", _FAR_RIGHT.sub("", row.rstrip()))
+    text = _ELLIPSIS.sub("", row)
+    got = next(filter(rest.startswith, _echo_skeletons(text)), "") if text != row else ""
+    return rest[len(got) :] if got else None
+
+
+def _tells_of_more(rows: Sequence[str], start: int, place: int) -> bool:
+    """Whether a row stands in an echo in place of the end of the message.
+
+    Args:
+        rows: What was seen of the conversation.
+        start: The first row of the echo.
+        place: The row below what is shown of the message.
+    """
+    note = rows[place].strip() if place < len(rows) else ""
+    return bool(len(note) <= _NOTE_LENGTH and _NOTE.search(note) and _is_within(rows, start, place))
+
+
+def _is_within(rows: Sequence[str], start: int, place: int) -> bool:
+    """Whether a row that is not of the message may be of its echo: an answer stands apart, or elsewhere."""
+    shown = [_indent(row) for row in rows[start + 1 : place] if row.strip()]
+    return bool(rows[place - 1].strip()) or _indent(rows[place]) == min(shown, default=-1)
+
+
+def _after_elision(rows: Sequence[str], start: int, place: int, rest: str, want: str) -> str | None:
+    """What is left of a message when a row stands for some lines of it; None when none does."""
+    following = _echo_skeleton(rows[place + 1]) if len(rows) > place + 1 else ""
+    if min(len(want) - len(rest), len(following)) < _MIN_ECHO or not _is_within(rows, start, place):
+        return None
+    found = rest.find(following)
+    return rest[found:] if found >= 0 else None
 
 
 def _cut_echo_end(rows: Sequence[str], want: str, known: int) -> int | None:
@@ -210,6 +249,10 @@ def _echo_skeletons(row: str) -> Iterator[str]:
 def _echo_skeletons_untimed(row: str) -> Iterator[str]:
     """The same, and without the time that some agents put at the right edge."""
     return chain(_echo_skeletons(row), _echo_skeletons(_FAR_RIGHT.sub("", row)))
+
+
+def _indent(row: str) -> int:
+    return len(row) - len(row.lstrip())
 
 
 def _begins_alike(first: Sequence[str], second: Sequence[str]) -> bool:
