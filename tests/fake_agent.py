@@ -62,7 +62,14 @@ class FakeAgent:
         )
         self.outbox = Outbox(self.book)
         self.running = ""
-        self.desk = TaskDesk(self.book, self.outbox, self.agent_id, running=lambda: self.running)
+        self.newest = ""
+        self.desk = TaskDesk(
+            self.book,
+            self.outbox,
+            self.agent_id,
+            running=lambda: self.running,
+            newest=lambda: self.newest,
+        )
         self.feed = TaskFeed(self.book)
         self.finder = TaskFinder(self.book)
         self.cwd = Path("/nowhere")
@@ -122,7 +129,7 @@ class FakeAgent:
             followed = self.intake.take(request).follows
             return self.book.get(followed)
         if self.to_inbox:
-            return self.info(request.text, request.sender)
+            return self.info(request)
         task = self.book.create(request)
         if self.answer is not None:
             self.finish(task.id, self.answer)
@@ -135,7 +142,7 @@ class FakeAgent:
     def give(self, task_id: str) -> None:
         """The message was submitted, and the agent works on it."""
         self.book.change(task_id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED)
-        self.running = task_id
+        self.running = self.newest = task_id
 
     def task(self, task_id: str) -> Task:
         return self.book.get(task_id)
@@ -155,9 +162,10 @@ class FakeAgent:
         self.outbox.put(task)
         return task
 
-    def info(self, text: str, sender: Sender = USER) -> Task:
+    def info(self, message: MessageRequest | str, sender: Sender = USER) -> Task:
         """Let a message lie unread in the inbox."""
-        task = self.book.create(MessageRequest(text, sender, 1))
+        request = message if isinstance(message, MessageRequest) else MessageRequest(message, sender, 1)
+        task = self.book.create(request)
         self.outbox.put(task, inbox=True)
         return self.book.get(task.id)
 

@@ -96,6 +96,7 @@ class Tasking:
             self.outbox,
             agent_id,
             running=self.running,
+            newest=self._newest,
             goes_on=lambda task_id: bool(self.follow_ups.waiting(task_id)),
             answered=self._answered,
         )
@@ -104,6 +105,10 @@ class Tasking:
         """Id of the task on which the agent works, or that is watched; empty for none."""
         run = self._run()
         return (run.turns.running if run is not None else "") or self.watcher.task_id
+
+    def _newest(self) -> str:
+        run = self._run()
+        return run.turns.newest if run is not None else ""
 
     def _works_on(self, task_id: str) -> bool:
         run = self._run()

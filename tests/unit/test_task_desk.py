@@ -165,10 +165,28 @@ def test_without_an_id_the_running_task_is_meant(rig):
 
 def test_then_the_newest_that_expects_an_answer(rig):
     wanted, plain = rig.given(expected=True), rig.given()
-    rig.ended(wanted)
     rig.ended(plain)
     assert [task.id for task in rig.desk.awaiting()] == [wanted.id]
     assert rig.desk.reply("", Reply("x")).id == wanted.id
+
+
+def test_the_agent_may_reply_when_its_turn_was_taken_for_the_answer_until_something_else_comes(rig):
+    task = rig.given(expected=True, **OUTGOING)
+    rig.ended(task)
+    assert [each.id for each in rig.desk.awaiting()] == [task.id], "it may still be at work"
+    rig.ended(rig.given())
+    assert not rig.desk.awaiting()
+    with pytest.raises(NotAwaited, match="awaits a reply") as caught:
+        rig.desk.reply("", Reply("second try"))
+    assert "--to TASK" in caught.value.hint
+    assert rig.desk.reply(task.id, Reply("what I forgot")).answer == "what I forgot"
+
+
+def test_what_has_failed_has_no_answer_yet(rig):
+    task = rig.given(expected=True)
+    rig.agent.finish(task.id, state=TaskState.FAILED)
+    rig.ended(rig.given())
+    assert [each.id for each in rig.desk.awaiting()] == [task.id]
 
 
 def test_the_turn_was_the_answer_to_a_person_at_a_shell(rig):

@@ -32,6 +32,7 @@ class TaskDesk:
         outbox: Its waiting messages.
         agent_id: Whose they are.
         running: Gives the id of the task on which the agent works at present; empty for none.
+        newest: Gives the id of the task on which it worked last, if nothing has come since; empty for none.
         goes_on: Tells whether messages wait that go on with a task.
         answered: Told of a task that the agent has answered by itself: the text of its turn is no answer.
     """
@@ -43,6 +44,7 @@ class TaskDesk:
         agent_id: str,
         *,
         running: Callable[[], str],
+        newest: Callable[[], str] = str,
         goes_on: Callable[[str], bool] = lambda _task_id: False,
         answered: Callable[[str], None] = lambda _task_id: None,
     ) -> None:
@@ -50,6 +52,7 @@ class TaskDesk:
         self._outbox = outbox
         self._agent_id = agent_id
         self._running = running
+        self._newest = newest
         self._goes_on = goes_on
         self._told = answered
         self._waiters: dict[str, set[asyncio.Future[Task]]] = {}
@@ -123,6 +126,8 @@ class TaskDesk:
     def _may_answer(self, task: Task) -> bool:
         if task.state.final and not task.sender.sender_endpoint:
             return False  # the text of the turn was the answer, and nobody can be told of another
+        if task.state is TaskState.COMPLETED and task.id != self._newest():
+            return False  # the same; only in that turn the agent may not have said yet what it has to say
         if task.follows:
             return False  # what it goes on with is answered
         given = task.delivery in GIVEN or task.delivery is DeliveryState.DONE
@@ -144,7 +149,7 @@ class TaskDesk:
         if not found:
             raise NotAwaited(
                 f"no task of {self._agent_id} awaits a reply",
-                'to write to an agent: synapse send AGENT "..."',
+                'to write to an agent: synapse send AGENT "..."; to add to what has ended: --to TASK',
             )
         return found[0]
 

@@ -51,6 +51,8 @@ class TurnTracker:
         self._keeper = keeper or NoKeeper()
         self._queues = queues
         self.current: Turn | None = None
+        self.newest = ""
+        """Id of the task of the newest turn, also when it is over, until the user submits a prompt."""
         self._behind: Turn | None = None
         """A message that was submitted during that turn: it waits for the next turn, or steers this one."""
         self._over_before = False
@@ -130,6 +132,7 @@ class TurnTracker:
             collector: Makes what collects the answer to a text.
         """
         self.current = Turn.resumed(state, collector)
+        self.newest = self.current.task_id
         self._behind = Turn.resumed(state["behind"], collector) if "behind" in state else None
 
     def prepare(self, answer: AnswerCollector) -> None:
@@ -148,6 +151,7 @@ class TurnTracker:
         assert self._answer is not None, "prepare() comes first"
         answer, self._answer = self._answer, None
         turn = Turn(self._keeper.begun(task), text, begun, answer, changed=self._clock())
+        self.newest = turn.task_id
         turn.message_id, turn.again = task.id, "nudge" in task.metadata and bool(task.follows)
         turn.answered = turn.worked = turn.task_id in self._answered
         for known in map(self._book.get, {turn.task_id, task.id}):
@@ -184,6 +188,7 @@ class TurnTracker:
         answer.begin()
         now = self._clock()
         self.current = Turn(task.id, task.text, now, answer, worked=True, changed=now)
+        self.newest = task.id
         self.on_report(report)
 
     def on_report(self, report: StateReport) -> None:
@@ -245,6 +250,7 @@ class TurnTracker:
 
     def on_prompt(self, text: str) -> None:
         """The user has submitted a prompt of their own."""
+        self.newest = "" if text else self.newest
         if self.current is not None and text:
             self.current.prompts.append(text)
 
