@@ -31,6 +31,8 @@ AGENT_EXITED = "agent exited"
 """Why a message is held whose agent has ended while its host lives."""
 IN_INBOX = "in the inbox"
 """Why a message is not typed that is kept for the agent to read."""
+ANSWER_WANTED = "answer_wanted"
+"""Metadata of a message whose sender waits for an answer also where it is kept for the agent to read."""
 MAX_MESSAGE_BYTES = 1_000_000
 """The longest message text that is taken, in UTF-8 bytes."""
 

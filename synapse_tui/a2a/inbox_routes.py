@@ -13,6 +13,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from synapse_tui.agents.delivery.outbox_control import WaitingMessage
+from synapse_tui.agents.tasks.outbox import wants_answer
 from synapse_tui.model import USER, Task
 
 from .problems import HttpProblem
@@ -66,7 +67,7 @@ async def read_inbox(agent: Agent, _reader: Reader, skip: Skip = 0) -> dict[str,
 
 @inbox_router.post("/inbox/read")
 async def mark_read(agent: Agent, _reader: Reader, body: ReadBody | None = None) -> dict[str, Any]:
-    """End the tasks of messages that were read; what is not unread any more is left alone."""
+    """End the tasks of messages that were read, but where an answer is waited for; others are left alone."""
     wanted = body.tasks if body is not None else None
     unread = [message.task for message in agent.control.unread()]
     meant = [task for task in unread if wanted is None or task.id in wanted]
@@ -90,5 +91,6 @@ def _message_json(task: Task) -> dict[str, Any]:
         "id": task.id,
         "sender": sender_json(task.sender),
         "text": sound(task.text),
+        "answer_wanted": wants_answer(task),
         "created_at": task.created_at.isoformat(),
     }

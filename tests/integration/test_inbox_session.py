@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from synapse_tui.agents.delivery.intake import MessageStyle
-from synapse_tui.model import AgentSpec, AgentState, DeliveryState, MessageRequest, Sender, TaskState
+from synapse_tui.model import AgentSpec, AgentState, DeliveryState, MessageRequest, Reply, Sender, TaskState
 from tests.integration.session_rig import PEER, Rig, open_rig, until
 from tests.integration.test_history import rows
 from tests.integration.test_host import make_host, running
@@ -30,6 +30,20 @@ async def test_information_is_kept_all_else_is_typed(tmp_path):
         rig.session.control.send_now(late.id)
         await rig.done(late)
         assert rig.submitted == ["do this", "typed after all"]
+
+
+async def test_what_was_read_and_is_to_be_answered_ends_with_its_agent(tmp_path):
+    async with open_rig(tmp_path, style=MessageStyle(info_to_inbox=True)) as rig:
+        await rig.ready()
+        request = MessageRequest("which?", INFO, 1, response_expected=True, metadata={"answer_wanted": True})
+        first, second = rig.session.accept(request), rig.session.accept(request)
+        for task in (first, second):
+            assert rig.session.control.read(task.id).state is TaskState.WORKING
+        assert rig.session.desk.reply(first.id, Reply("that")).state is TaskState.COMPLETED
+        assert [task.id for task in rig.session.desk.awaiting()] == [second.id]
+        await rig.session.stop()
+        await until(lambda: rig.session.task(second.id).state is TaskState.FAILED, "the end of its agent")
+        assert rig.session.task(first.id).answer == "that"
 
 
 async def test_by_default_it_is_typed(tmp_path):

@@ -127,6 +127,7 @@ async def test_the_inbox_over_http(agent, client):
             "verified": True,
         },
         "text": "one\ntwo",
+        "answer_wanted": False,
         "created_at": first.created_at.isoformat(),
     }
     assert [each["id"] for each in (await client.get("/inbox?skip=1")).json()["messages"]] == [second.id]

@@ -15,7 +15,7 @@ from synapse_tui.model import DeliveryState, ReplyState, Task, TaskState
 from synapse_tui.store.aftermath import GOES_ON, HOST_ENDED
 
 from .book import TaskBook, is_asked, question_of
-from .outbox import BEING_TYPED, Outbox
+from .outbox import BEING_TYPED, UNANSWERED, Outbox
 
 WAITS = "a message that goes on with it waits"
 
@@ -103,12 +103,13 @@ class FollowUps:
             self._ending.discard(task.id)
 
     def exited(self, reason: str) -> None:
-        """The agent has ended, and with it the conversation in which it asked something.
+        """The agent has ended, and with it the conversation in which it asked or read something.
 
         A message that waits to go on with a task keeps it open: somebody may restart the agent.
         """
         for task in self._book:
-            if is_asked(task) and not self.waiting(task.id):
+            read = task.reason == UNANSWERED and not task.state.final
+            if (is_asked(task) or read) and not self.waiting(task.id):
                 self._book.change(
                     task.id, state=TaskState.FAILED, delivery=DeliveryState.FAILED, reason=reason
                 )

@@ -6,7 +6,15 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from synapse_tui.errors import MessageError, TaskNotFound
-from synapse_tui.model import IN_INBOX, INTERRUPT_PRIORITY, DeliveryState, OutboxEntry, Task, TaskState
+from synapse_tui.model import (
+    ANSWER_WANTED,
+    IN_INBOX,
+    INTERRUPT_PRIORITY,
+    DeliveryState,
+    OutboxEntry,
+    Task,
+    TaskState,
+)
 
 from .book import TaskBook
 
@@ -19,6 +27,9 @@ MAX_UNREAD = 500
 MAX_UNREAD_BYTES = 16_000_000
 """How many bytes of text may lie there."""
 HELD_BY_USER = "held by you"
+READ = "read"
+"""Why a message that lay in the inbox was never typed."""
+UNANSWERED = "read, and not answered yet"
 BEING_TYPED = (DeliveryState.TYPING, DeliveryState.SUBMITTING)
 
 
@@ -125,7 +136,7 @@ class Outbox:
         return self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
 
     def read(self, task_id: str) -> Task:
-        """End an unread message: the agent has read it.
+        """Note that the agent has read a message: it ends, unless its sender waits for an answer.
 
         Raises:
             TaskNotFound: It is not unread.
@@ -135,9 +146,11 @@ class Outbox:
                 f"message '{task_id[:8]}' is not in the inbox", "it was read, typed or canceled meanwhile"
             )
         self.take(task_id)
-        return self._book.change(
-            task_id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE, reason="read"
-        )
+        if wants_answer(self._book.get(task_id)):
+            return self._book.change(
+                task_id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED, reason=UNANSWERED
+            )
+        return self._book.change(task_id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE, reason=READ)
 
     def release(self, task_id: str) -> Task:
         """Let a parked message go on in its place; one that is being typed is left alone."""
@@ -208,6 +221,11 @@ class Outbox:
             raise TaskNotFound(
                 f"task '{task_id[:8]}' does not wait in the outbox", "it was submitted or has ended"
             )
+
+
+def wants_answer(task: Task) -> bool:
+    """Whether the sender of a message waits for its answer also where it is read and not typed."""
+    return task.response_expected and task.metadata.get(ANSWER_WANTED) is True
 
 
 def _is_full(tasks: Sequence[Task], text: str, most: int, most_bytes: int) -> bool:
