@@ -44,6 +44,7 @@ class PeerTask:
         texts: The artifacts' texts.
         truncated: Whether rows of an artifact are known to be missing.
         fields: All that the peer told.
+        follow_up: The message that goes on with it, in the answer to that message.
     """
 
     task_id: str
@@ -54,6 +55,7 @@ class PeerTask:
     texts: tuple[str, ...] = ()
     truncated: bool = False
     fields: Mapping[str, object] = field(default_factory=lambda: _NO_FIELDS, repr=False)
+    follow_up: PeerTask | None = None
 
     @property
     def text(self) -> str:
@@ -84,7 +86,8 @@ class PeerTask:
     @property
     def status(self) -> str:
         """State and reason in a few words: `queued`, `held: permission dialog open`, `completed`."""
-        telling = self.state.final or self.state is TaskState.INPUT_REQUIRED or not self.delivery
+        over = self.state.final or self.delivery in ("", "done")
+        telling = over or self.state is TaskState.INPUT_REQUIRED
         word = self.state.value if telling else self.delivery
         return f"{word}: {self.reason}" if self.reason not in ("", word) else word
 
@@ -339,7 +342,7 @@ def _refusal(endpoint: str, status: int, value: object) -> PeerRefused:
 
 
 def read_task(endpoint: str, value: object) -> PeerTask:
-    """The task of an answer, bare or as `{"task": {...}}`.
+    """The task of an answer, bare or as `{"task": {...}}`, which may have a `follow_up` beside it.
 
     Raises:
         PeerRefused: There is none in it.
@@ -351,6 +354,7 @@ def read_task(endpoint: str, value: object) -> PeerTask:
     metadata = metadata if isinstance(metadata, dict) else {}
     artifacts = fields.get("artifacts")
     artifacts = [each for each in artifacts if isinstance(each, dict)] if isinstance(artifacts, list) else []
+    follow_up = value.get("follow_up") if isinstance(value, dict) else None
     return PeerTask(
         task_id=tidy(fields["id"]),
         context_id=_word(fields.get("context_id")),
@@ -360,6 +364,7 @@ def read_task(endpoint: str, value: object) -> PeerTask:
         texts=tuple(text for text in map(artifact_text, artifacts) if text),
         truncated=any(each.get("truncated") is True for each in artifacts),
         fields=fields,
+        follow_up=read_task(endpoint, {"task": follow_up}) if follow_up else None,
     )
 
 

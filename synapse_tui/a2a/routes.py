@@ -50,7 +50,7 @@ Limit = Annotated[int, Query(ge=1, le=1000, description="How many tasks at most"
 router = APIRouter()
 
 
-@router.post("/tasks/send")
+@router.post("/tasks/send", response_model_exclude_defaults=True)
 async def send_message(
     body: SendBody, agent: Agent, caller: Caller, services: Shared, reply_to: ReplyTo = ""
 ) -> SentTask:
@@ -61,7 +61,7 @@ async def send_message(
     return await _send(agent, await request_of(agent, body, caller, DEFAULT_PRIORITY), services)
 
 
-@router.post("/tasks/send-priority")
+@router.post("/tasks/send-priority", response_model_exclude_defaults=True)
 async def send_with_priority(
     body: SendBody, agent: Agent, caller: Caller, services: Shared, priority: Priority = DEFAULT_PRIORITY
 ) -> SentTask:
@@ -120,6 +120,9 @@ async def _send(agent: HostedAgent, request: MessageRequest, services: Services)
         check_ring(agent, request, services)
         task = agent.accept(request)
     # Whoever is told that a message was taken need not send it again, whatever happens to this process.
+    if request.follows:
+        message = await agent.control.saved(agent.task(request.task_id))
+        return SentTask(task=task_json(agent.task(task.id)), follow_up=task_json(message))
     return SentTask(task=task_json(await agent.control.saved(task)))
 
 

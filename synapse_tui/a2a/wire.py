@@ -83,9 +83,10 @@ class PlainBody(BaseModel):
 
 
 class SentTask(BaseModel):
-    """Answer to a message."""
+    """Answer to a message; of one that goes on with a task, that task, and the message's own."""
 
     task: dict[str, Any]
+    follow_up: dict[str, Any] = {}
 
 
 def text_of(parts: Sequence[Mapping[str, Any]]) -> str:

@@ -29,7 +29,7 @@ def command(context: click.Context, /, message: str, *, as_json: bool, **options
     Prints a receipt for each agent as soon as it has taken the message, or its answer with --response.
     What one agent refuses hinders no other; the exit code is that of the first failure.
     """
-    sending = Sending(**options)
+    sending = Sending(**{**options, "response": options["response"] is True})
     text = read_message(message)
     caller = Caller.of()
     who = caller.sender(sending.sender)

@@ -27,6 +27,16 @@ def waits(flow: str, response: bool | None) -> bool:
     return response is not False
 
 
+def insists(flow: str, response: bool | None) -> bool:
+    """Whether to wait also for a message that lies in an inbox: it was asked for.
+
+    Args:
+        flow: The setting `a2a.flow`.
+        response: True for `--response`, False for `--no-response`, None for neither.
+    """
+    return waits(flow, response) and (flow == "roundtrip" or response is True)
+
+
 def flow_of(caller: Caller) -> str:
     """The setting `a2a.flow`; what is wrong with the settings is told on stderr."""
     from synapse_tui.agents.profiles.trust import TrustStore

@@ -116,12 +116,23 @@ def _show(found: Sequence[Found], caller: Caller) -> None:
         if each.agent.agent_id != caller.agent_id:
             note(f"{each.agent.agent_id}: {len(each.messages)} unread")
         for message in each.messages:
-            show(f"[A2A:{str(message['id'])[:8]}:{_sender(message)}] {plain(str(message.get('text', '')))}")
+            text = plain(str(message.get("text", "")))
+            show(f"[A2A:{str(message['id'])[:8]}:{_sender(message)}] {_mark(message)}{text}")
+        for message in each.messages if each.agent.agent_id == caller.agent_id else ():
+            if message.get("answer_wanted") is True:
+                short = str(message["id"])[:8]
+                note(f'synapse: {_sender(message)} waits for an answer: synapse reply "..." --to {short}')
 
 
 def _sender(message: dict[str, Any]) -> str:
     sender = message.get("sender")
     return plain(str(sender.get("sender_id", ""))) if isinstance(sender, dict) else ""
+
+
+def _mark(message: dict[str, Any]) -> str:
+    """What stands before the text of a sender who is not verified, as when it is typed."""
+    sender = message.get("sender")
+    return "(not verified) " if isinstance(sender, dict) and sender.get("verified") is False else ""
 
 
 def _json(found: Sequence[Found], errors: Sequence[SynapseError]) -> list[dict[str, Any]]:

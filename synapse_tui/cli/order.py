@@ -9,16 +9,23 @@ from dataclasses import dataclass, replace
 from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.a2a.light import LightClient
 from synapse_tui.addresses import Address
-from synapse_tui.errors import AgentExited, PeerError, PeerRefused, PeerUnreachable, SynapseError
-from synapse_tui.model import IN_INBOX, Sender, TaskState
+from synapse_tui.errors import (
+    AgentExited,
+    PeerError,
+    PeerRefused,
+    PeerUnreachable,
+    SynapseError,
+    TaskNotFound,
+)
+from synapse_tui.model import ANSWER_WANTED, IN_INBOX, Sender, TaskState
 from synapse_tui.registry import is_live
 
 from .caller import Caller
 from .output import TaskEnded, WaitTimedOut, note
 from .waiting import NOTHING, WAITING, Waiter
 
-EXITED = 503
-"""The HTTP status by which a server tells that its agent has ended."""
+EXITED, UNKNOWN = 503, 404
+"""The HTTP statuses by which a server tells that its agent has ended, and that it has no such task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,7 @@ class Order:
         timeout: Seconds to wait for an answer; None not to wait.
         done: Told of every outcome as soon as it is there, in any thread.
         follows: The open task that it goes on with; empty for none.
+        insists: Whether it waits also for a message that is kept for the agent to read.
     """
 
     caller: Caller
@@ -57,6 +65,7 @@ class Order:
     timeout: float | None
     done: Callable[[Outcome], None] = lambda _outcome: None
     follows: str = ""
+    insists: bool = False
 
     @property
     def waits(self) -> bool:
@@ -94,6 +103,7 @@ class _Errand:
         self._client = client
         self._task: PeerTask | None = None
         self._own: PeerTask | None = None
+        self._follow_up: PeerTask | None = None
         self._waiter: Waiter | None = None
         self._over = False
 
@@ -110,8 +120,8 @@ class _Errand:
         if task is None and not self._over:
             note(f"{who}: it is not known whether the message was sent: see 'synapse status {who} --why'")
         elif task is not None and not task.state.final:
-            short = task.task_id[:8]
-            back = f"; to take it back: synapse outbox cancel {short}" if task.delivery in WAITING else ""
+            short, message = task.task_id[:8], (task.follow_up or task).task_id[:8]
+            back = f"; to take it back: synapse outbox cancel {message}" if task.delivery in WAITING else ""
             later = "" if self._own else f"; its answer later: synapse result {short}"
             note(f"{who}: task {short} goes on{later}{back}")
 
@@ -129,7 +139,7 @@ class _Errand:
         except PeerUnreachable as error:
             return self._failed(self._explain(error), sure=self._task is not None)
         except SynapseError as error:
-            return self._failed(_ended_there(error), sure=True)
+            return self._failed(self._refused(error), sure=True)
         return Outcome(self._target, result, self._ended(result))
 
     def _open(self) -> None:
@@ -151,21 +161,35 @@ class _Errand:
 
     def _send(self) -> None:
         order = self._order
-        self._task = self._client.send(
+        sent = self._client.send(
             self._target.endpoint,
             order.text,
             sender=order.sender,
             priority=order.priority,
             response_expected=order.timeout is not None,
-            metadata={"sender_task_id": self._own.task_id} if self._own else None,
+            metadata=self._about(),
             follows=order.follows,
         )
+        self._follow_up = sent.follow_up
+        self._task = as_sent(sent, sent.follow_up)
+
+    def _about(self) -> dict[str, object]:
+        """What goes with the message."""
+        own = {"sender_task_id": self._own.task_id} if self._own else {}
+        return own | ({ANSWER_WANTED: True} if self._order.insists else {})
+
+    def _with_follow_up(self, task: PeerTask) -> PeerTask:
+        """The receiver's task as it stands, and how far the message has come that goes on with it."""
+        if self._follow_up is not None and not self._follow_up.state.final:
+            with contextlib.suppress(PeerError):
+                self._follow_up = self._client.task(self._target.endpoint, self._follow_up.task_id)
+        return as_sent(task, self._follow_up)
 
     def _answer(self, timeout: float) -> PeerTask:
         """Wait for the answer: on the sender's own task if there is one, else on the receiver's."""
         client, given, own = self._client, self._task, self._own
         assert given is not None
-        if given.reason == IN_INBOX:  # the agent reads it when it likes
+        if given.reason == IN_INBOX and not self._order.insists:  # the agent reads it when it likes
             self._give_up()
             return given
         endpoint = self._target.endpoint
@@ -173,17 +197,17 @@ class _Errand:
         self._waiter = waiter = Waiter(
             (lambda task, seconds: client.wait(mine, task, seconds, sender_id=self._order.sender.sender_id))
             if own
-            else (lambda task, seconds: client.wait(endpoint, task, seconds)),
+            else (lambda task, seconds: self._with_follow_up(client.wait(endpoint, task, seconds))),
             alive=lambda: self._order.caller.lives(self._target.agent_id),
             timeout=timeout,
-            tell=lambda status: note(f"{self._target.agent_id}: {status} (task {given.task_id[:8]})"),
-            progress=(lambda: client.task(endpoint, given.task_id)) if own else None,
+            tell=lambda status: note(f"{self._target.agent_id}: {status} ({ids_of(given)})"),
+            progress=(lambda: self._with_follow_up(client.task(endpoint, given.task_id))) if own else None,
         )
         result = waiter.wait(own or given, given, self._target.agent_id)
         if own and result.task_id != own.task_id:
             self._give_up()
         texts = (result.question[1],) if result.question != NOTHING else result.texts
-        self._task = replace(result, task_id=given.task_id, texts=texts)
+        self._task = replace(result, task_id=given.task_id, texts=texts, follow_up=self._follow_up)
         return self._task
 
     def _failed(self, error: SynapseError, *, sure: bool) -> Outcome:
@@ -191,6 +215,16 @@ class _Errand:
         if sure or isinstance(error, AgentExited):
             self._give_up()
         return Outcome(self._target, self._seen(), error)
+
+    def _refused(self, error: SynapseError) -> SynapseError:
+        """What a server refused, in the words of the command: its agent has ended, or knows no such task."""
+        if isinstance(error, PeerRefused) and error.status == EXITED:
+            return AgentExited(error.said, error.hint)
+        if isinstance(error, PeerRefused) and error.status == UNKNOWN and self._order.follows:
+            who = self._target.agent_id
+            known = f"its tasks: synapse history list --agent {who}"
+            return TaskNotFound(f"{who} has no task '{self._order.follows}'", known)
+        return error
 
     def _give_up(self) -> None:
         if self._own is not None and not self._order.follows:
@@ -216,18 +250,35 @@ class _Errand:
         return AgentExited(f"{record.agent_id} has ended: its process {record.pid} is gone", "restart it")
 
 
+def as_sent(task: PeerTask, follow_up: PeerTask | None) -> PeerTask:
+    """A task as the sender of a message sees it.
+
+    Args:
+        task: The task that stands for the message.
+        follow_up: The message itself where it goes on with that task; None for any other.
+
+    Returns:
+        The task; while the message waits, with its delivery and the reason of that.
+    """
+    told = replace(task, follow_up=follow_up)
+    if follow_up is None or follow_up.state.final or task.state.final:
+        return told
+    if task.state is TaskState.INPUT_REQUIRED:  # what the agent asks is the news
+        return told
+    return replace(told, delivery=follow_up.delivery, reason=follow_up.reason)
+
+
+def ids_of(task: PeerTask) -> str:
+    """What a message is called: its task, and itself where it goes on with that."""
+    which = f"message {task.follow_up.task_id[:8]}, " if task.follow_up else ""
+    return f"{which}task {task.task_id[:8]}"
+
+
 def ended_without_result(agent_id: str, task: PeerTask) -> SynapseError | None:
     """The error of a task that ended without a result; None for any other."""
     if not task.state.final or task.state is TaskState.COMPLETED:
         return None
     return TaskEnded(f"{agent_id}: task {task.task_id[:8]} {task.status}")
-
-
-def _ended_there(error: SynapseError) -> SynapseError:
-    """The refusal of a server whose agent has ended, as what it is."""
-    if not isinstance(error, PeerRefused) or error.status != EXITED:
-        return error
-    return AgentExited(error.said, error.hint)
 
 
 def _run_together(errands: Sequence[_Errand]) -> list[Outcome]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from synapse_tui.a2a.dialect import PeerTask
 
-from .order import Outcome
+from .order import Outcome, ids_of
 from .output import error_json, fail, note, plain, show, show_json
 from .waiting import NOTHING
 
@@ -20,8 +20,10 @@ def report(outcome: Outcome, *, waiting: bool, alone: bool) -> None:
         alone: Whether it went to one agent only.
     """
     task, who = outcome.task, outcome.target.agent_id
-    if task is not None and (not waiting or _unread(outcome, task)):
+    if task is not None and not waiting:
         show(receipt(who, task))
+    elif task is not None and _unread(outcome, task):
+        note(f"{receipt(who, task)}: its answer is not waited for; --response does so")
     elif task is not None and (not outcome.error or task.text):
         text = plain(task.text)
         show(text if alone else f"== {who} ==\n{text}")
@@ -45,7 +47,7 @@ def _asks(task: PeerTask) -> bool:
 
 def receipt(agent_id: str, task: PeerTask) -> str:
     """What became of handing a message to an agent, in a line."""
-    return f"{agent_id}: {task.status} (task {task.task_id[:8]})"
+    return f"{agent_id}: {task.status} ({ids_of(task)})"
 
 
 def report_json(outcomes: Sequence[Outcome], *, array: bool) -> None:
@@ -68,6 +70,7 @@ def outcome_json(outcome: Outcome) -> dict[str, object]:
             "delivery": task.delivery,
             "reason": task.reason,
         }
+        told |= {"message_id": task.follow_up.task_id} if task.follow_up else {}
         told |= {"text": task.text, "truncated": task.truncated}
     if outcome.error:
         told["error"] = error_json(outcome.error)

@@ -11,8 +11,8 @@ from synapse_tui.errors import InvalidValue
 from synapse_tui.model import DEFAULT_PRIORITY, Sender, check_priority
 
 from .caller import Caller
-from .flow import flow_of, waits
-from .options import Function, ToldOption, stacked
+from .flow import flow_of, insists, waits
+from .options import Function, one_of, stacked
 from .order import Order
 
 MAX_WAIT = 7 * 86_400
@@ -47,17 +47,16 @@ def wait_option(default: float = WAIT) -> Callable[[Function], Function]:
 
 
 def response_option(*, receipts: bool = False) -> Callable[[Function], Function]:
-    """`--response/--no-response`.
+    """`--response` and `--no-response`; the command is told `response`, None for neither.
 
     Args:
         receipts: Whether only receipts are waited for, unless the setting says otherwise.
     """
-    return click.option(
-        "--response/--no-response",
-        cls=ToldOption,
-        default=False if receipts else None,
-        show_default="no response" if receipts else "setting a2a.flow",
-        help="Wait for the answer and print it, or only for the receipt.",
+    usual = "The default." if receipts else "With neither the setting a2a.flow decides."
+    return one_of(
+        "response",
+        ("--response", True, "Wait for the answer and print it."),
+        ("--no-response", False, f"Wait only for the receipt. {usual}"),
     )
 
 
@@ -95,8 +94,10 @@ class Sending:
 
     def order(self, caller: Caller, who: Sender, text: str, *, follows: str = "") -> Order:
         """The message as it is to be sent; what is wrong with the settings is told on stderr."""
-        timeout = self.wait_timeout if waits(flow_of(caller), self.response) else None
-        return Order(caller, who, text, self.priority, timeout, follows=follows)
+        flow = flow_of(caller)
+        timeout = self.wait_timeout if waits(flow, self.response) else None
+        insisting = insists(flow, self.response)
+        return Order(caller, who, text, self.priority, timeout, follows=follows, insists=insisting)
 
 
 def check_timeout(seconds: float) -> None:

@@ -266,7 +266,38 @@ async def test_nobody_waits_for_a_message_that_lies_in_an_inbox(shell: Shell, st
     agent.to_inbox = True
     result = await shell.run("send", "gemini", "by the way", "-p", "1")
     [task_id] = agent.tasks
-    assert (result.code, result.out) == (0, f"{agent.agent_id}: queued: in the inbox (task {task_id[:8]})\n")
+    assert (result.code, result.out) == (0, ""), "what stands there is an answer"
+    assert f"{agent.agent_id}: queued: in the inbox (task {task_id[:8]})" in result.err
+    assert "its answer is not waited for; --response does so" in result.err
+    receipt = (await shell.run("send", "gemini", "by the way", "-p", "1", "--no-response")).out
+    assert receipt.startswith(f"{agent.agent_id}: queued: in the inbox (task ")
+    assert [agent.outbox.read(task).state for task in agent.tasks] == [TaskState.COMPLETED] * 2
+
+
+async def test_who_asks_for_an_answer_waits_until_the_inbox_is_read_and_answered(
+    shell: Shell, stack: AsyncExitStack
+) -> None:
+    agent = await opened(stack, shell, "codex")
+    agent.answer = None
+    agent.to_inbox = True
+    asking = ("send", "codex", "which one?", "-p", "1", "--response")
+    over = await shell.run(*asking, "--wait-timeout", "0.2")
+    assert (over.code, over.out) == (7, "")
+    assert "goes on (queued: in the inbox)" in over.err
+    await agent.cancel(agent.list_tasks()[0].id)
+    agent.outbox.take(agent.list_tasks()[0].id)
+    waiting = await shell.start(*asking)
+    assert waiting.stderr is not None
+    await waiting.stderr.readline()
+    task = agent.list_tasks()[-1]
+    shell.enter(agent)
+    read = await shell.run("inbox")
+    assert read.out.endswith(" which one?\n")
+    assert f'user waits for an answer: synapse reply "..." --to {task.short_id}' in read.err
+    assert not agent.task(task.id).state.final, "it was read, not answered"
+    assert (await shell.run("reply", "the blue one")).code == 0
+    out, _ = await waiting.communicate()
+    assert (waiting.returncode, out) == (0, b"the blue one\n")
 
 
 async def test_a_question_ends_the_waiting_and_is_answered(
