@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from synapse_tui.agents.delivery.composing import PATIENCE
-from synapse_tui.agents.delivery.typist import SETTLES, Typed, Typist
+from synapse_tui.agents.delivery.typist import LATE, SETTLES, Typed, Typist
 from synapse_tui.agents.profiles.profile import Submit
 from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentState
@@ -96,6 +96,21 @@ async def test_a_dialog_seen_when_enter_is_offered_again_is_left_alone(agent):
     result = await typist(agent).type(TEXT, nothing)
     assert (result.outcome, result.entered) == (Typed.BLOCKED, False)
     assert not agent.approved
+
+
+async def test_keys_are_shown_once_the_agent_rests(agent):
+    typing = typist(agent)
+    assert await typing.keys_are_shown(), "none was typed"
+    agent.keyboard.press(b"x")
+    agent.busy_until = agent.now() + 5
+    assert not await typing.keys_are_shown()
+    agent.time = agent.busy_until
+    assert await typing.keys_are_shown()
+    agent.reads_at = agent.now() + 1
+    assert not await typing.keys_are_shown()
+    agent.never_rests = True
+    agent.time += LATE
+    assert await typing.keys_are_shown(), "not for ever"
 
 
 async def test_no_enter_before_the_text_stands(agent):

@@ -19,7 +19,7 @@ from synapse_tui.store.aftermath import UNCERTAIN
 
 from .admission import LEFT_OVER, RETRY, Admission
 from .after_dialog import AfterDialog, Standing
-from .gate import DRAFT, EXITED, READS_AGAIN, STEADY, UNREAD, Hold, dialog_open, dialog_words
+from .gate import DRAFT, EXITED, READS_AGAIN, STEADY, TYPING, UNREAD, Hold, dialog_open, dialog_words
 from .interrupt import Interrupter, InterruptOutcome
 from .leftovers import Leftovers
 from .settlement import Settlement
@@ -235,6 +235,9 @@ class Delivery:
             await self._view.settled(0, SETTLE)
             if self._admission.into_turn(task) and not await self._typist.rests_in_turn():
                 self._admission.try_later_in_turn(RETRY)  # it would only be shown, and taken out again
+            if not await self._typist.keys_are_shown():
+                self._outbox.hold(TYPING)
+                return READS_AGAIN
             # That and waiting for the lock may have taken a while.
             head = self._outbox.head
             if head is not None and head.id == task.id and self._admission.why_not(task) is None:

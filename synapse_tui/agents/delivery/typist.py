@@ -16,7 +16,7 @@ from synapse_tui.model import AgentState
 from synapse_tui.terminal.paste import encode_paste
 
 from .composing import IDLE, Composing
-from .enter import Enter
+from .enter import TICKS, Enter
 from .gate import EXITED, UNREAD, dialog_open, dialog_words
 from .view import AgentView
 
@@ -26,6 +26,8 @@ BYTES_A_SECOND = 20_000
 """How fast an agent takes in a long paste at the least."""
 SLOW = 4
 """So many times as long as Enter should take an agent may take that does something meanwhile."""
+LATE = 30.0
+"""Seconds after a key within which an agent that has much to do may not have shown it yet."""
 SETTLES = 8.0
 """Seconds after Enter after which the user's keys follow in any case."""
 
@@ -127,6 +129,15 @@ class Typist:
     async def rests_in_turn(self) -> bool:
         """Whether an agent in the midst of a turn comes to rest, as it must for Enter."""
         return await self._enter.rest_in_turn()
+
+    async def keys_are_shown(self) -> bool:
+        """Whether what the user typed of late would be on the screen: the agent has had the time for it.
+
+        A composer that is shown empty may be one that was not drawn anew yet.
+        """
+        if self._view.now() - self._keyboard.last_key >= LATE:
+            return True
+        return not self._view.unread and await self._view.settled(IDLE, 2 * IDLE, TICKS)
 
     async def submit(self, text: str, commit: Commit) -> TypingResult:
         """Submit a text that stands in the composer already."""
