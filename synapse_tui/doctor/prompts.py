@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import secrets
 from collections.abc import Callable, Mapping
@@ -15,6 +16,8 @@ LONG_BYTES = 20_000
 """Length of the long message."""
 SLOW_SECONDS = 60
 """How long a turn should last that is to be interrupted."""
+ANSWER_ROWS = 60
+"""Rows by which a message is made longer than what agents show of one."""
 _ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 _JOINED = "{first}-{second}"
 """Stands in no message, so that what is found on the screen is no echo of the message."""
@@ -165,6 +168,13 @@ def _check(texts: Mapping[str, str], expects: Mapping[str, str]) -> None:
             re.compile(filled(pattern, dict.fromkeys(("first", "second", "chars", "lines"), "1")))
         except re.error as error:
             raise InvalidValue(f"the pattern for '{name}' is none: {error}", pattern) from error
+
+
+def lengthened(question: Question) -> Question:
+    """The same message with so much below it that agents may show it in part only."""
+    rows = (f"row {number}, which means nothing and is there for its length" for number in range(ANSWER_ROWS))
+    text = "\n".join((question.text, "What follows only makes this message long:", *rows))
+    return dataclasses.replace(question, text=text)
 
 
 def random_code() -> str:

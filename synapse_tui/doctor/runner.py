@@ -16,6 +16,7 @@ from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
 
+from .answering import answer
 from .blocked import blocked
 from .examination import Examination
 from .life import leave, start
@@ -27,7 +28,7 @@ from .scratch import Scratch
 from .signals import signals
 from .stopping import interrupt, working
 from .transcripts import Transcripts
-from .turns import answer, hazards, long_paste, multiline, submit
+from .turns import hazards, long_paste, multiline, submit
 from .versions import installed_version
 
 COLUMNS, LINES = 100, 32
@@ -63,7 +64,7 @@ CHECKS = (
     Check("working", working),
     Check("interrupt", interrupt, turns=0, goes_on=True),
     Check("blocked", blocked, turns=2),
-    Check("answer", answer),
+    Check("answer", answer, turns=2),
     Check("reply", reply),
     Check("signals", signals, turns=0),
     Check("exit", leave, turns=0, always=True, goes_on=True),

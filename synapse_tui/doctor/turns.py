@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.model import AgentState, TaskState
@@ -11,7 +11,6 @@ from synapse_tui.model import AgentState, TaskState
 from .advice import NO_ENTER, advice_for, no_end
 from .examination import Examination, Seen
 from .report import Advice, Outcome, Verdict, failed, not_shown, ok
-from .suggest import suggest_row
 
 _WORKING = (AgentState.PROCESSING, AgentState.WAITING)
 _SHOWN = 70
@@ -157,47 +156,3 @@ def _fixes(wrong: Mapping[str, Verdict], profile: Profile) -> Iterator[Advice]:
     for hazard, verdict in wrong.items():
         if hazard in known or (hazard == MENTION and profile.hazards.trailing_mention):
             yield from verdict.advice
-
-
-# -- the answer ---
-
-_SHORTEST_ROW = 4
-
-
-async def answer(examination: Examination) -> Verdict:
-    """The agent's answer becomes the artifact of the task, without what is drawn around it."""
-    idle = [sample for sample in examination.recorder.samples if sample.state is AgentState.READY]
-    frame = frozenset(row.strip() for sample in idle for row in sample.rows)
-    seen = await examination.ask(examination.prompts.make("answer"))
-    return judge_answer(seen, frame, examination.profile)
-
-
-def judge_answer(seen: Seen, frame: Collection[str], profile: Profile) -> Verdict:
-    """Say what the artifact of a turn proves.
-
-    Args:
-        seen: The turn.
-        frame: Rows that stood on the screen before it, while the agent was idle.
-        profile: The profile as it is.
-    """
-    verdict = judge_turn(dataclasses.replace(seen, recorded=""), profile)
-    if verdict.outcome is Outcome.FAILED:
-        return verdict
-    if not seen.answer:
-        where = Advice("composer.above", "a pattern of the row over the composer", "answers stand above it")
-        return failed("the answer was not seen: the task has no artifact", where)
-    if row := _frame_in(seen.answer, frame, profile):
-        hint = Advice("composer.hints", f"[{suggest_row(row)}]", "such a row stands over the composer")
-        return failed(f"the artifact holds a row of the frame: {brief(row)}", hint)
-    return ok(f"the answer is the artifact: {brief(seen.answer)}") if seen.proof else verdict
-
-
-def _frame_in(text: str, frame: Collection[str], profile: Profile) -> str:
-    """A row of an answer that is none; empty when there is none."""
-    rules = profile.composer
-    around = (rules.above, rules.below) if rules is not None else ()
-    for row in text.split("\n"):
-        stood_there = len(row.strip()) >= _SHORTEST_ROW and row.strip() in frame
-        if stood_there or any(pattern is not None and pattern.search(row) for pattern in around):
-            return row.rstrip()
-    return ""

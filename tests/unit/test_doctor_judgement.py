@@ -16,7 +16,7 @@ from synapse_tui.doctor.replying import Replying, judge_reply
 from synapse_tui.doctor.report import Advice, Outcome, Report, Result, failed, ok
 from synapse_tui.doctor.signals import judge_signals
 from synapse_tui.doctor.stopping import Stop, Work, judge_stop, judge_working
-from synapse_tui.doctor.turns import judge_answer, judge_hazards, judge_pieces, judge_turn
+from synapse_tui.doctor.turns import judge_hazards, judge_pieces, judge_turn
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus, TaskState
 from tests.unit.doctor_kit import held, keys, profile_of, seen, shipped, signals, task, unsent
 
@@ -177,20 +177,6 @@ def test_hazards_name_the_sign_that_the_profile_lacks() -> None:
     unproved = seen(answer="?", proof="", recorded="whole")
     assert judge_hazards([("!", unproved)], profile).outcome is NOT_SHOWN
     assert judge_hazards([("@READ", unproved)], profile).outcome is OK
-
-
-def test_an_artifact_with_a_row_of_the_frame() -> None:
-    assert judge_answer(seen(), {"? for help"}, DUMMY).outcome is OK
-    verdict = judge_answer(seen(answer="AB-CD\n      ? for help"), {"? for help"}, DUMMY)
-    assert (verdict.outcome, verdict.advice[0].key) == (FAILED, "composer.hints")
-    assert judge_answer(seen(answer=f"AB-CD\n{'─' * 40}"), (), DUMMY).outcome is FAILED
-    missing = judge_answer(seen(answer="", proof=""), (), DUMMY)
-    assert (missing.outcome, missing.advice[0].key) == (FAILED, "composer.above")
-
-
-def test_an_artifact_is_not_proved_by_the_record() -> None:
-    verdict = judge_answer(seen(answer="something else", proof="", recorded="whole"), (), DUMMY)
-    assert verdict.outcome is NOT_SHOWN
 
 
 # -- working and the interrupt ---------------------------------------------------------------------------
