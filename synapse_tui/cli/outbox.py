@@ -120,6 +120,10 @@ class Desk:
         self.waiting: list[tuple[Address, dict[str, Any]]] = []
         """Messages and whose outbox they are in."""
         self.done: list[tuple[Address, PeerTask]] = []
+        self.places: dict[str, int] = {}
+        """Where messages stand that were moved, from 1; 0 for one that is gone."""
+        self.left: list[str] = []
+        """What `all` did not mean, and why."""
         self.errors: list[SynapseError] = []
         self._asked = 0
 
@@ -146,9 +150,12 @@ class Desk:
             self.list(agents)
         for task in request.tasks:
             try:
-                targets = [(agent, EVERY) for agent in agents] if task == EVERY else [self._find(task)]
+                every = task == EVERY
+                targets = [(agent, EVERY) for agent in agents] if every else self._find(task, request.action)
                 for agent, task_id in targets:
                     self._act(agent, task_id, request)
+                    if every:
+                        self._look_for_left(agent, request.action)
             except SynapseError as error:
                 self.errors.append(error)
 
@@ -156,25 +163,46 @@ class Desk:
         who = self._caller.agent_id
         answer = self._client.act(agent.endpoint, task_id, request.action, place=request.place, sender_id=who)
         self.done += [(agent, task) for task in answer]
+        if request.action == "move":
+            found = (each for each in self._client.outbox(agent.endpoint) if each["id"] == task_id)
+            self.places[task_id] = next((int(each["position"]) for each in found), 0)
 
-    def _find(self, task: str) -> tuple[Address, str]:
-        found = [
-            (agent, str(message["id"]))
-            for agent, message in self.waiting
-            if len(task) >= SHORTEST_PREFIX and str(message["id"]).startswith(task.lower())
-        ]
-        if len(found) > 1:
-            raise TaskNotFound(
-                f"'{task}' begins {len(found)} messages", "give more characters of the id, or the agent"
-            )
+    def _look_for_left(self, agent: Address, action: str) -> None:
+        """See which messages of the caller's `all` did not mean."""
+        who = self._caller.agent_id
+        for message in self._client.outbox(agent.endpoint):
+            mine = not who or (message.get("sender") or {}).get("sender_id") == who
+            if mine and (words := left_out(message, action)):
+                self.left.append(f"{agent.agent_id}: {words}")
+
+    def _find(self, task: str, action: str) -> Sequence[tuple[Address, str]]:
+        """The message of an id, or else all that go on with the task of that id."""
         if len(task) < SHORTEST_PREFIX:
             raise TaskNotFound(
                 f"'{task}' is too short for a message",
                 f"give {SHORTEST_PREFIX} characters of its id, or more",
             )
+        named, going_on = self._begun_by(task, "id"), self._begun_by(task, "follows")
+        found = named or going_on
         if not found:
             raise TaskNotFound(f"no message '{task}' waits", "`synapse outbox` lists those that do")
-        return found[0]
+        if len({key for _, _, key in found}) > 1:
+            raise TaskNotFound(
+                f"'{task}' begins {len(found)} messages", "give more characters of the id, or the agent"
+            )
+        if action == "move" and len(found) > 1:
+            raise TaskNotFound(
+                f"{len(found)} messages go on with task '{task}'", "name one: `synapse outbox` lists them"
+            )
+        return [(agent, message) for agent, message, _ in found]
+
+    def _begun_by(self, task: str, key: str) -> Sequence[tuple[Address, str, str]]:
+        """The messages in which the id under a key begins so: whose they are, their ids, and that id."""
+        return [
+            (agent, str(message["id"]), str(message.get(key)))
+            for agent, message in self.waiting
+            if str(message.get(key, "")).startswith(task.lower())
+        ]
 
     def report(self, *, as_json: bool, listed: bool) -> None:
         """Put what came of it on stdout, and what failed on stderr."""
@@ -187,10 +215,18 @@ class Desk:
             show_table(HEADS, rows, shrinking=("FROM", "STATUS", "TEXT"))
         elif listed and not self.errors:
             note("no message waits" if self._asked else NOBODY)
-        for agent, task in () if as_json else self.done:
-            show(f"{agent.agent_id}: {task.status} (task {task.task_id[:8]})")
-        if not listed and not self.done and not self.errors:
+        if not as_json:
+            self._show_done()
+        for words in self.left:
+            note(words)
+        if not (listed or self.done or self.errors or self.left):
             note("there is no message to do that with")
+
+    def _show_done(self) -> None:
+        for agent, task in self.done:
+            place = self.places.get(task.task_id)
+            where = f", now at place {place}" if place else ""
+            show(f"{agent.agent_id}: {task.status} (task {task.task_id[:8]}){where}")
 
     def _json(self, *, listed: bool) -> object:
         rows: list[dict[str, Any]] = [
@@ -204,24 +240,40 @@ class Desk:
                 "status": task.state.value,
                 "delivery": task.delivery,
                 "reason": task.reason,
+                **({"position": self.places[task.task_id]} if task.task_id in self.places else {}),
             }
             for agent, task in self.done
         ]
         return rows + [{"error": error_json(error)} for error in self.errors]
 
 
+def left_out(message: dict[str, Any], action: str) -> str:
+    """Why an action for all was not done with a message, and what to do; empty where it does not fit it."""
+    short = str(message["id"])[:8]
+    if message.get("uncertain") is True and action in ("release", "retry", "now"):
+        again = f"synapse outbox retry {short} sends it (again), synapse outbox cancel {short} takes it back"
+        return f"message {short} is left out, {status_of(message)}: look at the agent; {again}"
+    if message.get("unread") is True and action in ("cancel", "now"):
+        return f"message {short} is left out, it is in the inbox: synapse outbox {action} {short}"
+    return ""
+
+
+def status_of(message: dict[str, Any]) -> str:
+    """How far the delivery of a message has come, and why it is held."""
+    reason = str(message.get("reason", ""))
+    return f"{message.get('delivery', '')}: {reason}" if reason else str(message.get("delivery", ""))
+
+
 def _row(agent: Address, message: dict[str, Any]) -> tuple[str, ...]:
     sender = message.get("sender")
     who = sender.get("sender_id", "") if isinstance(sender, dict) else ""
-    reason = str(message.get("reason", ""))
-    status = f"{message.get('delivery', '')}: {reason}" if reason else str(message.get("delivery", ""))
     row = (
         agent.agent_id,
         str(message.get("position") or "-"),
         str(message.get("id", ""))[:8],
         str(who),
         str(message.get("priority", "")),
-        status,
+        status_of(message),
         one_line(str(message.get("text", "")), TEXT_CELLS),
     )
     return tuple(map(one_line, row))

@@ -84,6 +84,9 @@ def _check(agent: str, given: dict[str, Any], *, detach: bool, listing: bool, st
     """
     if listing + stop + bool(given or detach) > 1:
         raise InvalidValue("--list and --stop take no other options", "use one of them at a time")
+    for name in ("nudge", "until"):
+        if not given.get(name, "text").strip():
+            raise InvalidValue(f"--{name} is empty", "give it a text, or leave it out")
     if not agent and not listing:
         raise InvalidValue("no agent is named", "say: synapse watch AGENT, or synapse watch --list")
 

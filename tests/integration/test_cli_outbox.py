@@ -80,6 +80,10 @@ async def test_actions_change_the_order(shell: Shell, gemini: FakeAgent) -> None
     assert (await shell.run("outbox", "now", c.short_id)).code == 0
     assert (await shell.run("outbox", "gemini", "move", b.id[:6], "1")).code == 0
     assert [task.text for task in gemini.outbox] == ["b", "c", "a"]
+    moved = await shell.run("outbox", "move", b.short_id, "9")
+    assert moved.out == f"{gemini.agent_id}: queued (task {b.short_id}), now at place 3\n"
+    told = json.loads((await shell.run("outbox", "move", b.short_id, "1", "--json")).out)
+    assert [each["position"] for each in told] == [1]
     result = await shell.run("outbox", "@gemini", "hold", a.short_id, b.short_id)
     assert result.out.splitlines() == [
         f"{gemini.agent_id}: held: held by you (task {task.short_id})" for task in (a, b)
@@ -130,3 +134,59 @@ async def test_words_that_make_no_sense(shell: Shell, words: list[str], said: st
 
 async def test_an_agent_that_is_not_there(shell: Shell) -> None:
     assert (await shell.run("outbox", "nobody", "list")).code == 3
+
+
+async def test_a_message_that_goes_on_with_a_task_is_called_by_its_own_id_and_by_the_tasks(
+    shell: Shell, gemini: FakeAgent
+) -> None:
+    task = gemini.wait("base")
+    gemini.outbox.take(task.id)
+    gemini.give(task.id)
+    follow = ("send", "gemini", "more", "--task", task.short_id, "--no-response")
+    sent = await shell.run(*follow)
+    first = gemini.list_tasks()[-1]
+    assert sent.out == f"{gemini.agent_id}: queued (message {first.short_id}, task {task.short_id})\n"
+    told = (await shell.run(*follow, "--json")).json
+    second = gemini.list_tasks()[-1]
+    assert (told["task_id"], told["message_id"]) == (task.id, second.id)
+    assert (told["status"], told["delivery"]) == ("working", "queued")
+    which = await shell.run("outbox", "move", task.short_id, "1")
+    assert which.code == 4
+    assert f"2 messages go on with task '{task.short_id}'" in which.err
+    assert (await shell.run("outbox", "cancel", first.short_id)).code == 0
+    back = await shell.run("outbox", "cancel", task.short_id)
+    assert back.out == f"{gemini.agent_id}: canceled (task {second.short_id})\n"
+    assert len(gemini.outbox) == 0
+
+
+async def test_one_who_waits_is_told_how_far_the_message_has_come(shell: Shell, gemini: FakeAgent) -> None:
+    task = gemini.wait("base")
+    gemini.outbox.take(task.id)
+    gemini.give(task.id)
+    waiting = await shell.start("send", "gemini", "more", "--task", task.short_id)
+    assert waiting.stderr is not None
+    line = (await waiting.stderr.readline()).decode()
+    own = gemini.list_tasks()[-1]
+    assert line == f"{gemini.agent_id}: queued (message {own.short_id}, task {task.short_id})\n"
+    gemini.outbox.hold("working")
+    line = (await waiting.stderr.readline()).decode()
+    assert line == f"{gemini.agent_id}: held: working (message {own.short_id}, task {task.short_id})\n"
+    gemini.outbox.take(own.id)
+    gemini.finish(own.id)
+    gemini.finish(task.id, "both done")
+    out, _ = await waiting.communicate()
+    assert (waiting.returncode, out) == (0, b"both done\n")
+
+
+async def test_what_all_does_not_mean_is_named(shell: Shell, gemini: FakeAgent) -> None:
+    uncertain, info = gemini.wait("a"), gemini.info("by the way")
+    gemini.outbox.park(uncertain.id, "uncertain whether it was sent: the host ended")
+    result = await shell.run("outbox", "retry", "all")
+    assert f"message {uncertain.short_id} is left out, held: uncertain whether it was sent" in result.err
+    assert f"synapse outbox retry {uncertain.short_id} sends it (again)" in result.err
+    assert "there is no message" not in result.err
+    result = await shell.run("outbox", "cancel", "all")
+    assert result.out == f"{gemini.agent_id}: canceled (task {uncertain.short_id})\n"
+    short = info.short_id
+    assert f"message {short} is left out, it is in the inbox: synapse outbox cancel {short}" in result.err
+    assert "there is no message to do that with" in (await shell.run("outbox", "hold", "all")).err

@@ -217,6 +217,8 @@ async def test_one_that_gives_up_is_no_success(shell: Shell, gemini: FakeAgent) 
         (["all"], "watch over one at a time"),
         (["gemini", "--every", "-1"], "every -1 s"),
         (["gemini", "--until", "("], "is no pattern"),
+        (["gemini", "--nudge", ""], "--nudge is empty"),
+        (["gemini", "--until", " "], "--until is empty"),
     ],
 )
 async def test_words_that_make_no_sense(shell: Shell, gemini: FakeAgent, words: list[str], said: str) -> None:
