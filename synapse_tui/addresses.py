@@ -10,10 +10,11 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from .errors import AgentExited, AgentNotFound, AmbiguousAddress
+from .paths import tilde
 
 ALL = "all"
 """The address of every other agent of the project."""
@@ -36,6 +37,7 @@ class Address:
         aliases: Other words for its type (`ClaudeCode`).
         live: Whether it runs; one that has ended is known, but can be sent nothing.
         external: Whether it is an A2A agent elsewhere, whose id is its alias; `all` never means it.
+        project: Folder of its project; empty where it is not known.
     """
 
     agent_id: str
@@ -48,6 +50,7 @@ class Address:
     aliases: tuple[str, ...] = ()
     live: bool = True
     external: bool = False
+    project: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,21 @@ def parse_agent_id(agent_id: str) -> tuple[str, int] | None:
     """Type and port of an agent id, or None when it is none."""
     match = _AGENT_ID.fullmatch(agent_id)
     return (match["type"], int(match["port"])) if match else None
+
+
+def names_agents(name: str, types: Collection[str]) -> bool:
+    """Whether a sender of that name would be taken for an agent, or for all of them.
+
+    Args:
+        name: An agent id, whether or not such an agent runs, a type, a type with a port, or `all`.
+        types: The types of agents, with other words for them.
+    """
+    wanted = fold(name)
+    kind, _, port = wanted.rpartition("-")
+    if parse_agent_id(wanted) is not None or wanted == ALL:
+        return True
+    known = {fold(each) for each in types}
+    return wanted in known or (kind in known and port.isdecimal())
 
 
 def fold(text: str) -> str:
@@ -159,11 +177,14 @@ def shortest_form(target: Address, candidates: Sequence[Address], *, sender: str
 
 def _forms(candidate: Address) -> list[str]:
     """What an agent can be called: its name, then from the shortest to the exact one."""
-    if not candidate.local:
-        return [candidate.agent_id]
+    return [*_names(candidate), candidate.agent_id] if candidate.local else [candidate.agent_id]
+
+
+def _names(candidate: Address) -> list[str]:
+    """The same without its id: what means it only within its project."""
     kind = candidate.agent_type
-    forms = [candidate.name, kind, *candidate.aliases, f"{kind}-{candidate.port}", candidate.agent_id]
-    return [form for form in forms if form]
+    names = [candidate.name, kind, *candidate.aliases, f"{kind}-{candidate.port}"]
+    return [name for name in names if name]
 
 
 def _folded_forms(candidate: Address) -> list[str]:
@@ -224,6 +245,9 @@ def _only_live(wanted: str, found: Sequence[Address]) -> Address:
 def _not_found(wanted: str, candidates: Sequence[Address], others: Sequence[Address]) -> AgentNotFound:
     if any(wanted in _folded_forms(candidate) for candidate in candidates if candidate not in others):
         return AgentNotFound(f"'@{wanted}' is the sender itself", "address another agent")
+    foreign = [candidate for candidate in others if _would_mean(candidate, wanted)]
+    if foreign:
+        return _in_other_projects(wanted, foreign)
     known = [form for candidate in others for form in _folded_forms(candidate)]
     near = difflib.get_close_matches(wanted, known, 1)
     if near:
@@ -232,6 +256,27 @@ def _not_found(wanted: str, candidates: Sequence[Address], others: Sequence[Addr
     return AgentNotFound(
         f"no agent answers to '@{wanted}'", f"live agents: {live}" if live else "no agent is running"
     )
+
+
+def _would_mean(candidate: Address, wanted: str) -> bool:
+    """Whether an address would mean a live agent of another project, were it of this one."""
+    if candidate.local or candidate.external or not candidate.live:
+        return False
+    return wanted in map(fold, _names(candidate))
+
+
+def _in_other_projects(wanted: str, found: Sequence[Address]) -> AgentNotFound:
+    if len(found) == 1:
+        where, agent_id = _place(found[0]), found[0].agent_id
+        return AgentNotFound(f"{wanted} is in another project{where}", f"use {agent_id}")
+    ids = ", ".join(f"{each.agent_id}{_place(each)}" for each in found)
+    return AgentNotFound(f"'@{wanted}' means agents of other projects only", f"use one of {ids}")
+
+
+def _place(candidate: Address) -> str:
+    """Where an agent of another project is, in parentheses."""
+    folder = candidate.project or candidate.working_dir
+    return f" ({tilde(folder)})" if folder else ""
 
 
 def _completions(

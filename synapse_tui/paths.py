@@ -120,3 +120,9 @@ def find_project(start: Path) -> Path:
         if (candidate / ".git").exists():
             return candidate
     return folder
+
+
+def tilde(folder: str) -> str:
+    """A folder as people write it, with `~` for the home folder."""
+    home = os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is no home
+    return "~" + folder[len(home) :] if folder == home or folder.startswith(home + "/") else folder

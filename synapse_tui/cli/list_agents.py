@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from synapse_tui.paths import tilde
 from synapse_tui.registry import Record
 
 from .caller import Caller
@@ -49,7 +49,7 @@ def command(everywhere: bool, as_json: bool) -> None:
 
 def _row(record: Record, project: str) -> tuple[str, ...]:
     mark = "" if record.project == project else " *"
-    folder = _home(record.working_dir)
+    folder = tilde(record.working_dir)
     return (record.agent_id + mark, record.agent_type, record.name, record.status, str(record.port), folder)
 
 
@@ -77,12 +77,6 @@ def _external_json(agent: ExternalAgent) -> dict[str, object]:
         "external": True,
         "here": False,
     }
-
-
-def _home(folder: str) -> str:
-    """A folder as people write it."""
-    home = str(Path.home())
-    return "~" + folder[len(home) :] if folder == home or folder.startswith(home + "/") else folder
 
 
 def _explain(hidden: int, shown: Sequence[Record]) -> None:

@@ -179,5 +179,6 @@ def peer_address(record: Record, project: Path) -> Address:
         local=record.project == str(project),
         working_dir=record.working_dir,
         aliases=record.aliases,
+        project=record.project,
         live=record.status != AgentState.EXITED,
     )

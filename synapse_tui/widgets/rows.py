@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from textual.content import Content
 
 from synapse_tui.model import Task
+from synapse_tui.paths import tilde
 from synapse_tui.themes import agent_colour
 
 from .marks import delivery_mark
@@ -126,6 +127,4 @@ def external_row(picture: TalkPicture, width: int) -> Content:
 
 def short_path(path: Path) -> str:
     """A path with the home folder as `~`."""
-    text = one_line(str(path))
-    home = str(Path.home())
-    return "~" + text[len(home) :] if text == home or text.startswith(home + "/") else text
+    return tilde(one_line(str(path)))

@@ -14,6 +14,7 @@ from synapse_tui.addresses import (
     agent_id_for,
     complete,
     could_be,
+    names_agents,
     parse_agent_id,
     resolve,
     shortest_form,
@@ -239,3 +240,40 @@ class TestEnded:
         with pytest.raises(AgentNotFound) as caught:
             resolve("zzz", [GEMINI, self.DEAD])
         assert "8101" not in caught.value.hint
+
+
+def told(address: str, candidates: Sequence[Address]) -> str:
+    with pytest.raises(AgentNotFound) as caught:
+        resolve(address, candidates)
+    return f"{caught.value.message}: {caught.value.hint}"
+
+
+@pytest.mark.parametrize("address", ["far", "@Far", "codex-8121", "codex"])
+def test_an_agent_of_another_project_is_told_with_its_id(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    far = replace(FOREIGN, project="/home/me/other")
+    wanted = address.removeprefix("@").casefold()
+    assert told(address, [CLAUDE, far]) == f"{wanted} is in another project (~/other): use synapse-codex-8121"
+
+
+def test_several_agents_of_other_projects_are_all_told() -> None:
+    assert told("codex", [CLAUDE, FOREIGN, replace(CODEX, local=False)]) == (
+        "'@codex' means agents of other projects only: "
+        "use one of synapse-codex-8121 (/p), synapse-codex-8120 (/p)"
+    )
+
+
+def test_an_ended_agent_of_another_project_is_not_told() -> None:
+    assert "no agent answers" in told("far", [CLAUDE, replace(FOREIGN, live=False)])
+
+
+@pytest.mark.parametrize("name", ["synapse-x-1", "SYNAPSE-my-tool-8200", "all", "Codex", "codex-8120"])
+def test_names_that_would_be_taken_for_agents(name: str) -> None:
+    assert names_agents(name, ["codex"])
+
+
+@pytest.mark.parametrize("name", ["bob", "ci", "user", "external", "codex-helper", "bob-1", "synapse-x"])
+def test_names_of_ones_own(name: str) -> None:
+    assert not names_agents(name, ["codex"])
