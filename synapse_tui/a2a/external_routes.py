@@ -17,8 +17,9 @@ from .external.record import read_header
 from .external.untrusted import clean_line
 from .principal import Principal
 from .problems import HttpProblem
-from .request_state import IsOurs, Shared, VerifiedId
-from .senders import sender_of
+from .request_state import Caller as Visiting
+from .request_state import Shared, VerifiedId
+from .visitor import Visitor
 from .waiting import Seen, Wait, while_wanted
 from .wire import check_unicode, task_json
 
@@ -124,15 +125,14 @@ async def send_external(
     body: ExternalMessage,
     desk: Desk,
     principal: Caller,
-    verified_id: VerifiedId,
-    is_ours: IsOurs,
+    visitor: Visiting,
 ) -> dict[str, Any]:
     """Send a message; it goes on with the task of which the agent has asked the sender something."""
     check_unicode(body.message, "message")
     expected = body.metadata.get("response_expected", False)
     if not isinstance(expected, bool):
         raise MessageError("metadata.response_expected is neither true nor false", "send a boolean")
-    sender = _sender(principal, body.metadata, verified_id, is_ours)
+    sender = _sender(principal, body.metadata, visitor)
     task = await desk.send(alias, body.message, sender=sender, expected=expected)
     return {"task": task_json(task)}
 
@@ -199,9 +199,9 @@ async def _order(body: DiscoverBody, request: Request, shared: Shared) -> AddOrd
     )
 
 
-def _sender(principal: Principal, metadata: Mapping[str, Any], verified_id: str, is_ours: IsOurs) -> Sender:
+def _sender(principal: Principal, metadata: Mapping[str, Any], visitor: Visitor) -> Sender:
     """Who writes: a hosted agent by its signature, else the person."""
-    claimed = sender_of(metadata, verified_id, is_ours=is_ours)
+    claimed = visitor.claimed(metadata)
     person = principal.admin and claimed.sender_id in ("external", USER.sender_id)
     return USER if person else claimed
 

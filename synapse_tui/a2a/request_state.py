@@ -43,7 +43,7 @@ def _services(request: Request) -> Services:
 def visitor_of(request: Request) -> Visitor:
     """Who makes a request that the gate let in."""
     state = request.state
-    return Visitor(state.principal, state.sender_id, state.is_ours)
+    return Visitor(state.principal, state.sender_id, state.is_ours, state.signer, state.services.claims)
 
 
 Agent = Annotated[HostedAgent, Depends(_agent)]
