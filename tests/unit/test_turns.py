@@ -205,6 +205,21 @@ def test_a_prompt_of_the_user_ends_the_answer(rig):
     assert rig.task.artifacts[0].text == "fine"
 
 
+def test_the_newest_turn_is_known_until_the_agent_is_given_something_else(rig):
+    first = rig.id
+    rig.begin()
+    rig.report(AgentState.PROCESSING)
+    rig.answer("fine")
+    rig.ready()
+    rig.turns.on_prompt("")  # an Enter in an empty composer
+    assert (rig.turns.running, rig.turns.newest) == ("", first)
+    rig.id = rig.book.create(MessageRequest(TEXT, USER)).id
+    rig.begin()
+    assert rig.turns.newest == rig.id
+    rig.turns.on_prompt("something of the user's")
+    assert (rig.turns.running, rig.turns.newest) == (rig.id, "")
+
+
 def test_without_a_turn_nothing_happens(rig):
     rig.report(AgentState.READY)
     rig.turns.on_prompt("x")
