@@ -25,6 +25,7 @@ async def answer(rig: Rig, text: str, *keys: str) -> str:
     "message",
     [
         "\n".join(f"line {number} of it" for number in range(1, 21)),
+        "\n\n".join(f"paragraph {number}" for number in range(1, 21)),
         "word " * 200,
         "日本語の行👍と絵文字👩‍💻です " * 60,
         "\n".join(f"● item {number}" for number in range(1, 41)),

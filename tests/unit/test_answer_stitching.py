@@ -133,3 +133,13 @@ def test_the_number_of_rows_is_bounded():
         seen.scrolled(f"row {number}")
     assert len(seen.rows) <= MAX_ROWS + 1
     assert seen.truncated
+
+
+def test_a_row_that_is_said_again_is_no_header_where_the_terminal_scrolls():
+    before = ["> one", "  two", "", "────", "> ", "────"]
+    seen = StitchedRows(before)
+    for row in before[:3]:
+        seen.scrolled(row)
+    after = ["● one", "  two", "", "────", "> ", "────"]
+    seen.look(after)
+    assert seen.rows == [*before[:3], *after]

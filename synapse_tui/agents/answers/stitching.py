@@ -79,7 +79,7 @@ class StitchedRows:
         head = 0 if moved else common(old, new)
         if not moved:
             self._follow(old, new, head)
-        self._write(new, head)
+        self._write(new, head, STICKY if not moved else 0)
         return True
 
     def _follow(self, old: Sequence[str], new: Sequence[str], head: int) -> None:
@@ -114,14 +114,20 @@ class StitchedRows:
         pairs = zip(new[middle.start : middle.stop], self.rows[top + middle.start :], strict=False)
         return sum(1 if a == b else -1 for a, b in pairs if a and b)
 
-    def _write(self, new: Sequence[str], head: int) -> None:
-        """Put the screen's rows in their place; what was known below it is no more."""
+    def _write(self, new: Sequence[str], head: int, sticky: int) -> None:
+        """Put the screen's rows in their place; what was known below it is no more.
+
+        Args:
+            new: The screen's rows.
+            head: So many of them are as they were.
+            sticky: So many may be held there; none where the terminal has moved all rows over its edge.
+        """
         top = self._top
         above = set(self.rows[max(0, top - NEAR) : top])
         kept = self.rows[top : top + len(new)]
         written = list(new)
         for index in range(min(len(kept), len(new))):
-            held = index < STICKY and new[index] != kept[index] and new[index].strip() and new[index] in above
+            held = index < sticky and new[index] != kept[index] and new[index].strip() and new[index] in above
             if index < head or held:
                 written[index] = kept[index]
         self.rows[top:] = written
