@@ -8,6 +8,7 @@ from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.a2a.external.journal import Journal
 from synapse_tui.addresses import Address
 from synapse_tui.model import Task, TaskState
+from synapse_tui.task_words import standing
 
 from .caller import Caller
 from .order import Outcome, ended_without_result
@@ -40,7 +41,8 @@ def external_result(caller: Caller, task_id: str, timeout: float) -> Outcome | N
             return Outcome(target, told)
         if time.monotonic() >= deadline:
             short = task.short_id
-            words = f"task {short} of {task.target} goes on ({told.status})"
+            how = standing(told.state, told.delivery, told.reason)
+            words = f"task {short} of {task.target} goes on ({how})"
             hint = f"wait for it: synapse result {short} --wait-timeout 60"
             return Outcome(target, told, WaitTimedOut(words, hint))
         time.sleep(LOOK)

@@ -15,6 +15,7 @@ from synapse_tui.a2a.external.store import ExternalStore
 from synapse_tui.addresses import Address
 from synapse_tui.errors import AgentNotFound, PeerRefused, PeerSilent, PeerUnreachable, SynapseError
 from synapse_tui.model import TaskState
+from synapse_tui.task_words import standing
 
 from .caller import Caller
 from .flow import flow_of, waits
@@ -168,7 +169,8 @@ def _too_late(alias: str, task: PeerTask, timeout: float, *, agent_waits: bool) 
         if agent_waits
         else f"fetch it later: synapse result {task.task_id[:8]}; or wait longer with --wait-timeout"
     )
-    message = f"{alias} did not answer in {timeout:g} s; task {task.task_id[:8]} goes on ({task.status})"
+    how = standing(task.state, task.delivery, task.reason)
+    message = f"{alias} did not answer in {timeout:g} s; task {task.task_id[:8]} goes on ({how})"
     raise _Waited(task, WaitTimedOut(message, hint))
 
 

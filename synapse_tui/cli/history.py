@@ -17,6 +17,7 @@ from synapse_tui.errors import InvalidValue, SynapseError
 from synapse_tui.model import TaskState
 from synapse_tui.plain_text import plain
 from synapse_tui.store.export import FORMATS, json_of, write
+from synapse_tui.task_words import standing, step_words, task_word
 
 from .caller import Caller
 from .commands import CommandGroup
@@ -108,13 +109,15 @@ def show_command(*, task: str, as_json: bool) -> None:
         show_json(json_of(record) | {"steps": told})
         return
     found = record.task
-    note(f"synapse: task {found.id}: {found.sender.sender_id} to {found.target}, {found.state.value}")
+    how = standing(found.state, found.delivery)
+    note(f"synapse: task {found.id}: {found.sender.sender_id} to {found.target}, {how}")
     now = datetime.now(UTC)
     for step in steps:
-        note(f"  {moment(step.time, now)}  {step.state}, {step.delivery}: {step.reason}")
+        words = step_words(TaskState(step.state), step.delivery)
+        note(f"  {moment(step.time, now)}  {words}{': ' + step.reason if step.reason else ''}")
     show(plain(found.text))
     show("")
-    show(plain(found.answer) or f"({found.state.value}{': ' + found.reason if found.reason else ''})")
+    show(plain(found.answer) or f"({standing(found.state, found.delivery, found.reason)})")
 
 
 @command.command(name="stats")
@@ -137,7 +140,8 @@ def stats_command(*, as_json: bool, **filters: Any) -> None:
         for agent, counts in stats["agents"].items()
     ]
     total = ("all", *(str(stats["states"][state]) for state in states), str(stats["tasks"]))
-    show_table(("AGENT", *(state.upper() for state in states), "TASKS"), [*rows, total])
+    heads = (task_word(TaskState(state), "").upper() for state in states)
+    show_table(("AGENT", *heads, "TASKS"), [*rows, total])
     if stats["mean_seconds"] is not None:
         note(f"synapse: a task took {duration(stats['mean_seconds'])} on average")
 
@@ -230,7 +234,7 @@ def _row(record: Record, now: datetime) -> tuple[str, ...]:
     task = record.task
     text = one_line(task.text, _WIDTH)
     when = moment(task.created_at, now)
-    return task.short_id, when, task.sender.sender_id, task.target, task.state.value, text
+    return task.short_id, when, task.sender.sender_id, task.target, standing(task.state, task.delivery), text
 
 
 def _wanted(filters: dict[str, Any], query: str = "", limit: int = 50) -> Wanted:

@@ -8,6 +8,7 @@ from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.a2a.light import LightClient
 from synapse_tui.addresses import Address
 from synapse_tui.errors import PeerRefused, PeerUnreachable, SynapseError, TaskNotFound
+from synapse_tui.task_words import standing
 
 from .caller import Caller, address_of
 from .commands import Command
@@ -87,7 +88,8 @@ def find_task(caller: Caller, client: LightClient, task_id: str) -> tuple[Addres
                 raise
     raise unreachable or TaskNotFound(
         f"no agent that runs knows a task '{task_id}'",
-        "give the id as 'synapse send' printed it; 'synapse outbox' lists the messages that wait",
+        "give the id as 'synapse send' printed it; 'synapse outbox' lists the messages that wait, "
+        "'synapse history show ID' tells of one whose agent is not open",
     )
 
 
@@ -97,7 +99,7 @@ def _result(caller: Caller, client: LightClient, target: Address, task: PeerTask
     if not timeout and not task.state.final:
         short = task.task_id[:8]
         goes_on = WaitTimedOut(
-            f"task {short} of {who} goes on ({task.status})",
+            f"task {short} of {who} goes on ({standing(task.state, task.delivery, task.reason)})",
             f"wait for it: synapse result {short} --wait-timeout 60",
         )
         return Outcome(target, task, goes_on)

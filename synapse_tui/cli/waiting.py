@@ -8,6 +8,7 @@ from collections.abc import Callable
 from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.errors import AgentExited, PeerUnreachable
 from synapse_tui.model import AGENT_EXITED
+from synapse_tui.task_words import standing
 
 from .output import WaitTimedOut
 
@@ -92,7 +93,9 @@ class Waiter:
         while not task.state.final and task.question in (NOTHING, known):
             left = deadline - self._clock()
             if left <= 0:
-                goes_on = f"task {given.task_id[:8]} goes on ({self._told})"
+                last = self.seen
+                how = standing(last.state, last.delivery, last.reason)
+                goes_on = f"task {given.task_id[:8]} goes on ({how})"
                 raise WaitTimedOut(
                     f"{who} did not answer in {self._timeout:g} s; {goes_on}", self._hint(given)
                 )

@@ -12,6 +12,7 @@ from synapse_tui.durations import duration, moment
 from synapse_tui.model import Task
 from synapse_tui.store.records import Record, Story
 from synapse_tui.widgets.marks import delivery_mark
+from synapse_tui.widgets.parties import proof
 from synapse_tui.widgets.rows import short_path
 from synapse_tui.widgets.text import one_line, printable
 
@@ -56,10 +57,9 @@ def copied(task: Task, what: str) -> str:
 
 def _facts(record: Record, now: datetime) -> list[tuple[str, str]]:
     task = record.task
-    proved = "" if task.sender.verified else "  (not proved)"
     facts = [
         ("task", task.id),
-        ("from", f"{one_line(task.sender.sender_id)}{proved}"),
+        ("from", f"{one_line(task.sender.sender_id)}{proof(task.sender)}"),
         ("to", one_line(task.target)),
         ("project", short_path(Path(record.project))),
         ("made", moment(task.created_at, now)),

@@ -20,8 +20,9 @@ from synapse_tui.errors import SynapseError
 from synapse_tui.model import IN_INBOX, DeliveryState, Task, TaskState
 from synapse_tui.store.aftermath import BEFORE_RESTART, UNCERTAIN
 from synapse_tui.store.batch import Change
+from synapse_tui.task_words import task_word
 from synapse_tui.widgets.marks import delivery_mark, step_mark
-from synapse_tui.widgets.parties import party
+from synapse_tui.widgets.parties import party, proof
 from synapse_tui.widgets.text import one_line, pad, printable
 
 from .dialog import Dialog
@@ -137,15 +138,14 @@ class MessageDetail(Dialog[Choice]):
 
 def detail_text(task: Task) -> Content:
     """A message with everything that is known about it."""
-    mark = delivery_mark(task)
-    proved = "" if task.sender.verified else "  (not proved)"
+    mark, word = delivery_mark(task), task_word(task.state, task.delivery)
     parts: list[tuple[str, str]] = [
         (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),
         (f"  {printable(task.reason)}\n" if task.reason else "\n", f"${mark.colour}"),
-        (f"priority {task.priority} · task {task.short_id} · {task.state} · ", "$ink-muted"),
+        (f"priority {task.priority} · task {task.short_id} · {word} · ", "$ink-muted"),
         (f"{task.created_at.astimezone():%H:%M:%S}", "$ink-muted"),
         (f" · goes on with task {task.follows[:8]}" if task.follows else "", "$ink-muted"),
-        (f"\nfrom {printable(task.sender.sender_id)}{proved} to {task.target}\n\n", "$ink-muted"),
+        (f"\nfrom {printable(task.sender.sender_id)}{proof(task.sender)} to {task.target}\n\n", "$ink-muted"),
         *said(task),
     ]
     return Content.assemble(*parts)

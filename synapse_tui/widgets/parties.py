@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from synapse_tui.model import USER
+from synapse_tui.model import USER, Sender
 
 from .text import one_line
 
@@ -21,6 +21,15 @@ def party(agent_id: str, labels: Mapping[str, str]) -> str:
     if agent_id == USER.sender_id:
         return YOU
     return labels.get(agent_id) or one_line(agent_id.removeprefix("synapse-"))
+
+
+def proof(sender: Sender) -> str:
+    """What the `?` behind a sender means, to follow its name; empty for one who is proved."""
+    if sender.verified:
+        return ""
+    if sender.sender_id == USER.sender_id:
+        return "  (not proved: a shell of yours, or a program that does not sign)"
+    return "  (not proved: it only says so)"
 
 
 def kind_of(agent_id: str) -> str:

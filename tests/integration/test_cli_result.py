@@ -44,6 +44,8 @@ async def test_a_late_answer_is_fetched(shell: Shell, asked: tuple[FakeAgent, st
     assert (early.code, early.out) == (7, "")
     assert f"task {task} of {agent.agent_id} goes on (queued)" in early.err
     assert "--wait-timeout" in early.err
+    agent.give(next(iter(agent.tasks)))
+    assert "goes on (working)" in (await shell.run("result", task)).err
     agent.finish(next(iter(agent.tasks)), "at last\nit is done")
     assert (await shell.run("result", task)).out == "at last\nit is done\n"
     told = (await shell.run("result", next(iter(agent.tasks)), "--json")).json

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from synapse_tui.content import Artifact, Part, TaskMessage
-from synapse_tui.model import USER, DeliveryState, Task, TaskState
+from synapse_tui.model import USER, DeliveryState, Sender, Task, TaskState
 from synapse_tui.screens.message_detail import detail_text
 from synapse_tui.widgets.marks import delivery_mark
 
@@ -48,3 +49,23 @@ def test_the_conversation_and_what_is_no_text_are_shown() -> None:
 def test_a_message_that_goes_on_with_a_task_names_it() -> None:
     assert "goes on with task abcdefgh" in detail_text(task(follows="abcdefghij")).plain
     assert "goes on" not in detail_text(task()).plain
+
+
+def test_a_message_that_waits_is_not_called_submitted() -> None:
+    for delivery in (DeliveryState.QUEUED, DeliveryState.HELD):
+        shown = detail_text(task(delivery=delivery)).plain
+        assert "task 01234567 · waits · " in shown
+        assert "submitted" not in shown
+    given = detail_text(task(delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)).plain
+    assert "task 01234567 · working · " in given
+
+
+def test_what_the_question_mark_means_is_told() -> None:
+    assert "not proved" not in detail_text(task()).plain
+    shell = replace(task(), sender=replace(USER, verified=False))
+    assert (
+        "from user  (not proved: a shell of yours, or a program that does not sign)"
+        in detail_text(shell).plain
+    )
+    other = replace(task(), sender=Sender("bob"))
+    assert "from bob  (not proved: it only says so)" in detail_text(other).plain
