@@ -10,24 +10,26 @@ import click
 
 from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.addresses import Address
-from synapse_tui.errors import InvalidValue, SynapseError, TaskNotFound
+from synapse_tui.errors import AgentExited, AgentNotFound, InvalidValue, SynapseError, TaskNotFound
 
 from .caller import Caller
 from .commands import Command, did_you_mean
 from .completing import complete_agents, complete_tasks, offering
 from .options import json_option
+from .outbox_kept import Shelf, canceled_json, kept_json, kept_status, not_open
 from .output import end_with, error_json, fail, note, show, show_json
 from .tables import one_line, show_table
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from synapse_tui.store.records import Kept
+
 ACTIONS = ("cancel", "hold", "release", "retry", "now", "move")
 EVERY = "all"
 HEADS = ("AGENT", "#", "TASK", "FROM", "P", "STATUS", "TEXT")
 TEXT_CELLS = 50
 SHORTEST_PREFIX = 4
-NOBODY = "no agent runs in this project; messages of agents that are not open are kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,9 @@ def _complete(context: click.Context, parameter: click.Parameter, typed: str) ->
 def command(context: click.Context, words: tuple[str, ...], as_json: bool) -> None:
     """List what waits to be typed into AGENT, or into all agents of this project, or do something with it.
 
-    Messages outlive the program. Inside an agent the command acts on the messages that this agent sent, and
-    cannot change their order.
+    Messages outlive their agents and the program: those for agents that are not open are listed too, and can
+    be canceled. Inside an agent the command acts on the messages that this agent sent, and cannot change
+    their order.
     """
     request = parse(words)
     desk = Desk(Caller.of())
@@ -122,22 +125,38 @@ class Desk:
         self.done: list[tuple[Address, PeerTask]] = []
         self.places: dict[str, int] = {}
         """Where messages stand that were moved, from 1; 0 for one that is gone."""
+        self.kept: list[Kept] = []
+        """Messages for agents that are not open."""
+        self.canceled: list[Kept] = []
+        """Those of them that were taken back."""
         self.left: list[str] = []
         """What `all` did not mean, and why."""
         self.errors: list[SynapseError] = []
-        self._asked = 0
+        self._shelf = Shelf(caller)
+        self._address = ""
 
     def agents(self, address: str) -> list[Address]:
-        """Whom an address means; an empty one all of the project.
+        """Whom an address means; an empty one all of the project. Nobody where only kept messages are for it.
 
         Raises:
             AddressError: Nobody, or several.
         """
-        return self._caller.find(address) if address else self._caller.here()
+        self._address = address
+        if not address:
+            return self._caller.here()
+        try:
+            return self._caller.find(address)
+        except (AgentNotFound, AgentExited):
+            if self._shelf.find(address):
+                return []
+            raise
 
     def list(self, agents: Sequence[Address]) -> None:
-        """Collect what waits for some agents."""
-        self._asked = len(agents)
+        """Collect what waits for some agents, and what is kept for those that are not open."""
+        self._read(agents)
+        self.kept = list(self._shelf.find(self._address))
+
+    def _read(self, agents: Sequence[Address]) -> None:
         for agent in agents:
             try:
                 self.waiting += [(agent, message) for message in self._client.outbox(agent.endpoint)]
@@ -147,9 +166,11 @@ class Desk:
     def act(self, request: Request, agents: Sequence[Address]) -> None:
         """Do what is asked with each message; one that fails hinders no other."""
         if EVERY not in request.tasks:
-            self.list(agents)
+            self._read(agents)
         for task in request.tasks:
             try:
+                if self._act_on_kept(task, request.action):
+                    continue
                 every = task == EVERY
                 targets = [(agent, EVERY) for agent in agents] if every else self._find(task, request.action)
                 for agent, task_id in targets:
@@ -158,6 +179,27 @@ class Desk:
                         self._look_for_left(agent, request.action)
             except SynapseError as error:
                 self.errors.append(error)
+
+    def _act_on_kept(self, task: str, action: str) -> bool:
+        """Do what is asked with messages for agents that are not open.
+
+        Returns:
+            Whether no other message is meant.
+        """
+        if task == EVERY:
+            kept = self._shelf.find(self._address) if action == "cancel" else ()
+            self.canceled += [self._shelf.cancel(each) for each in kept if self._shelf.is_in_all(each)]
+            return False
+        if len(task) < SHORTEST_PREFIX or self._begun_by(task, "id"):
+            return False
+        found = [each for each in self._shelf.find(self._address) if each.task.id.startswith(task.lower())]
+        if len(found) > 1:
+            raise TaskNotFound(f"'{task}' begins {len(found)} messages", "give more characters of the id")
+        for each in found:
+            if action != "cancel":
+                raise not_open(each, action)
+            self.canceled.append(self._shelf.cancel(each))
+        return bool(found)
 
     def _act(self, agent: Address, task_id: str, request: Request) -> None:
         who = self._caller.agent_id
@@ -210,16 +252,17 @@ class Desk:
             fail(error, name="synapse")
         if as_json:
             show_json(self._json(listed=listed))
-        elif listed and self.waiting:
-            rows = [_row(agent, message) for agent, message in self.waiting]
+        elif listed and (self.waiting or self.kept):
+            rows = [_row(agent.agent_id, message, status_of(message)) for agent, message in self.waiting]
+            rows += [_row(each.whom.agent_id, kept_json(each), kept_status(each)) for each in self.kept]
             show_table(HEADS, rows, shrinking=("FROM", "STATUS", "TEXT"))
         elif listed and not self.errors:
-            note("no message waits" if self._asked else NOBODY)
+            note("no message waits")
         if not as_json:
             self._show_done()
         for words in self.left:
             note(words)
-        if not (listed or self.done or self.errors or self.left):
+        if not (listed or self.done or self.canceled or self.errors or self.left):
             note("there is no message to do that with")
 
     def _show_done(self) -> None:
@@ -227,11 +270,16 @@ class Desk:
             place = self.places.get(task.task_id)
             where = f", now at place {place}" if place else ""
             show(f"{agent.agent_id}: {task.status} (task {task.task_id[:8]}){where}")
+        for kept in self.canceled:
+            show(f"{kept.whom}: {kept.task.state.value} (task {kept.task.short_id})")
 
     def _json(self, *, listed: bool) -> object:
         rows: list[dict[str, Any]] = [
-            {"agent": agent.agent_id, "task_id": message.pop("id"), **message}
+            {"agent": agent.agent_id, "task_id": message.pop("id"), "open": True, **message}
             for agent, message in (self.waiting if listed else ())
+        ]
+        rows += [
+            {"agent": each.whom.agent_id, "task_id": each.task.id, **kept_json(each)} for each in self.kept
         ]
         rows += [
             {
@@ -244,6 +292,7 @@ class Desk:
             }
             for agent, task in self.done
         ]
+        rows += [canceled_json(each) for each in self.canceled]
         return rows + [{"error": error_json(error)} for error in self.errors]
 
 
@@ -264,16 +313,16 @@ def status_of(message: dict[str, Any]) -> str:
     return f"{message.get('delivery', '')}: {reason}" if reason else str(message.get("delivery", ""))
 
 
-def _row(agent: Address, message: dict[str, Any]) -> tuple[str, ...]:
+def _row(agent_id: str, message: dict[str, Any], status: str) -> tuple[str, ...]:
     sender = message.get("sender")
     who = sender.get("sender_id", "") if isinstance(sender, dict) else ""
     row = (
-        agent.agent_id,
+        agent_id,
         str(message.get("position") or "-"),
-        str(message.get("id", ""))[:8],
+        str(message.get("id") or message.get("task_id", ""))[:8],
         str(who),
         str(message.get("priority", "")),
-        status_of(message),
+        status,
         one_line(str(message.get("text", "")), TEXT_CELLS),
     )
     return tuple(map(one_line, row))

@@ -12,11 +12,12 @@ from synapse_tui.errors import AgentNotFound, SynapseError
 from synapse_tui.paths import find_project
 from synapse_tui.sessions.client import ask, request
 from synapse_tui.sessions.start import connect
+from synapse_tui.store.aftermath import kept_text
 
 from .commands import Command
 from .completing import complete_agents
 from .options import json_option
-from .output import end_with, error_json, fail, show, show_json
+from .output import end_with, error_json, fail, note, show, show_json
 from .sessions import RunningSession, running_sessions
 
 STOP_SECONDS = 20.0
@@ -31,7 +32,8 @@ STOP_SECONDS = 20.0
 def command(context: click.Context, /, agent: str, *, every: bool, as_json: bool) -> None:
     """End an agent: by id, by name, or by profile when there is one of it in this project.
 
-    Agents of other projects are ended by their id. A session ends with its last agent.
+    Agents of other projects are ended by their id. A session ends with its last agent. Messages that wait for
+    the agent are kept until it is opened again.
     """
     found = find_agents(agent)
     if len(found) > 1 and not every:
@@ -39,28 +41,32 @@ def command(context: click.Context, /, agent: str, *, every: bool, as_json: bool
         raise AgentNotFound(f"'{agent}' means {len(found)} agents: {ids}", "name one of them, or add --all")
     ends = [(agent_id, _stop(session, agent_id)) for session, agent_id in found]
     if as_json:
-        show_json([_ended_json(agent_id, error) for agent_id, error in ends])
-    for agent_id, error in ends:
-        if error is not None:
-            fail(error, name="synapse")
+        show_json([_ended_json(agent_id, end) for agent_id, end in ends])
+    for agent_id, end in ends:
+        if isinstance(end, SynapseError):
+            fail(end, name="synapse")
         elif not as_json:
             show(f"stopped {agent_id}")
-    end_with(context, (error for _, error in ends))
+            if end:
+                note(f"{agent_id}: {kept_text(end)}; `synapse outbox` lists what is kept")
+    end_with(context, (end if isinstance(end, SynapseError) else None for _, end in ends))
 
 
-def _stop(session: RunningSession, agent_id: str) -> SynapseError | None:
-    """End one agent; gives why it goes on."""
+def _stop(session: RunningSession, agent_id: str) -> SynapseError | int:
+    """End one agent; gives why it goes on, or else how many messages wait for it."""
     try:
         connection = connect(session.place)
-        if connection is not None:
-            ask(connection, request("stop", agents=[agent_id]), timeout=STOP_SECONDS)
+        if connection is None:
+            return 0
+        kept = ask(connection, request("stop", agents=[agent_id]), timeout=STOP_SECONDS).get("kept")
     except SynapseError as error:
         return error
-    return None
+    return int(kept.get(agent_id, 0)) if isinstance(kept, dict) else 0
 
 
-def _ended_json(agent_id: str, error: SynapseError | None) -> dict[str, object]:
-    return {"agent_id": agent_id} | ({} if error is None else {"error": error_json(error)})
+def _ended_json(agent_id: str, end: SynapseError | int) -> dict[str, object]:
+    told: dict[str, object] = {"error": error_json(end)} if isinstance(end, SynapseError) else {"kept": end}
+    return {"agent_id": agent_id} | told
 
 
 def find_agents(word: str) -> list[tuple[RunningSession, str]]:

@@ -68,7 +68,12 @@ class LostWorkspace:
 
     async def _count_waiting(self) -> int:
         unfinished = await self._host.history.unfinished()
-        return sum(unfinished.get(agent.agent_id, 0) for agent in self._saved.agents)
+        saved = self._saved.agents
+        return sum(
+            count
+            for whom, count in unfinished.items()
+            if any(whom.is_meant(agent.agent_id, agent.name) for agent in saved)
+        )
 
     async def open(self, sizes: Sequence[tuple[int, int]]) -> Sequence[str]:
         """Open the agents again and arrange them.

@@ -58,7 +58,7 @@ class SessionFactory:
     safety: FileSafetyOffice
     make_id: Callable[[], str]
     style: MessageStyle = field(default_factory=MessageStyle)
-    _last_ports: dict[tuple[str, Path], int] = field(default_factory=dict)
+    _last_ports: dict[tuple[str, Path, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Take from the settings what sessions share."""
@@ -80,7 +80,7 @@ class SessionFactory:
         if spec.port:
             return bind_loopback(spec.port, self.network.bind, scheme=self.network.scheme)
         first, last = profile.ports
-        preferred = spec.last_port or self._last_ports.get((profile.name, folder), 0)
+        preferred = spec.last_port or self._last_ports.get((profile.name, folder, spec.name), 0)
         return free_port(
             range(first, last + 1),
             preferred=preferred,
@@ -89,8 +89,8 @@ class SessionFactory:
         )
 
     def remember_port(self, session: AgentSession) -> None:
-        """Prefer an agent's port when one of its kind is opened in its folder again."""
-        self._last_ports[session.agent_type, session.cwd] = session.port
+        """Prefer an agent's port when one of its kind and name is opened in its folder again."""
+        self._last_ports[session.agent_type, session.cwd, session.name] = session.port
 
     def environ(
         self, profile: Profile, sockets: LoopbackSockets, folder: Path, inherited: Mapping[str, str]

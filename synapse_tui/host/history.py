@@ -18,7 +18,8 @@ from synapse_tui.model import IN_INBOX, ReplyState
 from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.settings import Settings
 from synapse_tui.store import AgentJournal, AgentKey, History
-from synapse_tui.store.batch import Change, Owed, Snapshot
+from synapse_tui.store.aftermath import BEFORE_RESTART, WHILE_CLOSED, kept_text
+from synapse_tui.store.batch import Addressee, Change, Owed, Snapshot
 from synapse_tui.store.location import Location, patience_with
 from synapse_tui.store.naming import naming_of
 from synapse_tui.store.push_journal import HistoryPushJournal
@@ -147,15 +148,37 @@ class HistoryKeeper:
             release: Whether they go on by themselves, but those that may have been sent already.
             adopted: Whether it goes on with a running agent and its messages: they are this process's now.
         """
+        journal = self._journals[session.agent_id]
+        journal.called = session.name
         if adopted:
             self._note(session, "handed over")
-        work = self._restore(session, self._journals[session.agent_id], release=release)
+        work = self._restore(session, journal, release=release)
         task = asyncio.get_running_loop().create_task(work, name=f"restore-{session.agent_id}")
         self._restoring[session.agent_id] = task
         self._keep(task)
 
-    async def unfinished(self) -> dict[str, int]:
-        """How many messages wait for each agent of this project, by agent id, open or not.
+    def renamed(self, session: AgentSession) -> None:
+        """What waits for an agent is for its new name from now on."""
+        self._journals[session.agent_id].called = session.name
+        self._note(session, "the agent was renamed")
+
+    async def leave(self, session: AgentSession) -> None:
+        """Keep what waits for an agent that was closed, until it is opened again; a person is told."""
+        agent_id, count = session.agent_id, len(session.control.every())
+        if count:
+            self._events.publish(Notice(f"{agent_id}: {kept_text(count)}", "warning"))
+        if not (count or self._loading.is_set()) or agent_id in self._agents:
+            return
+        if (restoring := self._restoring.pop(agent_id, None)) is not None:
+            restoring.cancel()
+        key = AgentKey(self._project, agent_id, session.agent_type)
+        try:
+            await self._history.leave(key, closed=lambda: agent_id not in self._agents)
+        except HistoryError as error:
+            log.warning("messages of %s not let go: %s", agent_id, error.message)
+
+    async def unfinished(self) -> dict[Addressee, int]:
+        """How many messages wait for each agent of this project, open or not.
 
         Raises:
             HistoryError: They cannot be read.
@@ -208,10 +231,9 @@ class HistoryKeeper:
         except HistoryError as error:
             log.warning("left messages not read: %s", error.message)
             return
-        for agent_id, count in found.items():
-            if agent_id not in self._agents:
-                port = agent_id.rpartition("-")[2]
-                text = f"{count} from before wait for {agent_id}: open it again with --port {port}"
+        for whom, count in found.items():
+            if whom.agent_id not in self._agents:
+                text = f"{count} from before wait for {whom}: open it again with {whom.command}"
                 self._events.publish(Notice(text, "warning"))
 
     async def _tidy_daily(self) -> None:
@@ -253,11 +275,27 @@ class HistoryKeeper:
         waiting = [each.task for each in found if each.entry is not None and each.task.reason != IN_INBOX]
         held = 0 if release else len(waiting) - uncertain
         if held:
-            text = f"{session.agent_id}: {held} from before the restart held, see its messages"
+            closed = all(task.reason == WHILE_CLOSED for task in waiting)
+            since = WHILE_CLOSED if closed else f"{BEFORE_RESTART} held"
+            text = f"{session.agent_id}: {held} {since}, see its messages"
             self._events.publish(Notice(text, "warning", session.agent_id))
         if uncertain:
             text = f"{session.agent_id}: it is uncertain whether {uncertain} were sent; look, then decide"
             self._events.publish(Notice(text, "warning", session.agent_id))
+
+        await self._tell_of_namesakes(session)
+
+    async def _tell_of_namesakes(self, session: AgentSession) -> None:
+        """Tell of messages for an agent of the same id and another name: this one does not get them."""
+        try:
+            found = await self._history.unfinished(self._project)
+        except HistoryError as error:
+            log.warning("messages for other names not read: %s", error.message)
+            return
+        for whom, count in found.items():
+            if whom.agent_id == session.agent_id and not whom.fits(session.name):
+                text = f"{count} for {whom} are kept: this agent is another one; open that one in its place"
+                self._events.publish(Notice(text, "warning", session.agent_id))
 
     async def _restore_asked(self, session: AgentSession, journal: AgentJournal) -> None:
         """Let an agent that goes on where it was take the answers to what it had asked."""

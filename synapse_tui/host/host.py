@@ -142,7 +142,7 @@ class Host:
         await self.instructions.stop()
         await self._peers.stop()
         await asyncio.gather(
-            *(self.close(agent_id) for agent_id in tuple(self._agents)), return_exceptions=True
+            *(self._end(agent_id) for agent_id in tuple(self._agents)), return_exceptions=True
         )
         await self._watchdog.stop()
         await self.safety.stop()
@@ -245,11 +245,15 @@ class Host:
         return self._door.check(spec, folder=self.folder, environ=inherited)
 
     async def close(self, agent_id: str) -> None:
-        """End an agent and forget it.
+        """End an agent and forget it; what still waits for it is kept until it is opened again.
 
         Raises:
             AgentNotFound: There is none of that id.
         """
+        session = await self._end(agent_id)
+        await self.history.leave(session)
+
+    async def _end(self, agent_id: str) -> AgentSession:
         session = self._session(agent_id)
         del self._agents[agent_id]
         self._factory.remember_port(session)
@@ -259,6 +263,7 @@ class Host:
         await self._spools.remove(agent_id)
         self._tokens.revoke(agent_id)
         self.events.publish(AgentRemoved(agent_id))
+        return session
 
     async def restart(self, agent_id: str) -> AgentSession:
         """Start an agent anew, with the same id, name, folder and queue.
@@ -284,6 +289,7 @@ class Host:
         self._door.check_name(name, but=agent_id)
         session.name = name
         self._records.update(session)
+        self.history.renamed(session)
         self.events.publish(AgentRenamed(agent_id, name))
 
     def _session(self, agent_id: str) -> AgentSession:

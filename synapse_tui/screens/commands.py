@@ -12,6 +12,7 @@ from textual.content import Content
 
 from synapse_tui.errors import SynapseError
 from synapse_tui.model import AgentSpec, AgentState
+from synapse_tui.store.aftermath import kept_text
 from synapse_tui.widgets.text import plural
 from synapse_tui.widgets.tiles import Layout, as_layout, next_layout
 
@@ -127,18 +128,27 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
         self.main.show_reasons(reasons)
 
     def do_close_agent(self, agent_id: str, _task_id: str) -> None:
-        """Close an agent; ask while it works or waits."""
+        """Close an agent; ask while it works or waits, or messages wait for it."""
         agent = self.main.find(agent_id)
         if agent is None:
             return
+        text = ""
         if agent.state in (AgentState.PROCESSING, AgentState.WAITING) and agent.exit is None:
             text = f"{agent.label}: {agent.state_text}\nClosing ends it; what it has not finished is lost."
+        if kept := kept_text(self._waiting(agent_id)):
+            text = f"{text}\n{kept}.".strip()
+        if text:
             self._ask(
                 Confirm(f"Close {agent.label}?", text, "Close it"),
                 lambda yes: self._close(agent_id) if yes else None,
             )
         else:
             self._close(agent_id)
+
+    def _waiting(self, *agent_ids: str) -> int:
+        """How many messages wait for some agents, to be typed or to be read."""
+        found = (self.host.agents.get(agent_id) for agent_id in agent_ids)
+        return sum(len(session.control.every()) for session in found if session is not None)
 
     def _close(self, agent_id: str) -> None:
         self.run(self.host.close(agent_id))
@@ -309,17 +319,20 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
     def do_quit(self, _agent_id: str, _task_id: str) -> None:
         """Ask, then stop all agents and leave, or leave them running."""
         live = [agent for agent in self.main.agents if agent.exit is None and not agent.external]
-        if not live:
+        kept = kept_text(self._waiting(*self.host.agents))
+        if not live and not kept:
             self.app.exit()
             return
         working = sum(agent.state in (AgentState.PROCESSING, AgentState.WAITING) for agent in live)
-        text = f"This stops {plural(len(live), 'agent')}: {', '.join(agent.label for agent in live)}."
+        names = ", ".join(agent.label for agent in live)
+        text = f"This stops {plural(len(live), 'agent')}: {names}." if live else "No agent runs any more."
         text += (
             f"\n{working} of them {'is' if working == 1 else 'are'} in the middle of something."
             if working
             else ""
         )
-        yes = f"Stop {plural(len(live), 'agent')} and quit"
+        text += f"\n{kept}." if kept else ""
+        yes = f"Stop {plural(len(live), 'agent')} and quit" if live else "Quit"
         if self.app.session is None:
             self._ask(Confirm("Quit synapse-tui?", text, yes), lambda sure: self.app.exit() if sure else None)
         else:

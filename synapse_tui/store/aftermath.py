@@ -1,4 +1,4 @@
-"""What is made of a message that was under way when its host ended: the one table of rules for it."""
+"""What is made of a message that was under way when its host ended or its agent was closed: all rules."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from synapse_tui.model import IN_INBOX, DeliveryState, TaskState
 
 UNCERTAIN = "uncertain whether it was sent"
 BEFORE_RESTART = "from before the restart"
+WHILE_CLOSED = "kept while the agent was closed"
 HOST_ENDED = "the host ended"
+AGENT_CLOSED = "the agent was closed"
 GOES_ON = f"{HOST_ENDED}; a message that goes on with it waits"
+NOBODY = ""
+"""The owner of a message whose agent was closed while its host goes on: no process works with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +35,13 @@ class Standing:
     entered: bool
 
 
-def after_end(found: Standing, *, followed: bool = False) -> Standing:
+def after_end(found: Standing, *, followed: bool = False, closed: bool = False) -> Standing:
     """How a message stands when nobody works on it any more; applying it twice changes nothing.
 
     Args:
         found: How far it had come.
         followed: Whether a message waits that goes on with its task.
+        closed: Whether its agent was closed; its host has ended if not.
 
     Enter is pressed only after `submitting` was committed. So one that is found there, or on which Enter was
     pressed without proof of what became of it, may or may not have been sent: a person must look. One that is
@@ -52,10 +57,20 @@ def after_end(found: Standing, *, followed: bool = False) -> Standing:
     held = TaskState.SUBMITTED, DeliveryState.HELD
     if found.delivery is DeliveryState.SUBMITTING or found.entered:
         known = found.parked and found.reason.startswith(UNCERTAIN)
-        reason = found.reason if known else f"{UNCERTAIN}: {HOST_ENDED}"
+        reason = found.reason if known else f"{UNCERTAIN}: {AGENT_CLOSED if closed else HOST_ENDED}"
         return Standing(*held, reason, parked=True, entered=True)
     if found.parked and found.reason == IN_INBOX:
         return Standing(TaskState.SUBMITTED, DeliveryState.QUEUED, IN_INBOX, parked=True, entered=False)
+    since = WHILE_CLOSED if closed else BEFORE_RESTART
     if found.parked:
-        return Standing(*held, found.reason or BEFORE_RESTART, parked=True, entered=False)
-    return Standing(*held, BEFORE_RESTART, parked=False, entered=False)
+        return Standing(*held, found.reason or since, parked=True, entered=False)
+    return Standing(*held, since, parked=False, entered=False)
+
+
+def kept_text(count: int) -> str:
+    """What a person is told of messages that wait for an agent that is closed; empty where none do."""
+    if not count:
+        return ""
+    if count == 1:
+        return "1 message waits; it is kept until the agent is opened again"
+    return f"{count} messages wait; they are kept until the agent is opened again"

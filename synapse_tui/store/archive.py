@@ -14,13 +14,15 @@ from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session, col, func, select
 
 from synapse_tui.errors import HistoryError, TaskNotFound
+from synapse_tui.model import Task
 
 from .backends import backend_of
 from .batch import Change
-from .engine import READS
+from .engine import READS, Alive
 from .forgetting import remove_ended
+from .kept import cancel_kept, read_kept
 from .location import BUSY, Location
-from .records import Page, Record, Wanted
+from .records import Kept, Page, Record, Wanted
 from .rows import change_of, task_of
 from .search import dialect_of, terms_of
 from .tables import ChangeRow, TaskRow
@@ -149,6 +151,37 @@ class Archive:
                 select(ChangeRow).where(ChangeRow.task_id == exact[0].id).order_by(col(ChangeRow.id))
             ).all()
             return self._record(exact[0]), [change_of(row) for row in steps]
+
+    def kept(self, folder: str) -> Sequence[Kept]:
+        """The messages of a project that wait, in the order of their outboxes; also those of open agents.
+
+        Args:
+            folder: Folder of the project.
+
+        Raises:
+            HistoryError: The history cannot be read.
+        """
+        with self._reading() as session:
+            return read_kept(session, self._naming.project(folder), self._naming)
+
+    def cancel(self, task_id: str, *, alive: Alive) -> Task:
+        """Take back a message that is kept for an agent which is not open.
+
+        Args:
+            task_id: Its whole id.
+            alive: Tells whether the process of an owner still runs.
+
+        Raises:
+            TaskNotFound: It does not wait any more.
+            MessageError: A process works with it.
+            HistoryError: The history cannot be written.
+        """
+        naming = self._naming
+        with self._session() as session:
+            now = self._backend.now(session, self._clock, (f"settle {naming.machines}",))
+            task = cancel_kept(session, task_id, naming, alive=alive, now=now)
+            session.commit()
+        return task
 
     def stats(self, wanted: Wanted) -> Mapping[str, Any]:
         """How many tasks there are, by agent and state, and how long they took.

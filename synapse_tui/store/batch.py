@@ -58,6 +58,7 @@ class Snapshot:
         submitted_at: When the agent took it, if it did since the last batch.
         session: Context id of the session to which it was sent; empty for that of the task.
         kept: Whether it stays once it has ended; None for as it was.
+        called: Name of the agent, empty for one without; None for as it was.
     """
 
     key: AgentKey
@@ -65,6 +66,38 @@ class Snapshot:
     submitted_at: datetime | None = None
     session: str = ""
     kept: bool | None = None
+    called: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Addressee:
+    """Whom a message is for: an agent of the same id and another name is another one.
+
+    Attributes:
+        agent_id: `synapse-{type}-{port}`.
+        called: Its name, empty for one without; None where nobody noted it.
+    """
+
+    agent_id: str
+    called: str | None
+
+    def is_meant(self, agent_id: str, name: str) -> bool:
+        """Whether an agent is the one."""
+        return self.agent_id == agent_id and self.fits(name)
+
+    def fits(self, name: str) -> bool:
+        """Whether an agent of the same id is the one; names are the same in any case."""
+        return self.called is None or self.called.casefold() == name.casefold()
+
+    def __str__(self) -> str:
+        """As people are told it."""
+        return f"{self.agent_id} '{self.called}'" if self.called else self.agent_id
+
+    @property
+    def command(self) -> str:
+        """The command that opens it again."""
+        kind, _, port = self.agent_id.removeprefix("synapse-").rpartition("-")
+        return f"synapse start {kind}{f':{self.called}' if self.called else ''} --port {port}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,12 @@ from sqlmodel import Session, col, delete, func, insert, select, update
 
 from synapse_tui.model import INSTRUCTIONS, SYSTEM, DeliveryState, ReplyState, Task, TaskQuery
 
-from .aftermath import HOST_ENDED, after_end
+from .aftermath import HOST_ENDED, NOBODY, after_end
 from .backends import backend_of
-from .batch import AgentKey, Batch, Change, Mark, Owed, Restored, Stored
+from .batch import Addressee, AgentKey, Batch, Change, Mark, Owed, Restored, Stored
 from .engine import Alive
 from .forgetting import forget, remove_ended
+from .kept import WAITS
 from .location import BUSY, Location
 from .outbox_rows import followed_in, last_place, places_of
 from .pages import find_tasks, read_changes, read_page
@@ -113,15 +114,16 @@ class Database:
         lost, self._lost = self._lost, ""
         return lost
 
-    def waiting(self, key: AgentKey, but: str) -> list[Restored]:
+    def waiting(self, key: AgentKey, but: str, called: str | None = None) -> list[Restored]:
         """The messages of an agent that still wait from its earlier sessions, in order, ours from now on.
 
         Args:
             key: The agent.
             but: Context id of its session now.
+            called: Its name, empty for one without; None for those of every name.
         """
         with self._settling(self._opened()) as session:
-            rows = session.exec(
+            found = session.exec(
                 select(TaskRow).where(
                     TaskRow.project == key.project,
                     TaskRow.agent_name == key.agent_id,
@@ -129,31 +131,39 @@ class Database:
                     col(TaskRow.finished_at).is_(None),
                 )
             ).all()
+            rows = [each for each in found if called is None or _addressee(each).fits(called)]
             places = self._settle(session, rows)
             for row in rows:
                 row.owner = self._owner
-            found = [
+                row.called = row.called if called is None else called
+            left = [
                 Restored(task_of(row), entry_of(places[row.id]) if row.id in places else None)
                 for row in rows
                 if row.finished_at is None
             ]
-        return sorted(found, key=lambda each: (each.entry.rank if each.entry else 0.0, each.task.created_at))
+        return sorted(left, key=lambda each: (each.entry.rank if each.entry else 0.0, each.task.created_at))
 
-    def unfinished(self, project: str) -> dict[str, int]:
+    def leave(self, key: AgentKey) -> None:
+        """Let go of the messages that wait for an agent which was closed: nobody works with them now."""
+        mine = (TaskRow.agent_name == key.agent_id, TaskRow.owner == self._owner)
+        with self._settling(self._opened()) as session:
+            rows = session.exec(select(TaskRow).where(TaskRow.project == key.project, *mine, *WAITS)).all()
+            for row in rows:
+                row.owner = self._naming.owner(NOBODY)
+                session.add(row)
+            self._settle(session, rows)
+
+    def unfinished(self, project: str) -> dict[Addressee, int]:
         """How many messages still wait for each agent of a project."""
         self.open()
         with Session(self._engine) as session:
             found = session.exec(
-                select(TaskRow.agent_name, func.count())
-                .where(
-                    TaskRow.project == project,
-                    col(TaskRow.finished_at).is_(None),
-                    TaskRow.delivery != DeliveryState.SUBMITTED,
-                )
-                .group_by(TaskRow.agent_name)
-                .order_by(TaskRow.agent_name)
+                select(TaskRow.agent_name, TaskRow.called, func.count())
+                .where(TaskRow.project == project, *WAITS)
+                .group_by(TaskRow.agent_name, col(TaskRow.called))
+                .order_by(TaskRow.agent_name, col(TaskRow.called))
             ).all()
-        return dict(found)
+        return {Addressee(agent_id, called): count for agent_id, called, count in found}
 
     def replies_due(self, project: str, but: Collection[str]) -> list[Owed]:
         """Ended tasks of a project of which ended processes did not tell the senders; ours from now on.
@@ -330,7 +340,8 @@ class Database:
         for row in sorted(rows, key=lambda each: each.created_at):
             place = places.pop(row.id, None)
             before = standing_of(row, place)
-            now = after_end(before, followed=row.id in followed)
+            closed = row.owner == self._naming.owner(NOBODY)
+            now = after_end(before, followed=row.id in followed, closed=closed)
             if now != before:
                 session.add(put_standing(row, now, self._clock()))
             if now.state.final or now.delivery is DeliveryState.SUBMITTED:
@@ -342,6 +353,10 @@ class Database:
             place.parked, place.entered = now.parked, now.entered
             session.add(place)
         return places
+
+
+def _addressee(row: TaskRow) -> Addressee:
+    return Addressee(row.agent_name, row.called)
 
 
 def _statements(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from synapse_tui.errors import HistoryError
 from synapse_tui.model import Task
 
-from .batch import AgentKey, Batch, Change, Owed, Place, Restored, Snapshot
+from .batch import Addressee, AgentKey, Batch, Change, Owed, Place, Restored, Snapshot
 from .location import BUSY, Location
 from .push import PushNotes
 
@@ -145,24 +145,42 @@ class History:
             self._trouble(HistoryError(text, self._hint))
             raise self._error() from None
 
-    async def waiting(self, key: AgentKey, *, but: str) -> list[Restored]:
+    async def waiting(self, key: AgentKey, *, but: str, called: str | None = None) -> list[Restored]:
         """The messages of an agent that still wait from its earlier sessions, in order; ours from now on.
 
         Args:
             key: The agent.
             but: Context id of its session now.
+            called: Its name, empty for one without; None for those of every name.
 
         Raises:
             HistoryError: They cannot be read.
         """
         try:
             await self.flush(self._busy + PATIENCE)  # what the last session noted is read too
-            return await self._in_thread(lambda database: database.waiting(key, but))
+            return await self._in_thread(lambda database: database.waiting(key, but, called))
         except Exception as error:
             raise self._failure(error, "read") from error
 
-    async def unfinished(self, project: str) -> dict[str, int]:
-        """How many messages still wait for each agent of a project, by agent id.
+    async def leave(self, key: AgentKey, *, closed: Callable[[], bool]) -> None:
+        """Let go of the messages that wait for an agent which was closed.
+
+        Args:
+            key: The agent.
+            closed: Whether it is not open again by now: then its messages are taken up already.
+
+        Raises:
+            HistoryError: They cannot be written.
+        """
+        try:
+            await self.flush()
+            if closed():
+                await self._in_thread(lambda database: database.leave(key))
+        except Exception as error:
+            raise self._failure(error, "written") from error
+
+    async def unfinished(self, project: str) -> dict[Addressee, int]:
+        """How many messages still wait for each agent of a project.
 
         Raises:
             HistoryError: It cannot be read.

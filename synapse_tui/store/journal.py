@@ -29,6 +29,8 @@ class AgentJournal:
         self._history = history
         self._key = key
         self._session = ""
+        self.called: str | None = None
+        """Name of the agent, empty for one without: its messages are for no other. None until it is known."""
         self._last: dict[str, tuple[TaskState, DeliveryState]] = {}
         self._read = asyncio.Event()
 
@@ -47,7 +49,14 @@ class AgentJournal:
         now = task.state, task.delivery
         taken = task.delivery is DeliveryState.SUBMITTED and (last is None or last[1] is not task.delivery)
         self._history.note(
-            Snapshot(self._key, task, task.updated_at if taken else None, self._session, self._history.keeps),
+            Snapshot(
+                self._key,
+                task,
+                task.updated_at if taken else None,
+                self._session,
+                self._history.keeps,
+                self.called,
+            ),
             Change(task.id, task.updated_at, task.state.value, task.delivery.value, why),
             lazy=now == last,
         )
@@ -79,7 +88,7 @@ class AgentJournal:
         """
         while True:
             try:
-                found = await self._history.waiting(self._key, but=context_id)
+                found = await self._history.waiting(self._key, but=context_id, called=self.called)
             except HistoryError as error:
                 log.warning("waiting messages not read: %s", error.message)
                 await asyncio.sleep(RETRY)

@@ -8,7 +8,8 @@ from datetime import datetime
 
 from synapse_tui.model import Task
 
-from .batch import Change
+from .aftermath import UNCERTAIN
+from .batch import Addressee, Change
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,26 @@ class Record:
     project: str
     submitted_at: datetime | None
     finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A message that waits for an agent of which the history alone knows.
+
+    Attributes:
+        task: Its task, as it stands when nobody works on it.
+        whom: The agent.
+        agent_type: Type of the agent.
+    """
+
+    task: Task
+    whom: Addressee
+    agent_type: str
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether it may have been sent already."""
+        return self.task.reason.startswith(UNCERTAIN)
 
 
 @dataclass(frozen=True, slots=True)

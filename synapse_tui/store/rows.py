@@ -42,6 +42,7 @@ def new_task(snapshot: Snapshot, owner: str) -> dict[str, Any]:
         "created_at": task.created_at,
         "submitted_at": None,
         "kept": True,
+        "called": None,
         **task_fields(snapshot, owner),
     }
 
@@ -68,6 +69,8 @@ def task_fields(snapshot: Snapshot, owner: str) -> dict[str, Any]:
         fields["submitted_at"] = snapshot.submitted_at
     if snapshot.kept is not None:
         fields["kept"] = snapshot.kept
+    if snapshot.called is not None:
+        fields["called"] = sound(snapshot.called)
     return fields
 
 

@@ -91,6 +91,7 @@ STEPS: Sequence[Step] = (
             created_at, id, project, agent_name, agent_type, sender_id, status, submitted_at, finished_at
         )""",
     ),
+    ("ALTER TABLE tasks ADD COLUMN called VARCHAR",),
 )
 """Statements of each step, in order; the version of a file is the number of steps it has taken."""
 

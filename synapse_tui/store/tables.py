@@ -66,7 +66,7 @@ class TaskRow(SQLModel, table=True):
     response_expected: bool
     meta: dict[str, Any] = Field(default_factory=dict, sa_column=Column("metadata", JSON, nullable=False))
     owner: str
-    """Process that works on it; when that is gone, the task goes on no more by itself."""
+    """Process that works on it; when that is gone, or `aftermath.NOBODY`, it goes on no more by itself."""
     created_at: datetime
     updated_at: datetime
     submitted_at: datetime | None = None
@@ -92,6 +92,8 @@ class TaskRow(SQLModel, table=True):
     """Session of the agent to which it was sent; `context_id` may be the caller's own conversation."""
     kept: bool = Field(default=True, sa_column_kwargs={"server_default": "1"})
     """Whether it stays in the history once it has ended and all who wait for it were told."""
+    called: str | None = None
+    """Name of the agent that it is for, empty for one without a name; None where nobody noted it."""
 
 
 class ChangeRow(SQLModel, table=True):

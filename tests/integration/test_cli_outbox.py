@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.model import Sender
+from synapse_tui.agents.tasks.book import TaskBook
+from synapse_tui.agents.tasks.outbox import Outbox
+from synapse_tui.events import EventBus
+from synapse_tui.model import MessageRequest, Sender
+from synapse_tui.store import AgentJournal, AgentKey, History
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running
 from tests.integration.shell_kit import Shell
@@ -38,7 +42,72 @@ async def test_an_empty_outbox(shell: Shell, gemini: FakeAgent) -> None:
 async def test_an_outbox_of_nobody(shell: Shell) -> None:
     result = await shell.run("outbox")
     assert (result.code, result.out) == (0, "")
-    assert "no agent runs in this project; messages of agents that are not open are kept" in result.err
+    assert "no message waits" in result.err
+
+
+async def kept(shell: Shell, *texts: str, name: str = "ign", sender: Sender = CODEX) -> list[str]:
+    """Messages that a host, which has ended since, left for an agent; their ids."""
+    history = History(shell.home / ".synapse/history.db", owner="999999999:1.00", alive=lambda _: True)
+    key = AgentKey(str(shell.folder), "synapse-gemini-8110", "gemini")
+    journal = AgentJournal(history, key)
+    journal.called = name
+    book = TaskBook(key.agent_id, "context", EventBus(), journal=journal)
+    outbox = Outbox(book)
+    for text in texts:
+        outbox.put(book.create(MessageRequest(text, sender)))
+    await history.flush()
+    await history.close()
+    return [task.id for task in book]
+
+
+async def test_what_is_kept_for_agents_that_are_not_open_is_listed(shell: Shell) -> None:
+    first, _ = await kept(shell, "close 1", "close 2")
+    for words in ((), ("ign",), ("gemini-8110",), ("synapse-gemini-8110", "list")):
+        result = await shell.run("outbox", *words)
+        rows = result.out.splitlines()[1:]
+        assert [row.split()[2] for row in rows][:1] == [first[:8]]
+        assert [("kept: 'ign' not open" in row, row.split()[-1]) for row in rows] == [
+            (True, "1"),
+            (True, "2"),
+        ]
+    told = json.loads((await shell.run("outbox", "--json")).out)[0]
+    assert {key: told[key] for key in ("agent", "task_id", "open", "name", "reason")} == {
+        "agent": "synapse-gemini-8110",
+        "task_id": first,
+        "open": False,
+        "name": "ign",
+        "reason": "from before the restart",
+    }
+    other = await shell.run("outbox", "burst")
+    assert (other.code, other.out) == (3, "")
+
+
+async def test_what_is_kept_can_be_canceled_and_nothing_else(shell: Shell) -> None:
+    first, second, third = await kept(shell, "one", "two", "three")
+    held = await shell.run("outbox", "release", first)
+    assert (held.code, held.out) == (4, "")
+    assert "open it again: synapse start gemini:ign --port 8110" in held.err
+    done = await shell.run("outbox", "cancel", first[:8])
+    assert (done.code, done.out) == (0, f"synapse-gemini-8110 'ign': canceled (task {first[:8]})\n")
+    assert (await shell.run("outbox", "cancel", first)).code == 4
+    assert "there is no message to do that with" in (await shell.run("outbox", "release", "all")).err
+    every = json.loads((await shell.run("outbox", "cancel", "all", "--json")).out)
+    assert {(each["task_id"], each["status"]) for each in every} == {
+        (second, "canceled"),
+        (third, "canceled"),
+    }
+    assert (await shell.run("outbox", "--json")).out == "[]\n"
+
+
+async def test_an_agent_takes_back_its_own_kept_messages_only(shell: Shell) -> None:
+    [own] = await kept(shell, "mine")
+    [other] = await kept(shell, "yours", sender=Sender("user", "user"))
+    shell.environ |= {"SYNAPSE_AGENT_ID": CODEX.sender_id, "SYNAPSE_TOKEN": "secret"}
+    refused = await shell.run("outbox", "cancel", other)
+    assert refused.code == 4
+    assert "agents act on their own messages only" in refused.err
+    done = json.loads((await shell.run("outbox", "cancel", "all", "--json")).out)
+    assert [each["task_id"] for each in done] == [own]
 
 
 async def test_the_beginning_of_an_id_can_be_too_short(shell: Shell, gemini: FakeAgent) -> None:

@@ -119,11 +119,12 @@ def test_a_socket_at_which_nobody_listens_is_taken_away(runtime: Path) -> None:
 def test_what_was_ended_is_told_as_json_with_what_was_not(
     runtime: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    stopped: dict[str, object] = {"is": "stopped", "kept": {"synapse-dummy-8190": 3}}
     refusal: dict[str, object] = {"is": "error", "kind": "AgentNotFound", "text": "it is gone", "hint": ""}
     with ExitStack() as stack:
-        stack.callback(Host(runtime / "fine.sock", threading.Barrier(1), stop={"is": "done"}).close)
+        stack.callback(Host(runtime / "fine.sock", threading.Barrier(1), stop=stopped).close)
         assert code_of(stop.command, "synapse-dummy-8190", "--json") == 0
-        assert json.loads(capsys.readouterr().out) == [{"agent_id": "synapse-dummy-8190"}]
+        assert json.loads(capsys.readouterr().out) == [{"agent_id": "synapse-dummy-8190", "kept": 3}]
     (runtime / "fine.sock").unlink()
     with ExitStack() as stack:
         stack.callback(Host(runtime / "other.sock", threading.Barrier(1), stop=refusal).close)

@@ -109,6 +109,9 @@ class FakeControl:
     def unread(self) -> list[SimpleNamespace]:
         return [SimpleNamespace(task=task) for task in self._host.tasks if self._outbox.is_unread(task.id)]
 
+    def every(self) -> list[SimpleNamespace]:
+        return [*self.waiting(), *self.unread()]
+
     def find(self, task_id: str) -> SimpleNamespace:
         return SimpleNamespace(position=self._outbox.waiting.index(task_id) + 1)
 

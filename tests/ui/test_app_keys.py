@@ -417,6 +417,22 @@ async def test_quit_asks_first():
         await until(lambda: app._exit)
 
 
+async def test_closing_and_quitting_tell_of_messages_that_wait():
+    host = three_agents()
+    host.agents[CODEX].outbox.waiting += ["one", "two"]
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, "q")
+        assert "2 messages wait; they are kept until the agent is opened again." in text_of(app)
+        await pilot.press("escape")
+        app.perform("close_agent", CODEX)
+        await until(lambda: "2 messages wait" in text_of(app))
+        await pilot.press("escape")
+        assert CODEX in host.agents
+        app.perform("close_agent", CODEX)
+        await pilot.press("y")
+        await until(lambda: CODEX not in host.agents)
+
+
 async def test_quit_without_live_agents_does_not_ask():
     host = FakeHost()
     async with running(host) as (app, pilot):

@@ -172,5 +172,6 @@ POSTGRES_STEPS: Sequence[Step] = (
             WHEN (old.input <> new.input OR old.output <> new.output OR old.kept <> new.kept)
             EXECUTE FUNCTION note_stale()""",
     ),
+    ('ALTER TABLE tasks ADD COLUMN called text COLLATE "C"',),
 )
 """Statements of each step, in order; the version of a database is the number of steps it has taken."""

@@ -1,0 +1,137 @@
+"""Messages that are kept for closed agents: for whom, with what reason, and how they are taken back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.errors import MessageError, TaskNotFound
+from synapse_tui.model import DeliveryState, MessageRequest, Sender, TaskState
+from synapse_tui.store import AgentJournal, History
+from synapse_tui.store.archive import Archive
+from synapse_tui.store.batch import Addressee
+from tests.unit.store_kit import KEY, make_book, opened, rows, send
+
+CLOSED = "kept while the agent was closed"
+RESTART = "from before the restart"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "history.db"
+
+
+async def waiting(history: History, name: str, context: str = "second") -> list[tuple[str, str]]:
+    """Text and reason of the messages that an agent of that name gets when it is opened."""
+    journal = AgentJournal(history, KEY)
+    journal.called = name
+    return [(each.task.text, each.task.reason) for each in await journal.waiting(context)]
+
+
+def closed() -> bool:
+    return True
+
+
+async def test_a_closed_agent_gets_its_messages_when_it_is_opened_again(path):
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        send(book, outbox, "waits")
+        outbox.park(send(book, outbox, "held by a person"))
+        sent = send(book, outbox, "under Enter")
+        outbox.note_entered(sent, entered=True)
+        book.change(sent, delivery=DeliveryState.SUBMITTING)
+        await history.leave(KEY, closed=closed)
+        found = [
+            ("waits", CLOSED),
+            ("held by a person", "held by you"),
+            ("under Enter", "uncertain whether it was sent: the agent was closed"),
+        ]
+        assert await waiting(history, "") == found
+    async with opened(path, owner="2:2") as (history, _):
+        assert (await waiting(history, "", "third"))[1:] == found[1:]
+
+
+async def test_the_end_of_the_host_does_not_change_why_a_message_is_kept(path):
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        send(book, outbox, "waits")
+        await history.leave(KEY, closed=closed)
+        send(*make_book(history, context="later")[:2], "of an open agent")
+    async with opened(path, owner="2:2") as (history, _):
+        assert await waiting(history, "") == [("waits", CLOSED), ("of an open agent", RESTART)]
+
+
+async def test_an_agent_that_is_open_again_keeps_what_it_has(path):
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        send(book, outbox, "waits")
+        await history.leave(KEY, closed=lambda: False)
+        assert rows(path, "SELECT owner, delivery FROM tasks") == [("1:1", "queued")]
+
+
+@pytest.mark.parametrize(
+    ("called", "name", "is_meant"),
+    [
+        ("ign", "ign", True),
+        ("ign", "IGN", True),
+        ("ign", "burst", False),
+        ("ign", "", False),
+        ("", "burst", False),
+        ("", "", True),
+        (None, "burst", True),
+    ],
+)
+async def test_an_agent_of_another_name_is_another_addressee(path, called, name, is_meant):
+    async with opened(path) as (history, _):
+        book, outbox, journal = make_book(history)
+        journal.called = called
+        send(book, outbox, "for one name")
+        await history.leave(KEY, closed=closed)
+        assert await waiting(history, name) == ([("for one name", CLOSED)] if is_meant else [])
+        whom = Addressee(KEY.agent_id, name if is_meant else called)
+        assert await history.unfinished(KEY.project) == {whom: 1}
+
+
+async def test_what_an_agent_itself_waits_for_is_not_kept(path):
+    async with opened(path) as (history, _):
+        book, outbox, _ = make_book(history)
+        own = book.create_outgoing(MessageRequest("question", Sender(KEY.agent_id)), "synapse-x-1")
+        working = send(book, outbox, "works")
+        outbox.take(working)
+        book.change(working, delivery=DeliveryState.SUBMITTED, state=TaskState.WORKING)
+        await history.leave(KEY, closed=closed)
+        assert rows(path, "SELECT id, owner FROM tasks ORDER BY input") == [(own.id, "1:1"), (working, "1:1")]
+        archive = Archive(path)
+        assert archive.kept(KEY.project) == []
+        archive.close()
+
+
+async def test_a_kept_message_is_taken_back_once(path):
+    async with opened(path) as (history, _):
+        book, outbox, journal = make_book(history)
+        journal.called = "ign"
+        first, second = send(book, outbox, "first"), send(book, outbox, "second")
+        outbox.send_now(second)
+        await history.leave(KEY, closed=closed)
+        archive = Archive(path)
+        found = archive.kept(KEY.project)
+        assert [(str(each.whom), each.task.text, each.task.reason) for each in found] == [
+            (f"{KEY.agent_id} 'ign'", "second", CLOSED),
+            (f"{KEY.agent_id} 'ign'", "first", CLOSED),
+        ]
+        assert archive.kept("/elsewhere") == []
+        task = archive.cancel(first, alive=lambda owner: owner == "1:1")
+        assert (task.state, task.delivery) == (TaskState.CANCELED, DeliveryState.CANCELED)
+        with pytest.raises(TaskNotFound):
+            archive.cancel(first, alive=lambda _: False)
+        assert await waiting(history, "ign") == [("second", CLOSED)]
+        with pytest.raises(MessageError, match="in the hands of a host that runs"):
+            archive.cancel(second, alive=lambda owner: owner == "1:1")
+        archive.close()
+    assert rows(path, "SELECT COUNT(*) FROM outbox") == [(1,)]
+    assert rows(path, f"SELECT delivery FROM task_changes WHERE task_id = '{first}' ORDER BY id DESC") == [
+        ("canceled",),
+        ("held",),
+        ("queued",),
+    ]
