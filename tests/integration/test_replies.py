@@ -212,7 +212,7 @@ async def test_an_agent_that_goes_on_after_a_restart_gets_the_answer_to_what_it_
             await works_on(bob, given)
             await alice.tasks.flush()
         async with running(make_host(tmp_path, "one")) as one:
-            spec = AgentSpec("dummy", port=alice.port, restore=True)
+            spec = AgentSpec("dummy", port=alice.port, name="alice", restore=True)
             again = await one.open(spec, columns=80, lines=24)
             await until(lambda: own.id in again.tasks, "what it had asked")
             assert again.task(own.id).reason == "the host ended"
