@@ -109,6 +109,10 @@ async def test_keys_are_shown_once_the_agent_rests(agent):
     agent.reads_at = agent.now() + 1
     assert not await typing.keys_are_shown()
     agent.never_rests = True
+    agent.keyboard.press(b"\r")
+    assert await typing.keys_are_shown(), "Enter ends a draft"
+    agent.keyboard.press(b"x")
+    assert not await typing.keys_are_shown()
     agent.time += LATE
     assert await typing.keys_are_shown(), "not for ever"
 

@@ -233,9 +233,10 @@ class Delivery:
             return min((s for s in (hold.seconds, recheck) if s is not None), default=None)
         async with self._busy:
             await self._view.settled(0, SETTLE)
-            if self._admission.into_turn(task) and not await self._typist.rests_in_turn():
-                self._admission.try_later_in_turn(RETRY)  # it would only be shown, and taken out again
-            if not await self._typist.keys_are_shown():
+            if self._admission.into_turn(task):
+                if not await self._typist.rests_in_turn():
+                    self._admission.try_later_in_turn(RETRY)  # it would only be shown, and taken out again
+            elif not await self._typist.keys_are_shown():
                 self._outbox.hold(TYPING)
                 return READS_AGAIN
             # That and waiting for the lock may have taken a while.

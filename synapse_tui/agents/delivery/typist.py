@@ -131,11 +131,11 @@ class Typist:
         return await self._enter.rest_in_turn()
 
     async def keys_are_shown(self) -> bool:
-        """Whether what the user typed of late would be on the screen: the agent has had the time for it.
+        """Whether a draft that the user typed of late would be on the screen: the agent has had time for it.
 
         A composer that is shown empty may be one that was not drawn anew yet.
         """
-        if self._view.now() - self._keyboard.last_key >= LATE:
+        if not self._keyboard.drafting or self._view.now() - self._keyboard.last_key >= LATE:
             return True
         return not self._view.unread and await self._view.settled(IDLE, 2 * IDLE, TICKS)
 
