@@ -15,6 +15,8 @@ LONG = "\n".join(
     for number in range(1100)
 )
 assert len(LONG.encode()) > 100_000
+HALF = LONG[:20_000]
+"""More than a terminal takes without being read."""
 SLOWLY = ("--read-rate", "150")
 """So many kB a second: the message takes most of a second."""
 
@@ -78,7 +80,7 @@ async def test_nothing_is_typed_behind_one_that_is_not_read(tmp_path):
     async with open_rig(tmp_path, *QUICK) as rig:
         await rig.ready()
         os.kill(rig.session.pid, signal.SIGSTOP)
-        first = rig.send(LONG)
+        first = rig.send(HALF)
         await until(lambda: rig.session.task(first.id).reason == UNREAD, "that it does not read", 20)
         second = rig.send("second")
         await until(lambda: rig.session.task(second.id).delivery is DeliveryState.HELD, "that it waits")
@@ -87,7 +89,7 @@ async def test_nothing_is_typed_behind_one_that_is_not_read(tmp_path):
         os.kill(rig.session.pid, signal.SIGCONT)
         for task in (first, second):
             assert (await rig.done(task, 40)).state is TaskState.COMPLETED
-        assert rig.submitted == [LONG, "second"]
+        assert rig.submitted == [HALF, "second"]
 
 
 async def test_a_short_one_that_is_not_read_is_typed_once(tmp_path):
@@ -109,7 +111,7 @@ async def test_one_that_is_not_read_is_taken_out_when_it_was_canceled_meanwhile(
     async with open_rig(tmp_path, *QUICK) as rig:
         await rig.ready()
         os.kill(rig.session.pid, signal.SIGSTOP)
-        task = rig.send(LONG)
+        task = rig.send(HALF)
         await until(lambda: rig.session.task(task.id).reason == UNREAD, "that it does not read", 20)
         assert (await rig.session.cancel(task.id)).state is TaskState.CANCELED
         os.kill(rig.session.pid, signal.SIGCONT)
@@ -119,10 +121,10 @@ async def test_one_that_is_not_read_is_taken_out_when_it_was_canceled_meanwhile(
 
 async def test_a_very_slow_reader_gets_each_by_itself(tmp_path):
     async with open_rig(tmp_path, *QUICK, "--read-rate", "3") as rig:
-        first, second = rig.send(LONG[:20_000]), rig.send("second")
+        first, second = rig.send(LONG[:5_000]), rig.send("second")
         await rig.done(first, 60)
         await rig.done(second, 40)
-        assert rig.submitted == [LONG[:20_000], "second"]
+        assert rig.submitted == [LONG[:5_000], "second"]
 
 
 async def test_an_agent_that_is_killed_in_the_middle_gets_it_when_it_was_restarted(tmp_path):

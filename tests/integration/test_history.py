@@ -153,7 +153,7 @@ async def test_a_message_that_cannot_be_noted_is_not_typed(tmp_path):
 
 @pytest.mark.timeout(300)
 def test_a_killed_host_types_nothing_twice_and_loses_nothing(tmp_path):
-    kills = int(os.environ.get("SYNAPSE_TEST_KILLS", "4"))
+    kills = int(os.environ.get("SYNAPSE_TEST_KILLS", "3"))
     outcome = crash.run(tmp_path, kills, seed=7)
     assert not outcome.twice
     assert not outcome.lost

@@ -75,9 +75,7 @@ async def test_a_little_processor_time_may_count_as_nothing(machine, activity):
 
 
 async def test_what_a_program_does_during_a_look_is_no_rest_before_it(machine, activity):
-    machine.looks_take = (
-        0.035  # the program ran just before its time was read
-    )
+    machine.looks_take = 0.035  # the program ran just before its time was read
     activity.rested()
     machine.looks_take = 0.0
     machine.now += 0.01
