@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .errors import AgentExited, AgentNotFound, AmbiguousAddress
@@ -75,21 +75,6 @@ def parse_agent_id(agent_id: str) -> tuple[str, int] | None:
     """Type and port of an agent id, or None when it is none."""
     match = _AGENT_ID.fullmatch(agent_id)
     return (match["type"], int(match["port"])) if match else None
-
-
-def names_agents(name: str, types: Collection[str]) -> bool:
-    """Whether a sender of that name would be taken for an agent, or for all of them.
-
-    Args:
-        name: An agent id, whether or not such an agent runs, a type, a type with a port, or `all`.
-        types: The types of agents, with other words for them.
-    """
-    wanted = fold(name)
-    kind, _, port = wanted.rpartition("-")
-    if parse_agent_id(wanted) is not None or wanted == ALL:
-        return True
-    known = {fold(each) for each in types}
-    return wanted in known or (kind in known and port.isdecimal())
 
 
 def fold(text: str) -> str:

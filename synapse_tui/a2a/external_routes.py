@@ -17,9 +17,8 @@ from .external.record import read_header
 from .external.untrusted import clean_line
 from .principal import Principal
 from .problems import HttpProblem
-from .request_state import Caller as Visiting
-from .request_state import Shared, VerifiedId
-from .visitor import Visitor
+from .request_state import IsOurs, Shared, VerifiedId
+from .senders import sender_of
 from .waiting import Seen, Wait, while_wanted
 from .wire import check_unicode, task_json
 
@@ -125,14 +124,15 @@ async def send_external(
     body: ExternalMessage,
     desk: Desk,
     principal: Caller,
-    visitor: Visiting,
+    verified_id: VerifiedId,
+    is_ours: IsOurs,
 ) -> dict[str, Any]:
     """Send a message; it goes on with the task of which the agent has asked the sender something."""
     check_unicode(body.message, "message")
     expected = body.metadata.get("response_expected", False)
     if not isinstance(expected, bool):
         raise MessageError("metadata.response_expected is neither true nor false", "send a boolean")
-    sender = _sender(principal, body.metadata, visitor)
+    sender = _sender(principal, body.metadata, verified_id, is_ours)
     task = await desk.send(alias, body.message, sender=sender, expected=expected)
     return {"task": task_json(task)}
 
@@ -199,9 +199,9 @@ async def _order(body: DiscoverBody, request: Request, shared: Shared) -> AddOrd
     )
 
 
-def _sender(principal: Principal, metadata: Mapping[str, Any], visitor: Visitor) -> Sender:
+def _sender(principal: Principal, metadata: Mapping[str, Any], verified_id: str, is_ours: IsOurs) -> Sender:
     """Who writes: a hosted agent by its signature, else the person."""
-    claimed = visitor.claimed(metadata)
+    claimed = sender_of(metadata, verified_id, is_ours=is_ours)
     person = principal.admin and claimed.sender_id in ("external", USER.sender_id)
     return USER if person else claimed
 

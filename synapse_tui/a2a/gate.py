@@ -2,9 +2,9 @@
 
 The checks, in order: method, Host, Origin, key or owner of the peer socket, body size, content type,
 signature, rate, route. A request that passes reaches the application with its body buffered, and in
-`scope["state"]` the `agent`, the verified sender's id (or "") as `sender_id`, the agent of another host
-that has signed it (or "") as `signer`, the caller as `principal`, `is_ours` (whether an id is an agent of
-this host), `services` and `stopping` (set when the server ends: nothing may be waited for any longer).
+`scope["state"]` the `agent`, the verified sender's id (or "") as `sender_id`, the caller as `principal`,
+`is_ours` (whether an id is an agent of this host), `services` and `stopping` (set when the server ends:
+nothing may be waited for any longer).
 """
 
 from __future__ import annotations
@@ -120,7 +120,6 @@ class Gate:
         state = scope["state"]
         state["agent"] = self._agent
         state["sender_id"] = sender_id
-        state["signer"] = "" if sender_id else await self._services.claims.signer(visit.named_signer)
         state["principal"] = principal
         state["is_ours"] = self._checker.is_ours
         state["services"] = self._services
@@ -161,7 +160,7 @@ class Gate:
         signatures = visit.headers.get(SIGNATURE_HEADER.lower(), [])
         if not signatures:
             return ""
-        sender = visit.named_signer
+        sender = ",".join(visit.headers.get(SENDER_HEADER.lower(), []))
         request = SignedRequest(visit.scope["method"], self._agent.port, _target(visit.scope), visit.body)
         verdict = self._checker.check(request, sender=sender, signature=",".join(signatures))
         if verdict is Verdict.VERIFIED:
@@ -208,12 +207,6 @@ class _Visit:
     def reads_card(self) -> bool:
         """Whether only a card is read."""
         return is_card(self.scope["method"], self.scope["path"])
-
-    @property
-    def named_signer(self) -> str:
-        """Who has signed it, as it says itself; "" without a signature."""
-        signed = SIGNATURE_HEADER.lower() in self.headers
-        return ",".join(self.headers.get(SENDER_HEADER.lower(), [])) if signed else ""
 
     async def read_body(self, bodies: BodyReader) -> None:
         """Read the body; once."""

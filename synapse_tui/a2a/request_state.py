@@ -43,7 +43,7 @@ def _services(request: Request) -> Services:
 def visitor_of(request: Request) -> Visitor:
     """Who makes a request that the gate let in."""
     state = request.state
-    return Visitor(state.principal, state.sender_id, state.is_ours, state.signer, state.services.claims)
+    return Visitor(state.principal, state.sender_id, state.is_ours)
 
 
 Agent = Annotated[HostedAgent, Depends(_agent)]

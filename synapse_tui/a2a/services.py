@@ -9,7 +9,6 @@ from typing import Literal
 from synapse_tui.agents.tasks.desk import TaskDesk
 
 from .access import Access
-from .claims import ONLY_IDS, Claims
 from .external.desk import ExternalDesk
 from .network import LOOPBACK, Network
 from .push import PushDesk
@@ -34,7 +33,6 @@ class Services:
         card: Whether cards have the fields of A2A 0.3 besides those of 1.0.
         push: Tells those who asked of tasks; None where nobody can be told.
         external: The agents elsewhere; None where there are none.
-        claims: Names that nobody may send under without proof.
     """
 
     desk_of: Callable[[str], TaskDesk | None] = no_desk
@@ -43,7 +41,6 @@ class Services:
     network: Network = LOOPBACK
     card: CardForm = "dual"
     external: ExternalDesk | None = None
-    claims: Claims = ONLY_IDS
 
 
 NO_SERVICES = Services()

@@ -8,7 +8,6 @@ from typing import Any
 
 from synapse_tui.model import Sender, Task
 
-from .claims import ONLY_IDS, Claims
 from .principal import Principal
 from .senders import sender_of
 
@@ -21,15 +20,11 @@ class Visitor:
         principal: Who calls.
         sender_id: Whose signature the request carries; empty for none.
         is_ours: Tells whether an id is that of an agent of this host.
-        signer: The agent of another host whose signature the request carries; empty for none.
-        claims: Names that nobody may send under without proof.
     """
 
     principal: Principal
     sender_id: str
     is_ours: Callable[[str], bool]
-    signer: str = ""
-    claims: Claims = ONLY_IDS
 
     @property
     def caller(self) -> str:
@@ -54,15 +49,4 @@ class Visitor:
         """
         if self.caller:
             return Sender(self.caller, verified=self.principal.verified)
-        return self.claimed(metadata)
-
-    def claimed(self, metadata: Mapping[str, Any]) -> Sender:
-        """The sender that a message names, whatever key brings it.
-
-        Raises:
-            MessageError: The claim is malformed.
-            HttpProblem: It is not the visitor's to make.
-        """
-        sender = sender_of(metadata, self.sender_id, is_ours=self.is_ours)
-        self.claims.check(sender, self.signer)
-        return sender
+        return sender_of(metadata, self.sender_id, is_ours=self.is_ours)

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from synapse_tui.addresses import Address, fold, names_agents, parse_agent_id, resolve
+from synapse_tui.addresses import Address, fold, parse_agent_id, resolve
 from synapse_tui.errors import AgentExited, AgentNotFound, InvalidValue
 from synapse_tui.model import USER, Sender
 from synapse_tui.paths import UserPaths, find_project
@@ -133,15 +133,6 @@ class Caller:
                     f"--from {name}: no id of a sender",
                     "use letters, digits, '.', '_', '-' and '@', a letter or digit first, 100 at most",
                 )
-            from .group import (
-                profile_names,
-            )  # other words for types are known to the servers, which refuse them
-
-            if names_agents(name, profile_names()):
-                raise InvalidValue(
-                    f"--from {name}: that names an agent, and this command does not run inside one",
-                    "leave --from out to send as yourself, or give a name of your own (--from ci)",
-                )
             return name
         kind, port = parse_agent_id(self.agent_id) or ("", 0)
         if fold(name) in map(fold, (self.agent_id, kind, f"{kind}-{port}")) or self.agent_id in meant:
@@ -224,7 +215,6 @@ def address_of(record: Record, project: str) -> Address:
         local=record.project == project,
         working_dir=record.working_dir,
         aliases=record.aliases,
-        project=record.project,
     )
 
 

@@ -130,7 +130,7 @@ def _sender(message: dict[str, Any]) -> str:
 
 
 def _mark(message: dict[str, Any]) -> str:
-    """What stands before the text of a sender who is not verified, as when it is typed."""
+    """What stands before the text of a sender who is not verified."""
     sender = message.get("sender")
     return "(not verified) " if isinstance(sender, dict) and sender.get("verified") is False else ""
 

@@ -65,7 +65,7 @@ _DIRECTIVE = re.compile(
     r"%%(slow|hang|perm|run|ask|wide|flood|alt|bell|notify|clip|title|invalid|error|exit|crash|surprise)(?::(.*?))?%%",
     re.DOTALL,
 )
-_SENDER = re.compile(r"\[A2A:(?:[0-9a-fA-F]+:)?([\w.@-]+)\]\s*(?:\(not verified\)\s*)?")
+_SENDER = re.compile(r"\[A2A:(?:[0-9a-fA-F]+:)?([\w.-]+)\]\s*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from synapse_tui.a2a.claims import Claims
 from synapse_tui.a2a.services import Services
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.session import AgentSession
@@ -113,7 +112,6 @@ class Parts:
                 push=self.pushing.desk,
                 network=self.reach.network,
                 card="v1" if settings.text("a2a.card") == "v1" else "dual",
-                claims=Claims(lambda: _all_types(of.profiles()), self.peers.knows, self.peers.is_original),
             ),
             lambda endpoint: name_at(endpoint, self.router.addresses()),
             key=of.environ.get("SYNAPSE_API_KEY", ""),
@@ -183,11 +181,6 @@ class Parts:
         self.safety.follow(settings)
         self.factory.follow(settings)
         self.instructions.settings = settings
-
-
-def _all_types(profiles: ProfileSet) -> list[str]:
-    """What agents may be called by type, with the other words for it."""
-    return [*_types(profiles), *(word for each in profiles.profiles.values() for word in each.aliases)]
 
 
 def _types(profiles: ProfileSet) -> list[str]:

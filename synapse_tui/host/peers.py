@@ -35,14 +35,6 @@ class PeerWatch:
         """Records of live agents of other processes, by id."""
         return self._records
 
-    async def knows(self, agent_id: str) -> bool:
-        """Whether an agent runs under an id; the registry is asked, so one just opened is found too."""
-        return any(record.agent_id == agent_id for record in await asyncio.to_thread(self._registry.list))
-
-    def is_original(self, agent_id: str) -> bool:
-        """Whether an agent of the original synapse-a2a runs under an id: its records tell no start time."""
-        return any(record.agent_id == agent_id and not record.pid_started for record in self._records)
-
     def start(self) -> None:
         """Begin to look."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name="peer-watch")

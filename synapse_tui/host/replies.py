@@ -149,14 +149,10 @@ class Replies:
                 if error.status != 404 or reply.state is TaskState.COMPLETED:
                     raise
             return
+        if earlier and task.sender.sender_id not in self._agents:
+            # Ids come again: since that process ended it may have become the id of another project's agent.
+            raise PeerUnreachable(f"{task.sender.sender_id} is not open here")
         message = late_message(reply, sender)
-        if earlier:
-            if (session := self._agents.get(task.sender.sender_id)) is None:
-                # Ids come again: since that process ended it may have become that of another project's agent.
-                raise PeerUnreachable(f"{task.sender.sender_id} is not open here")
-            if task.target not in self._agents:  # it has no token any more to sign with, and needs none here
-                session.accept(message)
-                return
         await client.send(endpoint, message.text, sender=sender, metadata=about_reply(reply))
 
     # -- agents of ours that asked ---

@@ -12,12 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.a2a.claims import Claims
 from synapse_tui.a2a.client import A2AClient
 from synapse_tui.a2a.dialect import send_call
 from synapse_tui.a2a.light import LightClient
 from synapse_tui.a2a.plain_http import PlainConnection
-from synapse_tui.a2a.services import Services
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.host.identity import Tokens
 from synapse_tui.host.spool import SpoolKeeper
@@ -78,9 +76,7 @@ class SpoolRig:
 
     async def open(self, kind: str) -> FakeAgent:
         """An agent with a spool."""
-        services = Services(claims=Claims(is_peer=self._is_registered))
-        serving = running(kind, token_of=self.tokens, services=services)
-        agent, _ = await self._stack.enter_async_context(serving)
+        agent, _ = await self._stack.enter_async_context(running(kind, token_of=self.tokens))
         self.agents.append(agent)
         self.shell.register(agent)
         spool = self.keeper.make(agent.agent_id, self.profile, self.shell.folder, self.shell.environ)
@@ -94,9 +90,6 @@ class SpoolRig:
         self.environs[agent.agent_id] = environ
         self.keeper.add(agent.agent_id, environ)
         return agent
-
-    async def _is_registered(self, agent_id: str) -> bool:
-        return self.shell.registry.get(agent_id) is not None
 
     def spool(self, agent: FakeAgent) -> Path:
         return Path(self.environs[agent.agent_id]["SYNAPSE_SPOOL"])

@@ -81,7 +81,7 @@ async def test_a_message_to_a_working_task_is_another_turn_of_it(rig):
     assert "and then this" in final.artifacts[1].text
     own = rig.session.task(own.id)
     assert (own.state, own.delivery, own.artifacts) == (TaskState.COMPLETED, DeliveryState.DONE, ())
-    assert typed(rig)[1] == f"[A2A:{task.short_id}:someone] (not verified) and then this"
+    assert typed(rig)[1] == f"[A2A:{task.short_id}:someone] and then this"
     events = await collect(reader)
     last = [event.artifact_id for event in events if isinstance(event, Chunk) and event.last]
     assert last == ["artifact-1", "artifact-2"]

@@ -18,7 +18,6 @@ from synapse_tui.model import USER, AgentState, Sender, TaskState
 from tests.integration.server_kit import running
 
 TOKENS = {"synapse-codex-8120": "secret", "user": "own"}
-CI = Sender("ci", "external", "http://127.0.0.1:8120")
 CODEX = Sender("synapse-codex-8120", "codex", "http://127.0.0.1:8120")
 
 
@@ -61,11 +60,15 @@ async def make(request: pytest.FixtureRequest) -> AsyncIterator[Make]:
 async def test_a_message_is_sent_and_its_answer_read(make: Make) -> None:
     client = make()
     async with running() as (agent, _):
-        sent = await client.send(agent.endpoint, "héllo 世界", sender=CI, priority=4, response_expected=True)
+        sent = await client.send(
+            agent.endpoint, "héllo 世界", sender=CODEX, priority=4, response_expected=True
+        )
         assert (sent.state, sent.delivery, sent.status) == (TaskState.SUBMITTED, "queued", "queued")
         [request] = agent.requests
         assert (request.text, request.priority, request.response_expected) == ("héllo 世界", 4, True)
-        assert request.sender == Sender("ci", "external", "http://127.0.0.1:8120", verified=False)
+        assert request.sender == Sender(
+            "synapse-codex-8120", "codex", "http://127.0.0.1:8120", verified=False
+        )
         agent.finish(sent.task_id, "done\nそう")
         ended = await client.task(agent.endpoint, sent.task_id[:8])
         assert (ended.task_id, ended.text, ended.status) == (sent.task_id, "done\nそう", "completed")

@@ -14,7 +14,6 @@ from synapse_tui.addresses import (
     agent_id_for,
     complete,
     could_be,
-    names_agents,
     parse_agent_id,
     resolve,
     shortest_form,
@@ -267,13 +266,3 @@ def test_several_agents_of_other_projects_are_all_told() -> None:
 
 def test_an_ended_agent_of_another_project_is_not_told() -> None:
     assert "no agent answers" in told("far", [CLAUDE, replace(FOREIGN, live=False)])
-
-
-@pytest.mark.parametrize("name", ["synapse-x-1", "SYNAPSE-my-tool-8200", "all", "Codex", "codex-8120"])
-def test_names_that_would_be_taken_for_agents(name: str) -> None:
-    assert names_agents(name, ["codex"])
-
-
-@pytest.mark.parametrize("name", ["bob", "ci", "user", "external", "codex-helper", "bob-1", "synapse-x"])
-def test_names_of_ones_own(name: str) -> None:
-    assert not names_agents(name, ["codex"])

@@ -59,7 +59,7 @@ async def test_card(client: httpx.AsyncClient, name: str) -> None:
 
 async def test_send(client: httpx.AsyncClient, agent: FakeAgent) -> None:
     sender = {
-        "sender_id": "gemini-helper",
+        "sender_id": "synapse-gemini-8110",
         "sender_type": "gemini",
         "sender_endpoint": "http://localhost:8110",
     }

@@ -151,8 +151,3 @@ def test_strays_that_nobody_draws_alike_go(text):
 
 def test_lone_surrogates_become_replacement_characters():
     assert clean("a\ud800b") == "a\ufffdb"
-
-
-def test_a_sender_who_is_not_verified_is_marked_behind_the_tag():
-    assert typed("hello", verified=False) == "[A2A:01234567:synapse-claude-8100] (not verified) hello"
-    assert typed("hello", verified=False, form="plain") == "A2A: (not verified) hello"

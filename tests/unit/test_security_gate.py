@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, MutableMapping
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
 
-from synapse_tui.a2a.claims import Claims
-from synapse_tui.a2a.external.desk import ExternalDesk
 from synapse_tui.a2a.gate import Gate
 from synapse_tui.a2a.peers import Owner
 from synapse_tui.a2a.routes import build_app
-from synapse_tui.a2a.services import Services
 from synapse_tui.a2a.signing import SignatureChecker, nobody
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import Doorkeeper, message, served, signer
@@ -257,7 +254,7 @@ async def test_a_signature_alone_names_the_sender(client: httpx.AsyncClient, age
     assert (taken.sender.sender_id, taken.sender.sender_type, taken.sender.verified) == ("user", "user", True)
 
 
-@pytest.mark.parametrize("claimed", ["user", "bob", "me@host", "codex-helper"])
+@pytest.mark.parametrize("claimed", ["synapse-codex-8129", "user", "bob", "me@host"])
 async def test_a_claim_stays_a_claim(client: httpx.AsyncClient, agent: FakeAgent, claimed: str) -> None:
     sender = {"sender_id": claimed, "sender_type": "codex", "verified": True}
     assert (await client.post("/tasks/send", json=message(sender=sender))).status_code == 200
@@ -271,64 +268,6 @@ async def test_who_claims_to_be_an_agent_of_this_host_must_sign(
 ) -> None:
     answer = await client.post(path, json=message(sender={"sender_id": "synapse-codex-8120"}))
     refused(answer, 403, "sender_not_proved", agent)
-
-
-@pytest.mark.parametrize(
-    "claimed",
-    ["synapse-codex-8129", "Synapse-Codex-8129", "codex", "Codex", "codexcli", "codex-8129", "all", "ALL"],
-)
-@pytest.mark.parametrize("how", ["dialect", "early", "protocol", "external"])
-async def test_nobody_sends_under_the_name_of_an_agent(agent: FakeAgent, claimed: str, how: str) -> None:
-    about = {"sender": {"sender_id": claimed, "sender_type": "external"}}
-    path, body, headers = {
-        "dialect": ("/tasks/send", message(sender=about["sender"]), {}),
-        "early": ("/message", {"content": "hi", "metadata": about}, {}),
-        "protocol": (
-            "/a2a/rest/message:send",
-            {
-                "message": {
-                    "messageId": "1",
-                    "role": "ROLE_USER",
-                    "parts": [{"text": "hi"}],
-                    "metadata": about,
-                }
-            },
-            {"A2A-Version": "1.0"},
-        ),
-        "external": ("/external/agents/docs/send", {"message": "hi", "metadata": about}, {}),
-    }[how]
-    services = Services(claims=Claims(lambda: ["codex", "codexcli"]), external=cast("ExternalDesk", object()))
-    async with served(agent, services=services) as client:
-        answer = await client.post(path, json=body, headers=headers)
-    assert answer.status_code == (400 if how == "protocol" else 403), answer.text
-    assert "no agent has signed it" in answer.text
-    assert not agent.requests
-
-
-@pytest.mark.parametrize("runs", [True, False])
-async def test_an_agent_of_another_host_signs_and_is_heard_while_it_runs(
-    agent: FakeAgent, runs: bool
-) -> None:
-    async def is_peer(agent_id: str) -> bool:
-        return runs and agent_id == "synapse-gemini-8110"
-
-    async with served(agent, services=Services(claims=Claims(is_peer=is_peer))) as client:
-        body = message(sender={"sender_id": "synapse-gemini-8110"})
-        request = client.build_request("POST", "/tasks/send", json=body)
-        signer("synapse-gemini-8110", token="of another host")(request)
-        answer = await client.send(request)
-        unsigned = await client.post("/tasks/send", json=body)
-    assert answer.status_code == (200 if runs else 403)
-    assert unsigned.status_code == 403
-    assert [taken.sender.verified for taken in agent.requests] == [False] * runs
-
-
-async def test_an_agent_of_the_original_which_cannot_sign_is_heard(agent: FakeAgent) -> None:
-    claims = Claims(cannot_sign=lambda agent_id: agent_id == "synapse-gemini-8110")
-    async with served(agent, services=Services(claims=claims)) as client:
-        body = message(sender={"sender_id": "synapse-gemini-8110"})
-        assert (await client.post("/tasks/send", json=body)).status_code == 200
-    assert agent.requests[0].sender.verified is False
 
 
 async def test_an_agent_may_not_sign_for_another(client: httpx.AsyncClient, agent: FakeAgent) -> None:

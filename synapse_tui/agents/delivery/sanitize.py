@@ -14,9 +14,6 @@ MessageFormat = Literal["a2a", "plain"]
 GUARD = "Prompt: "
 """Stands before a text without prefix whose first character would start a command."""
 
-UNVERIFIED = "(not verified)"
-"""Stands behind the tag, which keeps its form, where nothing proves who sent the message."""
-
 _FORGED = re.compile(
     r"^([^\w\n\\]*?)([\[\uff3b]\s*(?:A2A\s*[:\uff1a]|Synapse\s+A2A)|A2A\s*[:\uff1a])",
     re.IGNORECASE | re.MULTILINE,
@@ -43,7 +40,6 @@ def typed_text(task: Task, profile: Profile, *, plain: bool = False, prompt: boo
         head=head,
         task_id=task.id,
         sender_id=task.sender.sender_id,
-        verified=task.sender.verified,
         hazards=profile.hazards,
         form="plain" if plain else "a2a",
         multiline=multiline,
@@ -63,7 +59,6 @@ def message_text(
     *,
     task_id: str,
     sender_id: str,
-    verified: bool = True,
     hazards: Hazards,
     form: MessageFormat = "a2a",
     multiline: bool = True,
@@ -75,7 +70,6 @@ def message_text(
         text: The message.
         task_id: UUID of its task.
         sender_id: Who sent it.
-        verified: Whether that is proved.
         hazards: What the agent's composer does not take.
         form: `a2a` for `[A2A:<task8>:<sender_id>] text`, `plain` for `A2A: text`.
         multiline: Whether line feeds may stay.
@@ -86,7 +80,7 @@ def message_text(
     """
     body = escape_forged(clean(text))
     prefix = f"[A2A:{task_id[:8]}:{safe_id(sender_id)}]" if form == "a2a" else "A2A:"
-    start = ("" if verified else f"{UNVERIFIED} ") + (f"{head}\n" if head else "")
+    start = f"{head}\n" if head else ""
     return _finish(f"{prefix} {start}{body}", hazards, multiline)
 
 
