@@ -223,15 +223,18 @@ class HistoryKeeper:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def _left(self) -> Mapping[Addressee, int]:
+        """How many messages wait for each agent of this project; none where that cannot be read."""
+        try:
+            return await self._history.unfinished(self._project)
+        except HistoryError as error:
+            log.warning("left messages not read: %s", error.message)
+            return {}
+
     async def _tell_of_others(self) -> None:
         """Tell of messages that wait for agents that are not open: nobody would see them."""
         await asyncio.sleep(OPENED)
-        try:
-            found = await self._history.unfinished(self._project)
-        except HistoryError as error:
-            log.warning("left messages not read: %s", error.message)
-            return
-        for whom, count in found.items():
+        for whom, count in (await self._left()).items():
             if whom.agent_id not in self._agents:
                 text = f"{count} from before wait for {whom}: open it again with {whom.command}"
                 self._events.publish(Notice(text, "warning"))
@@ -287,12 +290,7 @@ class HistoryKeeper:
 
     async def _tell_of_namesakes(self, session: AgentSession) -> None:
         """Tell of messages for an agent of the same id and another name: this one does not get them."""
-        try:
-            found = await self._history.unfinished(self._project)
-        except HistoryError as error:
-            log.warning("messages for other names not read: %s", error.message)
-            return
-        for whom, count in found.items():
+        for whom, count in (await self._left()).items():
             if whom.agent_id == session.agent_id and not whom.fits(session.name):
                 text = f"{count} for {whom} are kept: this agent is another one; open that one in its place"
                 self._events.publish(Notice(text, "warning", session.agent_id))

@@ -5,7 +5,7 @@ import os
 import signal
 
 from synapse_tui.agents.delivery.gate import UNREAD
-from synapse_tui.model import DeliveryState, TaskState
+from synapse_tui.model import DeliveryState, Task, TaskState
 from tests.integration.session_rig import Rig, open_rig, until
 from tests.integration.typing_user import MINE
 
@@ -26,6 +26,15 @@ async def in_the_middle(rig: Rig) -> None:
     await rig.ready()
     process = rig.session.console.process
     await until(lambda: process.pending or process.unread, "the middle of the message")
+
+
+async def unread(rig: Rig, text: str) -> Task:
+    """Stop the agent, and send it a message that it does not read."""
+    await rig.ready()
+    os.kill(rig.session.pid, signal.SIGSTOP)
+    task = rig.send(text)
+    await until(lambda: rig.session.task(task.id).reason == UNREAD, "that it does not read", 20)
+    return task
 
 
 async def test_a_slow_reader_gets_all_of_it_once(tmp_path):
@@ -78,10 +87,7 @@ async def test_a_user_who_types_in_the_middle(tmp_path):
 
 async def test_nothing_is_typed_behind_one_that_is_not_read(tmp_path):
     async with open_rig(tmp_path, *QUICK) as rig:
-        await rig.ready()
-        os.kill(rig.session.pid, signal.SIGSTOP)
-        first = rig.send(HALF)
-        await until(lambda: rig.session.task(first.id).reason == UNREAD, "that it does not read", 20)
+        first = await unread(rig, HALF)
         second = rig.send("second")
         await until(lambda: rig.session.task(second.id).delivery is DeliveryState.HELD, "that it waits")
         await asyncio.sleep(1)
@@ -109,10 +115,7 @@ async def test_a_short_one_that_is_not_read_is_typed_once(tmp_path):
 
 async def test_one_that_is_not_read_is_taken_out_when_it_was_canceled_meanwhile(tmp_path):
     async with open_rig(tmp_path, *QUICK) as rig:
-        await rig.ready()
-        os.kill(rig.session.pid, signal.SIGSTOP)
-        task = rig.send(HALF)
-        await until(lambda: rig.session.task(task.id).reason == UNREAD, "that it does not read", 20)
+        task = await unread(rig, HALF)
         assert (await rig.session.cancel(task.id)).state is TaskState.CANCELED
         os.kill(rig.session.pid, signal.SIGCONT)
         await rig.done(rig.send("after it"), 40)

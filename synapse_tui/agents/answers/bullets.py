@@ -27,7 +27,7 @@ def without_bullets(rows: Sequence[str]) -> list[str]:
         As many rows.
     """
     first = _BULLET.match(rows[0]) if rows else None
-    column = len(first[1]) if first else min(map(_indent, filter(None, rows)), default=0)
+    column = len(first[1]) if first else min(map(indent_of, filter(None, rows)), default=0)
     signs = frozenset(first[2]) if first else _signs(rows, column)
     kept: list[str] = []
     width = column
@@ -37,15 +37,15 @@ def without_bullets(rows: Sequence[str]) -> list[str]:
             width = bullet.end()
             kept.append(row[width:])
             continue
-        if row and _indent(row) <= column:
+        if row and indent_of(row) <= column:
             width = column
-        kept.append(row[min(width, _indent(row)) :])
+        kept.append(row[min(width, indent_of(row)) :])
     return kept
 
 
 def _signs(rows: Sequence[str], column: int) -> frozenset[str]:
     """The signs that may be bullets of an answer that does not begin with one."""
-    heads = [row for row in rows if row and _indent(row) == column]
+    heads = [row for row in rows if row and indent_of(row) == column]
     every = all(map(_SIGN.match, heads))
     found = [match[2] for row in heads if (match := _BULLET.match(row))]
     return frozenset(sign for sign in found if every or sign in _OWN)
@@ -55,11 +55,12 @@ def _begins_piece(rows: Sequence[str], place: int) -> bool:
     """Whether the row with a bullet is the first one of a piece, and no item of a list."""
     if place and _WORD.search(rows[place - 1]):
         return False
-    column = _indent(rows[place])
+    column = indent_of(rows[place])
     below = takewhile(bool, rows[place + 1 :])
-    following = next((row for row in below if _indent(row) <= column), "")
+    following = next((row for row in below if indent_of(row) <= column), "")
     return not following or following[: column + 1] != rows[place][: column + 1]
 
 
-def _indent(row: str) -> int:
+def indent_of(row: str) -> int:
+    """Blanks before the text of a row."""
     return len(row) - len(row.lstrip())

@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 
 from synapse_tui.agents.composer.proof import skeleton
 
-from .bullets import without_bullets
+from .bullets import indent_of, without_bullets
 
 _GUTTER = re.compile(r"^[^\w\[\(\"'`<{#\uff3b-]*")
 _DIGITS = re.compile(r"\d+")
@@ -138,7 +138,7 @@ def tidy(rows: Sequence[str]) -> str:
     if not rows:
         return ""
     rows = without_bullets(rows)
-    indent = min((len(row) - len(row.lstrip()) for row in rows if row.strip()), default=0)
+    indent = min((indent_of(row) for row in rows if row.strip()), default=0)
     return "\n".join(row[indent:] for row in rows)
 
 
@@ -205,8 +205,8 @@ def _tells_of_more(rows: Sequence[str], start: int, place: int) -> bool:
 
 def _is_within(rows: Sequence[str], start: int, place: int) -> bool:
     """Whether a row that is not of the message may be of its echo: an answer stands apart, or elsewhere."""
-    shown = [_indent(row) for row in rows[start + 1 : place] if row.strip()]
-    return bool(rows[place - 1].strip()) or _indent(rows[place]) == min(shown, default=-1)
+    shown = [indent_of(row) for row in rows[start + 1 : place] if row.strip()]
+    return bool(rows[place - 1].strip()) or indent_of(rows[place]) == min(shown, default=-1)
 
 
 def _after_elision(rows: Sequence[str], start: int, place: int, rest: str, want: str) -> str | None:
@@ -249,10 +249,6 @@ def _echo_skeletons(row: str) -> Iterator[str]:
 def _echo_skeletons_untimed(row: str) -> Iterator[str]:
     """The same, and without the time that some agents put at the right edge."""
     return chain(_echo_skeletons(row), _echo_skeletons(_FAR_RIGHT.sub("", row)))
-
-
-def _indent(row: str) -> int:
-    return len(row) - len(row.lstrip())
 
 
 def _begins_alike(first: Sequence[str], second: Sequence[str]) -> bool:
