@@ -1,43 +1,34 @@
-"""Tests that wait for real processes, terminals and sockets get a second and third try.
-
-A loaded machine can starve a child process of the CPU for longer than a test's patience. A test that fails
-once and then holds is printed as RERUN in the summary: it says that the test is to be mended, not that the
-product is broken. Tests of pure code get one try.
-"""
+"""What all tests share."""
 
 from __future__ import annotations
 
 import os
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import hypothesis
 import pytest
 
 from tests.postgres_kit import Server, server_or_skip
 
-WAITING = {"conformance", "e2e", "integration", "lab", "ui"}
-TESTS = Path(__file__).parent
-
 
 def pytest_configure() -> None:
     """Let Ctrl+C reach the programs under test, also where the tests run in the background of a shell.
 
     Generated examples are the same each time, so that a change is judged by itself;
-    HYPOTHESIS_PROFILE=default looks for new ones.
+    HYPOTHESIS_PROFILE=searching looks for new ones. How long one takes depends on what else the machine does:
+    there is no deadline for it, and none is too slow to be made.
     """
-    hypothesis.settings.register_profile("steady", derandomize=True)
+    for name, same in (("steady", True), ("searching", False)):
+        hypothesis.settings.register_profile(
+            name,
+            derandomize=same,
+            deadline=None,
+            suppress_health_check=[hypothesis.HealthCheck.too_slow],
+        )
     hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of the folders that start processes or applications."""
-    for item in items:
-        if item.path.is_relative_to(TESTS) and item.path.relative_to(TESTS).parts[0] in WAITING:
-            item.add_marker(pytest.mark.flaky(reruns=int(os.environ.get("SYNAPSE_RERUNS", "2"))))
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,11 @@ from uuid import uuid4
 
 import httpx
 
+from tests.waiting import PATIENCE
+
 Json = dict[str, Any]
 VERSION = {"A2A-Version": "1.0"}
-PATIENCE = 30.0
+
 TERMINAL = {"TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_CANCELED", "TASK_STATE_REJECTED"}
 
 

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from synapse_tui.terminal import Terminal
+from tests.waiting import PATIENCE
 
 COLUMNS, LINES = 120, 40
-PATIENCE = 30.0
 
 
 class PtyClient:

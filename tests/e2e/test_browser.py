@@ -40,7 +40,6 @@ WAYS = 19
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to try it with"),
-    pytest.mark.timeout(60),
 ]
 
 

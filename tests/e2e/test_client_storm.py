@@ -48,7 +48,7 @@ def numbers(path: Path) -> list[int]:
     return [int(found) for found in re.findall(rb"line (\d+) of", path.read_bytes())]
 
 
-@pytest.mark.timeout(60 + 5 * KILLS)
+@pytest.mark.timeout(180 + 5 * KILLS)
 def test_killed_clients_lose_nothing(
     counters: list[str], home: Path, environ: dict[str, str], project: Path
 ) -> None:

@@ -11,22 +11,15 @@ import signal
 import struct
 import subprocess
 import termios
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import wait_until
+
 Log = Callable[..., list[dict[str, object]]]
-TIMEOUT = 20.0
-
-
-def wait(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + TIMEOUT
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {TIMEOUT:g} s for {what}"
-        time.sleep(0.05)
 
 
 def answers(port: int) -> bool:
@@ -54,7 +47,7 @@ def unread_terminal(request: pytest.FixtureRequest, environ: dict[str, str], pro
     yield pid
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
-    wait(lambda: os.waitpid(pid, os.WNOHANG)[0] == pid, "the application to end although nobody reads")
+    wait_until(lambda: os.waitpid(pid, os.WNOHANG)[0] == pid, "the application to end although nobody reads")
     os.close(master)
     subprocess.run(
         ["synapse-tui", "kill", "--all"], env=environ, cwd=project, check=True, capture_output=True
@@ -65,9 +58,9 @@ def test_agents_and_http_go_on(
     unread_terminal: int, home: Path, environ: dict[str, str], project: Path, dummy_log: Log
 ) -> None:
     registry = home / ".a2a" / "registry"
-    wait(lambda: len(list(registry.glob("synapse-*.json"))) == 2, "two records")
+    wait_until(lambda: len(list(registry.glob("synapse-*.json"))) == 2, "two records")
     first, second = sorted(int(path.stem.rpartition("-")[2]) for path in registry.glob("synapse-*.json"))
-    wait(lambda: answers(first) and answers(second), "both servers")
+    wait_until(lambda: answers(first) and answers(second), "both servers")
     for number in range(3):
         text = f"message {number} %%flood:1%%"
         subprocess.run(
@@ -76,5 +69,5 @@ def test_agents_and_http_go_on(
             check=True,
             cwd=project,
         )
-    wait(lambda: len(dummy_log("turn-end")) == 3, "three turns of an agent that floods")
-    wait(lambda: answers(second), "the other agent's server")
+    wait_until(lambda: len(dummy_log("turn-end")) == 3, "three turns of an agent that floods")
+    wait_until(lambda: answers(second), "the other agent's server")

@@ -7,13 +7,11 @@ import os
 import shlex
 import signal
 import subprocess
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-TIMEOUT = 25.0
-"""Seconds that a test waits for something to show before it fails."""
+from tests.waiting import PATIENCE, wait_until
 
 
 class TmuxTerminal:
@@ -130,24 +128,20 @@ class TmuxTerminal:
                 return x, y
         raise AssertionError(f"{text!r} is not on the screen:\n{self.screen}")
 
-    def wait(self, condition: Callable[[], bool], what: str, timeout: float = TIMEOUT) -> None:
+    def wait(self, condition: Callable[[], bool], what: str, timeout: float = PATIENCE) -> None:
         """Wait until a condition holds.
 
         Raises:
             AssertionError: It did not in time; the message shows the screen.
         """
-        deadline = time.monotonic() + timeout
-        while not condition():
-            if time.monotonic() > deadline:
-                raise AssertionError(f"waited {timeout:g} s for {what}; the screen:\n{self.screen}")
-            time.sleep(0.03)
+        wait_until(condition, lambda: f"{what}; the screen:\n{self.screen}", timeout)
 
-    def wait_for(self, *texts: str, timeout: float = TIMEOUT) -> None:
+    def wait_for(self, *texts: str, timeout: float = PATIENCE) -> None:
         """Wait until all texts are on the screen."""
         for text in texts:
             self.wait(lambda text=text: text in self.screen, repr(text), timeout)  # type: ignore[misc]
 
-    def wait_gone(self, text: str, timeout: float = TIMEOUT) -> None:
+    def wait_gone(self, text: str, timeout: float = PATIENCE) -> None:
         """Wait until a text is off the screen."""
         self.wait(lambda: text not in self.screen, f"{text!r} to go", timeout)
 

@@ -13,7 +13,7 @@ import time
 import tty
 from collections.abc import Callable
 
-TIMEOUT = 10.0
+from tests.waiting import PATIENCE
 
 KITTY_ANSWERS = {
     b"\x1b[?u": b"\x1b[?0u",
@@ -74,7 +74,7 @@ class OuterEnd:
 
     async def until(self, condition: Callable[[], object]) -> None:
         """Wait for a condition that output, or anything else, brings about."""
-        async with asyncio.timeout(TIMEOUT):
+        async with asyncio.timeout(PATIENCE):
             while not condition():
                 self._changed.clear()
                 with contextlib.suppress(TimeoutError):
@@ -95,7 +95,7 @@ class OuterEnd:
 
     def read_until(self, mark: bytes) -> None:
         """Read, from another thread, until some bytes have come."""
-        deadline = time.monotonic() + TIMEOUT
+        deadline = time.monotonic() + PATIENCE
         while mark not in self.output and time.monotonic() < deadline:
             if select.select((self.master,), (), (), 0.05)[0]:
                 self.output += os.read(self.master, 65536)

@@ -5,25 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from synapse_tui.model import ExitStatus
 from synapse_tui.pty import Guardian, PtyProcess, ReadScheduler
-
-PATIENCE = 20.0
-
-
-async def until(
-    condition: Callable[[], object], what: str | Callable[[], str] = "", patience: float = PATIENCE
-) -> None:
-    """Wait for a condition; fails with its name, or what its name is by then, when it never holds."""
-    deadline = time.monotonic() + patience
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"never happened: {what() if callable(what) else what}")
-        await asyncio.sleep(0.005)
+from tests.waiting import until
 
 
 class Program:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import json
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,21 +18,9 @@ from synapse_tui.events import Event, EventBus, TaskChanged
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, MessageRequest, Sender, Task
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.pty import ReadScheduler
+from tests.waiting import until
 
 PEER = Sender("synapse-claude-8100", "claude", "http://127.0.0.1:8100", verified=True)
-PATIENCE = 15.0
-
-
-async def until(condition: Callable[[], Any], what: str = "", seconds: float = PATIENCE) -> Any:
-    """Wait for a condition and return what it gave."""
-    deadline = asyncio.get_running_loop().time() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        if asyncio.get_running_loop().time() > deadline:
-            raise AssertionError(f"never came: {what or condition}")
-        await asyncio.sleep(0.01)
 
 
 class Rig:
@@ -89,10 +76,10 @@ class Rig:
             now = self.session.task(task.id)
             return now if now.delivery is state and now.reason.startswith(reason) else None
 
-        return await until(reached, f"{state} {reason}: {self.session.task(task.id)}")  # type: ignore[no-any-return]
+        return await until(reached, lambda: f"{state} {reason}: {self.session.task(task.id)}")
 
-    async def done(self, task: Task, seconds: float = PATIENCE) -> Task:
-        await until(lambda: self.session.task(task.id).state.final, "the end of the task", seconds)
+    async def done(self, task: Task) -> Task:
+        await until(lambda: self.session.task(task.id).state.final, "the end of the task")
         return self.session.task(task.id)
 
     async def until_ended(self, *tasks: Task) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import errno
 import sys
@@ -25,10 +24,11 @@ from synapse_tui.spool.messages import SpoolAnswer, SpoolRequest, write_whole
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running
 from tests.integration.shell_kit import Shell
+from tests.waiting import until
 
 OFFLINE = """
 import errno, socket, sys
-def forbidden(*_):
+from tests.waiting import PATIENCE
     raise PermissionError(errno.EPERM, "Operation not permitted")
 socket.socket.connect = socket.socket.connect_ex = forbidden
 from synapse_tui.cli import main
@@ -114,9 +114,7 @@ class SpoolRig:
         """Put the bytes of a request into an agent's spool, and wait for what comes of it."""
         write_whole(self.spool(agent), f"{name}.request", data)
         path = self.spool(agent) / f"{name}.answer"
-        async with asyncio.timeout(10):
-            while not path.exists():  # noqa: ASYNC110 - a file has no event
-                await asyncio.sleep(0.005)
+        await until(path.exists, path)
         answer = SpoolAnswer.decode(path.read_bytes())
         path.unlink()
         return answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from synapse_tui.model import USER, DeliveryState, MessageRequest, TaskState
 from tests.a2a_kit import V1, GivenAgent, Refused, collect, events, rpc, said, states, stream
 from tests.integration.push_kit import telling
 from tests.integration.server_kit import Connection, http, running
+from tests.waiting import until
 
 KINDS = [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3"), ("HTTP+JSON", "0.3")]
 
@@ -55,12 +56,6 @@ async def connected(
 async def plain(agent: GivenAgent) -> AsyncIterator[httpx.AsyncClient]:
     async with httpx.AsyncClient(base_url=agent.endpoint, timeout=20, trust_env=False) as client:
         yield client
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not holds():  # noqa: ASYNC110 - the server has no event for it
-            await asyncio.sleep(0.001)
 
 
 def message(text: str = "Hello!", **fields: Any) -> pb.SendMessageRequest:

@@ -17,8 +17,7 @@ from synapse_tui.cli import sessions, start, stop
 from synapse_tui.cli.output import run_command
 from synapse_tui.paths import UserPaths
 from synapse_tui.sessions.wire import encode
-
-PATIENCE = 30.0
+from tests.waiting import PATIENCE
 
 
 class Host:

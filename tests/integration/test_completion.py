@@ -21,13 +21,13 @@ from synapse_tui.cli.completion import Finder, offers
 from tests.fake_agent import FakeAgent
 from tests.integration.shell_kit import SYNAPSE, Shell
 from tests.integration.test_cli_history import told
+from tests.waiting import PATIENCE
 
 OWN_TERMINAL = """import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execvp(sys.argv[1], sys.argv[1:])"""
 """Runs a program as the owner of its terminal, as shells want it."""
-PATIENCE = 30.0
-"""Seconds that a shell may take for one word."""
+
 START = {
     "bash": (["bash", "--norc", "--noprofile", "-i"], 'eval "$(synapse completion bash)"'),
     "zsh": (["zsh", "-f", "-i"], 'autoload -U compinit; compinit -u -D; eval "$(synapse completion zsh)"'),

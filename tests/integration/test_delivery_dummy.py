@@ -127,7 +127,7 @@ async def test_a_hundred_kilobytes_arrive_whole(tmp_path):
     ).strip()
     assert len(text.encode()) > 100_000
     async with open_rig(tmp_path) as rig:
-        done = await rig.done(rig.send(text), 40)
+        done = await rig.done(rig.send(text))
         assert done.state is TaskState.COMPLETED
         assert rig.submitted == [text]
 

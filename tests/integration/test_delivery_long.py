@@ -33,13 +33,13 @@ async def unread(rig: Rig, text: str) -> Task:
     await rig.ready()
     os.kill(rig.session.pid, signal.SIGSTOP)
     task = rig.send(text)
-    await until(lambda: rig.session.task(task.id).reason == UNREAD, "that it does not read", 20)
+    await until(lambda: rig.session.task(task.id).reason == UNREAD, "that it does not read")
     return task
 
 
 async def test_a_slow_reader_gets_all_of_it_once(tmp_path):
     async with open_rig(tmp_path, *QUICK, *SLOWLY) as rig:
-        done = await rig.done(rig.send(LONG), 40)
+        done = await rig.done(rig.send(LONG))
         assert done.state is TaskState.COMPLETED
         assert rig.submitted == [LONG]
 
@@ -61,7 +61,7 @@ async def test_one_makes_way_for_one_that_interrupts_and_follows_it_whole(tmp_pa
         await in_the_middle(rig)
         urgent = rig.send("urgent", 5)
         await rig.done(urgent)
-        await rig.done(task, 40)
+        await rig.done(task)
         assert rig.submitted == ["urgent", LONG]
 
 
@@ -70,7 +70,7 @@ async def test_the_users_interrupt_in_the_middle(tmp_path):
         task = rig.send(LONG)
         await in_the_middle(rig)
         assert (await rig.session.interrupt()).stopped
-        await rig.done(task, 40)
+        await rig.done(task)
         assert rig.submitted == [LONG]
 
 
@@ -80,8 +80,8 @@ async def test_a_user_who_types_in_the_middle(tmp_path):
         await in_the_middle(rig)
         for key in "mine\r":
             rig.type(key)
-        await until(lambda: len(rig.submitted) == 2, "both", 40)
-        await rig.done(task, 40)
+        await until(lambda: len(rig.submitted) == 2, "both")
+        await rig.done(task)
         assert sorted(rig.submitted) == sorted(["mine", LONG])
 
 
@@ -94,7 +94,7 @@ async def test_nothing_is_typed_behind_one_that_is_not_read(tmp_path):
         assert rig.session.task(second.id).reason == UNREAD
         os.kill(rig.session.pid, signal.SIGCONT)
         for task in (first, second):
-            assert (await rig.done(task, 40)).state is TaskState.COMPLETED
+            assert (await rig.done(task)).state is TaskState.COMPLETED
         assert rig.submitted == [HALF, "second"]
 
 
@@ -106,10 +106,10 @@ async def test_a_short_one_that_is_not_read_is_typed_once(tmp_path):
         for key in "mine\r":
             await asyncio.sleep(0.02)
             rig.type(key)
-        await until(lambda: rig.session.task(task.id).reason == UNREAD, "that it does not read", 30)
+        await until(lambda: rig.session.task(task.id).reason == UNREAD, "that it does not read")
         await asyncio.sleep(2)
         os.kill(rig.session.pid, signal.SIGCONT)
-        await until(lambda: len(rig.submitted) == 2, "both", 30)
+        await until(lambda: len(rig.submitted) == 2, "both")
         assert sorted(rig.submitted) == ["mine", "short"]
 
 
@@ -118,15 +118,15 @@ async def test_one_that_is_not_read_is_taken_out_when_it_was_canceled_meanwhile(
         task = await unread(rig, HALF)
         assert (await rig.session.cancel(task.id)).state is TaskState.CANCELED
         os.kill(rig.session.pid, signal.SIGCONT)
-        await rig.done(rig.send("after it"), 40)
+        await rig.done(rig.send("after it"))
         assert rig.submitted == ["after it"]
 
 
 async def test_a_very_slow_reader_gets_each_by_itself(tmp_path):
     async with open_rig(tmp_path, *QUICK, "--read-rate", "3") as rig:
         first, second = rig.send(LONG[:5_000]), rig.send("second")
-        await rig.done(first, 60)
-        await rig.done(second, 40)
+        await rig.done(first)
+        await rig.done(second)
         assert rig.submitted == [LONG[:5_000], "second"]
 
 
@@ -137,7 +137,7 @@ async def test_an_agent_that_is_killed_in_the_middle_gets_it_when_it_was_restart
         os.kill(rig.session.pid, signal.SIGKILL)
         await rig.delivery(task, DeliveryState.HELD, "agent exited")
         await rig.session.restart()
-        await rig.done(task, 40)
+        await rig.done(task)
         assert rig.submitted == [LONG]
 
 
@@ -146,6 +146,6 @@ async def test_a_restart_in_the_middle(tmp_path):
         task = rig.send(LONG)
         await in_the_middle(rig)
         await rig.session.restart()
-        await rig.done(task, 40)
+        await rig.done(task)
         assert rig.submitted == [LONG]
         assert [record["text"] for record in rig.records("draft") if MINE in record["text"]] == []

@@ -21,8 +21,6 @@ from tests.fake_agent import FakeAgent
 from tests.integration.external_kit import OldAgent, Running, hand_made, sdk_agent
 from tests.integration.shell_kit import Result, Shell
 
-pytestmark = pytest.mark.timeout(60)
-
 
 class Prompt:
     """A person at a prompt, in this very process: starting one takes longer than what is tried here."""

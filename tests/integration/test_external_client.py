@@ -33,7 +33,6 @@ from synapse_tui.errors import CardRefused, ConfigError, InvalidValue, PeerRefus
 from synapse_tui.model import TaskState
 from tests.integration.external_kit import DialectAgent, OldAgent, Running, card_v1, hand_made, sdk_agent
 
-pytestmark = pytest.mark.timeout(60)
 V03_PATHS = ("/.well-known/agent-card.json", "/")
 
 

@@ -24,8 +24,7 @@ from synapse_tui.host.externals import at_rest
 from synapse_tui.model import USER, DeliveryState, ReplyState, Sender, Task, TaskState
 from tests.integration.external_kit import Running, sdk_agent
 from tests.integration.test_host import make_host, open_ready, running, until
-
-pytestmark = pytest.mark.timeout(60)
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ async def add(host: Host, url: str, alias: str = "echo") -> None:
 
 
 async def rested(host: Host, task: Task) -> Task:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not at_rest(task):
             task = await host.externals.wait(
                 task.target, task.id, seen=task.updated_at.isoformat(), seconds=20

@@ -14,6 +14,7 @@ from synapse_tui.content import Part, TaskMessage, artifact_id
 from synapse_tui.errors import MessageError, TaskEnded, TaskNotFound
 from synapse_tui.model import DeliveryState, MessageRequest, Reply, Sender, Task, TaskState
 from tests.integration.session_rig import PEER, Rig, open_rig, until
+from tests.waiting import PATIENCE
 
 CALLER = Sender("someone", "external")
 
@@ -47,7 +48,7 @@ def typed(rig: Rig) -> list[str]:
 
 
 async def collect(reader: Subscription) -> list[TaskEvent]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         return [event async for event in reader]
 
 

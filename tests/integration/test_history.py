@@ -101,7 +101,7 @@ async def test_a_restored_agent_goes_on_by_itself(tmp_path):
     port = await leave_two_waiting(tmp_path)
     async with one_agent(tmp_path, port, restore=True) as (host, _, _):
         ended = "SELECT count(*) FROM tasks WHERE status = 'completed'"
-        await until(lambda: rows(host, ended) == [(2,)], "the messages from before", 30)
+        await until(lambda: rows(host, ended) == [(2,)], "the messages from before")
     assert text_of(tmp_path, "submit").count("of two") == 2
 
 
@@ -141,12 +141,12 @@ async def test_a_message_that_cannot_be_noted_is_not_typed(tmp_path):
             other.execute("BEGIN IMMEDIATE")
             task = session.accept(MessageRequest("hello", PEER))
             await until(
-                lambda: session.task(task.id).reason.startswith("history cannot be written"), "the reason", 30
+                lambda: session.task(task.id).reason.startswith("history cannot be written"), "the reason"
             )
             assert session.task(task.id).delivery is DeliveryState.HELD
             assert text_of(tmp_path, "submit") == ""
             other.execute("ROLLBACK")
-        await until(lambda: session.task(task.id).state is TaskState.COMPLETED, "the end of the lock", 30)
+        await until(lambda: session.task(task.id).state is TaskState.COMPLETED, "the end of the lock")
         assert text_of(tmp_path, "submit").count("hello") == 1
         assert any(isinstance(event, Notice) and "written again" in event.text for event in heard)
 

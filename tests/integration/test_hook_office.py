@@ -27,8 +27,6 @@ from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
 from tests.integration.test_host import profiles_with_free_ports, until
 
-pytestmark = pytest.mark.timeout(60)
-
 
 class Office:
     """A host, one scripted agent whose hooks the test calls, and what was told."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import json
 import os
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -30,14 +29,7 @@ from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, TaskState
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.settings import load_settings
-
-pytestmark = pytest.mark.timeout(60)
-
-
-async def until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - what is waited for has no event of its own
-            await asyncio.sleep(0.02)
+from tests.waiting import until
 
 
 def make_host(tmp_path: Path, project: str = "project") -> Host:
@@ -238,6 +230,6 @@ async def test_interrupting_all_stops_every_turn(host: Host) -> None:
     await host.send("all", "count %%slow:30%%")
     await until(lambda: all(agent.report.state is AgentState.PROCESSING for agent in (alice, bob)))
     await host.interrupt_all()
-    await until(lambda: all(agent.report.state is AgentState.READY for agent in (alice, bob)), 5)
+    await until(lambda: all(agent.report.state is AgentState.READY for agent in (alice, bob)))
     assert alice.exit is None
     assert bob.exit is None

@@ -30,8 +30,6 @@ from synapse_tui.settings import load_settings
 from synapse_tui.workspace import Handover, SavedAgent
 from tests.integration.session_rig import until
 
-pytestmark = pytest.mark.timeout(60)
-
 
 class Rig:
     """A host whose built-in agents get instructions, and what each was given."""

@@ -27,6 +27,7 @@ from synapse_tui.recording.transcript import Transcript
 from synapse_tui.terminal import Terminal
 from tests.integration.pty_harness import until
 from tests.integration.session_rig import open_rig
+from tests.waiting import PATIENCE
 
 PLAY = "from synapse_tui.cli.output import run_command; from synapse_tui.cli.play import command; "
 PLAY += "import sys; run_command(command, sys.argv[1:], name='play')"
@@ -163,7 +164,7 @@ class Person:
         os.write(self.master, keys)
 
     async def ends(self) -> int:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             return await self.process.wait()
 
 

@@ -7,7 +7,7 @@ import contextlib
 import json
 import resource
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -15,6 +15,7 @@ from synapse_tui.a2a import bodies
 from synapse_tui.a2a.connections import LOBBY, Patience, Room, room_of_process
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import BODY, Connection, http, running
+from tests.waiting import PATIENCE, until
 
 IMPATIENT = Patience(head=0.05, lobby=0.05, unread=0.1, idle=30, hurry=1)
 
@@ -24,12 +25,6 @@ async def opened(stack: contextlib.AsyncExitStack, port: int, count: int) -> lis
     for connection in connections:
         stack.push_async_callback(connection.close)
     return connections
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not holds():  # noqa: ASYNC110 - what is waited for happens below asyncio's streams
-            await asyncio.sleep(0.005)
 
 
 async def asked(connection: Connection, port: int) -> int:
@@ -132,7 +127,7 @@ async def test_a_caller_that_trickles_its_request_is_given_up(stack: contextlib.
     slow.writer.write(b"GET /status HTTP/1.1\r\nHost: localhost\r\nX-")
     again.writer.write(b"GET /status HTTP/1.1\r\n")
     for connection in (silent, slow, again):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             assert (await connection.reader.read()).startswith(b"HTTP/1.1 408 ")
 
 
@@ -187,7 +182,7 @@ async def test_a_body_after_a_refusal_holds_no_connection(
     caller = (await opened(stack, agent.port, 1))[0]
     headers = {"Host": "evil.example", "Content-Length": "1000000"}
     caller.writer.write(http("POST", "/tasks/send", agent.port, b"{", headers))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         assert (await caller.answer())[0] == 403
         assert await caller.reader.read() == b""
 

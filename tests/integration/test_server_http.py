@@ -21,6 +21,7 @@ from synapse_tui.model import USER, MessageRequest, Task
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import BODY, Connection, http, running
 from tests.integration.session_rig import until
+from tests.waiting import PATIENCE
 
 
 def has_ipv6() -> bool:
@@ -260,7 +261,7 @@ async def test_a_request_under_way_does_not_hold_up_the_end(caplog: pytest.LogCa
         task_id = json.loads(answer)["task"]["id"]
         connection.writer.write(http("POST", f"/tasks/{task_id}/cancel", slow.port))
         await slow.entered.wait()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             with caplog.at_level(logging.CRITICAL):
                 await server.stop()
         await connection.close()

@@ -25,6 +25,7 @@ from tests.integration.shell_kit import Shell
 from tests.integration.spool_kit import SYNAPSE_OFFLINE, SpoolRig, changed, forbidden, spool_rig
 from tests.integration.test_host import make_host, open_ready, until
 from tests.integration.test_host import running as running_host
+from tests.waiting import PATIENCE
 
 __all__ = ["forbidden"]
 
@@ -76,7 +77,7 @@ async def test_many_wait_at_once_and_others_pass_them(
     await until(lambda: len([name for name in rig.left(codex) if name.endswith(".taken")]) == 3)
     await asyncio.to_thread(client.send, claude.endpoint, "more", sender=me)
     claude.finish(task.task_id, "done")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         answers = await asyncio.gather(*polls)
     assert [answer.text for answer in answers] == ["done"] * 3
     assert not rig.left(codex)

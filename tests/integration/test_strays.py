@@ -22,6 +22,7 @@ from synapse_tui.host.safety.strays import Shells, Strays
 from synapse_tui.host.safety.workers import Worker
 from synapse_tui.process_times import process_name
 from tests.integration.session_rig import until
+from tests.waiting import PATIENCE
 
 ALIVE = process_name(os.getpid())
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
@@ -86,7 +87,7 @@ class Rig:
 
     async def noted(self, *files: str) -> list[Modification]:
         """Wait until exactly these files are noted, the newest first."""
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 found = await self.changes()
                 if {each.file for each in found} >= set(files):

@@ -34,8 +34,8 @@ async def test_a_host_goes_on_with_what_waited_on_its_own_machine(team_url: str,
         assert len(session.outbox) == 0, "an agent of the same id on another machine"
     name.write_text(mine)
     async with one_agent(tmp_path, port, restore=True) as (_, session, _heard):
-        await until(lambda: len(session.outbox) == 0 and len(session.tasks) >= 2, "the messages", 30)
-        await until(lambda: all(task.state.final for task in session.tasks), "their ends", 30)
+        await until(lambda: len(session.outbox) == 0 and len(session.tasks) >= 2, "the messages")
+        await until(lambda: all(task.state.final for task in session.tasks), "their ends")
     archive = Archive(TeamDatabase(team_url, mine.strip(), (tmp_path / "project").resolve()))
     found = archive.select(Wanted(states=("completed",)))
     archive.close()
@@ -54,8 +54,8 @@ async def test_a_message_waits_for_the_server_and_is_typed_when_it_is_back(
         try:
             task = session.accept(MessageRequest("hello", PEER))
             begin = "history cannot be written: the database postgresql://"
-            await until(lambda: session.task(task.id).reason.startswith(begin), "the reason", 30)
+            await until(lambda: session.task(task.id).reason.startswith(begin), "the reason")
             assert session.task(task.id).delivery is DeliveryState.HELD
         finally:
             await asyncio.to_thread(postgres.start)
-        await until(lambda: session.task(task.id).state.final, "the message", 30)
+        await until(lambda: session.task(task.id).state.final, "the message")

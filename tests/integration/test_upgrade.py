@@ -48,7 +48,7 @@ class Remote:
         return answer
 
     async def until(self, condition: Callable[[dict[str, Any]], object], what: str) -> dict[str, Any]:
-        for _ in range(2000):
+        for _ in range(12_000):
             answer = await self()
             if condition(answer):
                 return answer

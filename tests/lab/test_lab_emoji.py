@@ -49,7 +49,6 @@ class Fates:
         return self._notes.get(task_id, [])
 
 
-@pytest.mark.flaky(reruns=0)  # one that is not proved once has found something
 @pytest.mark.parametrize("size", [(80, 24), (100, 32)], ids="{0[0]}x{0[1]}".format)
 @pytest.mark.parametrize("agent", AGENTS)
 async def test_joined_emoji_arrive_whole(agent, size, tmp_path):

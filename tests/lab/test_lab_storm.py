@@ -192,7 +192,6 @@ def working_folder(agent: str) -> Path:
     return folder
 
 
-@pytest.mark.flaky(reruns=0)  # a storm that fails once has found something
 @pytest.mark.parametrize("agent", AGENTS)
 async def test_a_storm_of_messages(agent, tmp_path):
     seed = SEED

@@ -16,7 +16,6 @@ UNDRAWN = {f"after a resize to {columns}x{lines}" for columns, lines in SIZES}
 
 pytestmark = [
     pytest.mark.parametrize("screen", [(), ("--alt-screen",)], ids=["main", "alternate"]),
-    pytest.mark.timeout(120),
 ]
 
 

@@ -6,15 +6,14 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
 from synapse_tui.terminal import RGB
+from tests.waiting import wait_until
 
 TMUX = shutil.which("tmux")
-_DEADLINE = 30.0
 
 
 class Look(NamedTuple):
@@ -110,10 +109,7 @@ class TmuxScreen:
         return rows
 
     def _wait(self, form: str, wanted: str) -> None:
-        deadline = time.monotonic() + _DEADLINE
-        while self._tmux("display-message", "-p", form).strip() != wanted:
-            if time.monotonic() > deadline:
-                raise TimeoutError(wanted)
+        wait_until(lambda: self._tmux("display-message", "-p", form).strip() == wanted, wanted)
 
 
 _PIECE = re.compile("\x1b\\[([0-9;:]*)m|\x1b\\][^\x1b]*\x1b\\\\|\x0e|\x0f|(.)", re.DOTALL)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,6 +12,7 @@ from synapse_tui.app import SynapseApp
 from synapse_tui.model import AgentSpec
 from synapse_tui.widgets.exit_bar import ExitBar
 from tests.ui.fakes import NOW, FakeHost, find_command
+from tests.waiting import until
 
 LEADER = "ctrl+right_square_bracket"
 
@@ -51,13 +51,6 @@ def three_agents() -> FakeHost:
     for spec in (AgentSpec("claude"), AgentSpec("codex"), AgentSpec("gemini", name="alice")):
         host.add(spec)
     return host
-
-
-async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
-    """Wait for a condition."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - conditions are on widgets, which set no events
-            await asyncio.sleep(0.005)
 
 
 def text_of(app: SynapseApp) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from textual import events
 
@@ -11,6 +9,7 @@ from synapse_tui.driver.events import TerminalKey, TerminalKeyRelease
 from synapse_tui.terminal.keys import KeyEvent
 from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.terminal_view_kit import FakeSession, PanesApp, running, settle
+from tests.waiting import until
 
 
 @pytest.mark.parametrize(
@@ -183,10 +182,7 @@ async def test_dragging_beyond_the_edge_scrolls():
         await pilot.mouse_down(app.view, offset=(6, 2))
         move = events.MouseMove(app.view, 0, -1, 0, 0, 1, False, False, False)
         app.view.post_message(move)
-        for _ in range(200):
-            if app.view.scrolled >= 3:
-                break
-            await asyncio.sleep(0.01)
+        await until(lambda: app.view.scrolled >= 3)
         app.view.post_message(events.MouseUp(app.view, 0, -1, 0, 0, 1, False, False, False))
         await settle(pilot)
         assert app.view.scrolled >= 3

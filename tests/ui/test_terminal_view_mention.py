@@ -19,6 +19,7 @@ from synapse_tui.widgets.mention_picture import (
 )
 from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.terminal_view_kit import FakeSession, PanesApp, running, settle
+from tests.waiting import until
 
 AGENTS = [
     Address("synapse-claude-8100", "claude", "", 8100, "http://127.0.0.1:8100"),
@@ -74,13 +75,10 @@ async def test_a_mention_is_held_completed_and_sent():
 async def test_a_mention_right_after_an_arrow_waits_for_the_screen_and_is_sent():
     session = FakeSession(60, 20)
     app = MentionApp(session)
-    async with running(app, (60, 20)) as pilot:
+    async with running(app, (60, 20)):
         for key in ["up", *"@gemini", "space", "h", "i", "enter"]:
             app.view.on_key(events.Key(key, {"space": " ", "enter": "\r", "up": None}.get(key, key)))
-        for _ in range(400):
-            if app.mentions:
-                break
-            await pilot.pause(0.01)
+        await until(lambda: app.mentions)
         assert [mention.text for mention in app.mentions] == ["hi"]
         assert session.taken() == b"\x1b[A"
         assert app.view.mention.picture is None
@@ -89,14 +87,11 @@ async def test_a_mention_right_after_an_arrow_waits_for_the_screen_and_is_sent()
 async def test_a_draft_of_the_history_gets_the_mention_typed_behind_it():
     session = FakeSession(60, 20)
     app = MentionApp(session)
-    async with running(app, (60, 20)) as pilot:
+    async with running(app, (60, 20)):
         for key in ["up", *"@gemini", "space", "h", "i", "enter"]:
             app.view.on_key(events.Key(key, {"space": " ", "enter": "\r", "up": None}.get(key, key)))
         session.output("> an old prompt")
-        for _ in range(400):
-            if app.view.mention.picture is None:
-                break
-            await pilot.pause(0.01)
+        await until(lambda: app.view.mention.picture is None)
         assert session.taken() == b"\x1b[A@gemini hi\r"
         assert app.mentions == []
 

@@ -110,24 +110,16 @@ async def test_a_toast_is_not_painted_over():
     async with running(app, (60, 16)) as pilot:
         app.notify("a toast", timeout=30)
         await settle(pilot)
-        await _until(pilot, lambda: "a toast" in "".join(app.picture().display))
+        await until(lambda: "a toast" in "".join(app.picture().display))
         session.output("\x1b[H" + "y" * 60 * 16)
         await settle(pilot)
         text = "".join(app.picture().display)
         assert "a toast" in text
         app.clear_notifications()
         await settle(pilot)
-        await _until(pilot, lambda: "a toast" not in "".join(app.picture().display))
+        await until(lambda: "a toast" not in "".join(app.picture().display))
         await settle(pilot)
         assert looks(app.picture()) == looks(session.terminal)
-
-
-async def _until(pilot, condition):
-    for _ in range(200):
-        if condition():
-            return
-        await pilot.pause()
-    raise AssertionError("the condition does not come true")
 
 
 async def test_a_hidden_pane_writes_nothing_and_is_right_when_it_is_shown():
@@ -151,7 +143,7 @@ async def test_a_pane_that_is_partly_out_of_view_is_right():
     app.CSS = ""  # type: ignore[misc]
     async with running(app) as pilot:
         app.view.styles.height = 20
-        await _until(pilot, lambda: session.sizes[-1] == (40, 20))
+        await until(lambda: session.sizes[-1] == (40, 20))
         session.output("\x1b[1;1Htop\x1b[20;1Hbottom")
         await settle(pilot)
         picture = app.picture()
@@ -194,14 +186,14 @@ async def test_a_pane_that_moves_takes_its_doubtful_characters_along():
     async with running(app) as pilot:
         app.query_one("#left").styles.width = 0
         app.query_one("#right").styles.width = 10
-        await _until(pilot, lambda: session.sizes[-1] == (30, 10))
+        await until(lambda: session.sizes[-1] == (30, 10))
         session.output("\x1b[?25la⚠️b👨‍👩‍👧c")
         await settle(pilot)
         app.screen.refresh()
         await settle(pilot)
         app.query_one("#left").styles.width = 10
         app.query_one("#right").styles.width = 0
-        await _until(pilot, lambda: app.view.region.x == 10)
+        await until(lambda: app.view.region.x == 10)
         await settle(pilot)
         picture = app.picture()
         assert [picture.cell(x, 0) for x in range(10, 40)] == looks(session.terminal)[0]

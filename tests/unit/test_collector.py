@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import weakref
 
@@ -18,6 +17,7 @@ from synapse_tui.collector import (
     YOUNG_OBJECTS,
     Collector,
 )
+from tests.waiting import until
 
 
 class FakeGc:
@@ -123,10 +123,12 @@ async def test_it_looks_by_itself_and_undoes_all_in_the_end():
     rig = Rig()
     with rig.collector:
         assert rig.gc.calls == ["disable"]
-        async with asyncio.timeout(10):
-            while "freeze" not in rig.gc.calls:
-                rig.now += PATIENCE
-                await asyncio.sleep(0.01)
+
+        def frozen() -> bool:
+            rig.now += PATIENCE
+            return "freeze" in rig.gc.calls
+
+        await until(frozen)
     assert rig.gc.calls[-2:] == ["unfreeze", "enable"]
 
 

@@ -19,6 +19,7 @@ from synapse_tui.model import DeliveryState, MessageRequest, ReplyState, TaskSta
 from synapse_tui.settings import Settings
 from synapse_tui.store.aftermath import HOST_ENDED
 from tests.unit.store_kit import KEY, SENDER, make_book, opened, rows, send
+from tests.waiting import until
 
 SOON = timedelta(seconds=5)
 
@@ -160,9 +161,7 @@ async def test_a_host_forgets_by_itself_and_follows_the_setting(
         book.change(task.id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE)
 
     async def tasks(*texts: str) -> None:
-        async with asyncio.timeout(20):
-            while kept(path) != list(texts):  # noqa: ASYNC110 - another thread writes
-                await asyncio.sleep(0.01)
+        await until(lambda: kept(path) == list(texts), lambda: f"{texts}, are {kept(path)}")
 
     end("off")
     await book.flush()

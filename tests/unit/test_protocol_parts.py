@@ -30,6 +30,7 @@ from synapse_tui.content import Artifact, Part, TaskMessage
 from synapse_tui.model import USER, DeliveryState, MessageRequest, Task, TaskState
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import served
+from tests.waiting import PATIENCE
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
 TASK = Task("t-1", "c-1", "synapse-claude-8100", USER, "Hello!", 3, NOW, NOW)
@@ -101,7 +102,7 @@ async def test_only_files_are_read(tmp_path: Path) -> None:
         file.truncate(MAX_BYTES + 1)
     names = ("secret", "link", "pipe", "large", "gone")
     parts = [Part("file", path=str(tmp_path / name)) for name in names]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         found = await read_files(parts)
     assert found == {str(secret): b"s"}
     assert await read_files([Part(text="x")]) == {}

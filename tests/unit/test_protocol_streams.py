@@ -11,6 +11,7 @@ from a2a.utils.errors import InternalError
 
 from synapse_tui.a2a.protocol import streams
 from synapse_tui.a2a.protocol.streams import EventStream
+from tests.waiting import PATIENCE
 
 Message = MutableMapping[str, Any]
 
@@ -50,7 +51,7 @@ class Reader:
         return {"type": "http.disconnect"}
 
     async def body(self) -> bytes:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             message = await self.sent.get()
         assert message["type"] == "http.response.body"
         return bytes(message["body"])
@@ -116,7 +117,7 @@ async def test_a_reader_that_leaves_frees_the_source_at_once(source: Source, rea
     source.queue.put_nowait({"data": "1"})
     await reader.body()
     reader.left.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await source.closed.wait()
         await task
     assert reader.sent.empty(), "nobody is told of an end"
@@ -129,7 +130,7 @@ async def test_a_reader_that_does_not_read_is_given_up(source: Source, reader: R
     source.queue.put_nowait({"data": "1"})
     if leaves:
         reader.left.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await task
     assert source.closed.is_set()
     assert reader.sent.empty()
@@ -144,7 +145,7 @@ async def test_a_stopping_server_waits_for_no_reader(
     reader.reads.clear()
     source.queue.put_nowait({"data": "1"})
     stopping.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await task
     assert source.closed.is_set()
 

@@ -13,6 +13,7 @@ import pytest
 from synapse_tui.spool import watch as watch_module
 from synapse_tui.spool.messages import write_whole
 from synapse_tui.spool.watch import SpoolWatch
+from tests.waiting import PATIENCE
 
 
 class Watched:
@@ -33,7 +34,7 @@ class Watched:
         self.news.set()
 
     async def next(self) -> Path:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await self.news.wait()
         self.news.clear()
         return self.told[-1]

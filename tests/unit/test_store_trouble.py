@@ -16,6 +16,7 @@ from synapse_tui.errors import HistoryError
 from synapse_tui.store import push_tables, schema, tables
 from synapse_tui.store.engine import open_engine
 from tests.unit.store_kit import make_book, opened, rows, send
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -37,9 +38,7 @@ async def test_a_locked_database_is_told_and_written_later(path):
                 await book.flush()
             assert history.problem
             other.execute("ROLLBACK")
-        async with asyncio.timeout(20):
-            while history.problem:  # noqa: ASYNC110 - it is tried again by itself
-                await asyncio.sleep(0.01)
+        await until(lambda: not history.problem, "the next attempt")
         assert rows(path, "SELECT input FROM tasks") == [("hello",)]
     assert len(told.texts) == 2
 
@@ -55,9 +54,7 @@ async def test_a_disk_that_does_not_answer_is_not_waited_for(path, monkeypatch):
             with pytest.raises(HistoryError, match="did not answer"):
                 await history.flush(0.05)
             other.execute("ROLLBACK")
-        async with asyncio.timeout(20):
-            while history.problem:  # noqa: ASYNC110 - the thread is still at it
-                await asyncio.sleep(0.01)
+        await until(lambda: not history.problem, "the thread to be done")
 
 
 async def test_a_full_disk_is_told(path):

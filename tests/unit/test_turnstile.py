@@ -7,6 +7,7 @@ import itertools
 from typing import Any
 
 from synapse_tui.a2a.turnstile import Turnstile
+from tests.waiting import PATIENCE
 
 
 async def nothing(*_: Any) -> Any:
@@ -55,7 +56,7 @@ async def test_who_gives_up_keeps_nobody_waiting_and_the_turnstile_can_be_used_a
     tasks[2].cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     assert log == ["0", "3"]
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         for at in "45":
             await turnstile({"type": "http", "path": at}, nothing, nothing)
     assert log == ["0", "3", "4", "5"]

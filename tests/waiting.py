@@ -1,0 +1,49 @@
+"""How tests wait: for a condition, never for a time.
+
+The limit only says when a test gives up. It costs nothing while tests pass, so it is long enough for a
+machine whose processors are all busy, and shorter than the time a whole test may take.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+PATIENCE = 60.0
+"""Seconds until a condition that does not come about fails the test."""
+
+Description = object | Callable[[], object]
+
+
+async def until(condition: Callable[[], T | None], what: Description = "", seconds: float = PATIENCE) -> T:
+    """Let the loop run until a condition holds, and give what it gave.
+
+    Args:
+        condition: Asked again and again.
+        what: What is waited for, for the failure; a callable is asked when it fails.
+        seconds: When to give up.
+    """
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        _check(deadline, seconds, condition, what)
+        await asyncio.sleep(0.005)
+    return value
+
+
+def wait_until(condition: Callable[[], T | None], what: Description = "", seconds: float = PATIENCE) -> T:
+    """The same where no loop runs, or in a thread beside it."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        _check(deadline, seconds, condition, what)
+        time.sleep(0.02)
+    return value
+
+
+def _check(deadline: float, seconds: float, condition: Callable[[], object], what: Description) -> None:
+    if time.monotonic() > deadline:
+        described = what() if callable(what) else what
+        raise AssertionError(f"waited {seconds:g} s for {described or condition}")
