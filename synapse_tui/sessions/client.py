@@ -16,7 +16,7 @@ from synapse_tui import __version__
 from synapse_tui.errors import SessionError
 
 from .places import SessionPlace
-from .start import await_end, connect, connect_or_start
+from .start import await_end, connect, connect_or_start, time_to_start
 from .wire import VERSION, Line, LineBuffer, encode, send_request
 
 LEAVE_SECONDS = 2.0
@@ -108,7 +108,7 @@ def reach_or_start(
         folder: Working folder of agents without one of their own.
         logs: Folder of the host's log.
         environ: Environment of a host that is started.
-        timeout: Seconds that a running host may take to answer.
+        timeout: Seconds that a running host may take to answer; one that is just starting may take longer.
 
     Returns:
         The connection, and what the host told of itself; None for one that was started.
@@ -120,7 +120,7 @@ def reach_or_start(
     if started:
         return connection, None
     try:
-        info = host_info(place, timeout=timeout)
+        info = host_info(place, timeout=max(timeout, time_to_start(place)))
     except BaseException:
         connection.close()
         raise

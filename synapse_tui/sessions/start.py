@@ -17,6 +17,8 @@ from synapse_tui.files import private_folder
 
 from .places import SessionPlace
 
+START_SECONDS = 30.0
+"""How long a host may take from the binding of its socket until it answers, on a busy machine."""
 END_SECONDS = 15.0
 """How long a host may take to end its agents."""
 END_PAUSE = 0.05
@@ -56,6 +58,14 @@ def is_there(place: SessionPlace) -> bool:
     if connection is not None:
         connection.close()
     return connection is not None
+
+
+def time_to_start(place: SessionPlace) -> float:
+    """Seconds that a session's host may still take before it answers; 0 when it has had its time."""
+    with contextlib.suppress(OSError):
+        age = time.time() - place.socket.stat().st_mtime  # a socket is bound for each host
+        return max(0.0, START_SECONDS - max(0.0, age))
+    return 0.0
 
 
 def await_end(place: SessionPlace) -> None:

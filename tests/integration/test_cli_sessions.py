@@ -17,7 +17,8 @@ from synapse_tui.cli import sessions, start, stop
 from synapse_tui.cli.output import run_command
 from synapse_tui.paths import UserPaths
 from synapse_tui.sessions.wire import encode
-from tests.waiting import PATIENCE
+
+PATIENCE = 30.0
 
 
 class Host:
