@@ -56,6 +56,8 @@ class Record:
         command: Its command line.
         aliases: Further names of its type, of the profile.
         pid_namespace: Where that pid counts, as `pid_namespace` tells; empty when unknown.
+        process: The agent's own process, as `process_name` writes it: what the agent holds ends with it. Empty
+            where `pid` is the agent itself.
     """
 
     agent_id: str
@@ -72,6 +74,7 @@ class Record:
     command: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     pid_namespace: str = ""
+    process: str = ""
 
 
 class RecordChanges(TypedDict, total=False):
@@ -83,6 +86,7 @@ class RecordChanges(TypedDict, total=False):
     pid: int
     pid_started: float
     command: tuple[str, ...]
+    process: str
 
 
 def is_live(record: Record) -> bool:
@@ -335,6 +339,7 @@ def _record(fields: Mapping[str, object]) -> Record:
         command=_words(fields, "command"),
         aliases=_words(fields, "aliases"),
         pid_namespace=_text(fields, "pid_namespace"),
+        process=_text(fields, "process"),
     )
 
 

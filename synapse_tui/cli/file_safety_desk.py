@@ -135,8 +135,10 @@ class Desk:
         own = self.caller.agent_id
         who = self._own_name(agent) if own and agent else self.agent_id(agent) if agent else own
         record = self.caller.registry.get(who) if who else None
-        process = process_name(record.pid, record.pid_started) if record is not None else ""
-        return Holder(who or USER.sender_id, task, process)
+        if record is None:
+            return Holder(who or USER.sender_id, task)
+        process = record.process or process_name(record.pid, record.pid_started)
+        return Holder(who, task, process)
 
     def _own_name(self, agent: str) -> str:
         """The agent inside which this runs, by any of its names: a type means oneself first."""

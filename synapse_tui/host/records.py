@@ -8,13 +8,15 @@ import logging
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.events import EventBus, Notice
-from synapse_tui.model import AgentSpec, AgentState
-from synapse_tui.registry import Record, Registry
+from synapse_tui.model import AgentSpec
+from synapse_tui.process_times import process_name
+from synapse_tui.registry import Record, RecordChanges, Registry
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +32,8 @@ class RecordKeeper:
     def __init__(self, registry: Registry, events: EventBus) -> None:
         self._registry = registry
         self._events = events
-        self._known: dict[str, tuple[str, AgentState]] = {}
+        self._records: dict[str, Record] = {}
+        """What is to be read of our agents."""
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="registry")
 
     def add(self, session: AgentSession, spec: AgentSpec, *, project: Path) -> None:
@@ -48,20 +51,26 @@ class RecordKeeper:
             project=str(project),
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
             command=(session.profile.command, *session.profile.args, *spec.args),
+            process=process_name(session.pid),
         )
-        self._known[session.agent_id] = (session.name, session.report.state)
+        self._records[session.agent_id] = record
         self._submit(record.agent_id, lambda: self._registry.register(record))
 
     def update(self, session: AgentSession) -> None:
-        """Renew an agent's record when its name or state changed."""
-        agent_id, now = session.agent_id, (session.name, session.report.state)
-        if self._known.get(agent_id, now) != now:
-            self._known[agent_id] = now
-            self._submit(agent_id, lambda: self._registry.update(agent_id, name=now[0], status=now[1].value))
+        """Renew an agent's record when its name, its state or its process changed."""
+        agent_id, now = session.agent_id, self._records.get(session.agent_id)
+        if now is None:
+            return
+        process = process_name(session.pid) if session.exit is None else now.process
+        changes = RecordChanges(name=session.name, status=session.report.state.value, process=process)
+        changed = replace(now, **changes)
+        if changed != now:
+            self._records[agent_id] = changed
+            self._submit(agent_id, lambda: self._registry.update(agent_id, **changes))
 
     async def remove(self, agent_id: str) -> None:
         """Take an agent's record away."""
-        if self._known.pop(agent_id, None) is not None:
+        if self._records.pop(agent_id, None) is not None:
             remove = functools.partial(self._registry.remove, agent_id, pid=os.getpid())
             await asyncio.get_running_loop().run_in_executor(self._writer, remove)
 
