@@ -56,8 +56,8 @@ class Record:
         command: Its command line.
         aliases: Further names of its type, of the profile.
         pid_namespace: Where that pid counts, as `pid_namespace` tells; empty when unknown.
-        process: The agent's own process, as `process_name` writes it: what the agent holds ends with it. Empty
-            where `pid` is the agent itself.
+        process: The agent's own process, as `process_name` writes it, with which its locks end. Empty where
+            `pid` is the agent itself.
     """
 
     agent_id: str
@@ -131,16 +131,33 @@ class Registry:
         """
         if not _AGENT_ID.fullmatch(record.agent_id):
             raise ValueError(f"agent id {record.agent_id!r} is not valid")
-        record = replace(
-            record,
-            pid_started=record.pid_started or process_start(record.pid) or 0.0,
-            project=record.project or record.working_dir,
-            pid_namespace=record.pid_namespace or pid_namespace(),
-        )
+        record = _completed(record)
         private_folder(self._folder)
         with self._locked():
             self._write(record)
         return record
+
+    def restore(self, record: Record) -> bool:
+        """Write a record again that was removed, broken or changed; that of another live process is left.
+
+        Returns:
+            Whether it was written.
+
+        Raises:
+            OSError: It could not be written.
+        """
+        record = _completed(record)
+        private_folder(self._folder)
+        with self._locked():
+            found = self.get(record.agent_id)
+            if found == _as_read(record):
+                return False
+            ours = found is None or (found.pid, found.pid_namespace) == (record.pid, record.pid_namespace)
+            if found is not None and not ours and self._live(found):
+                return False
+            self._write(record)
+        _log().warning("wrote the record of %s again", record.agent_id)
+        return True
 
     def update(self, agent_id: str, **changes: Unpack[RecordChanges]) -> Record | None:
         """Change fields of a record.
@@ -341,6 +358,20 @@ def _record(fields: Mapping[str, object]) -> Record:
         pid_namespace=_text(fields, "pid_namespace"),
         process=_text(fields, "process"),
     )
+
+
+def _completed(record: Record) -> Record:
+    return replace(
+        record,
+        pid_started=record.pid_started or process_start(record.pid) or 0.0,
+        project=record.project or record.working_dir,
+        pid_namespace=record.pid_namespace or pid_namespace(),
+    )
+
+
+def _as_read(record: Record) -> Record:
+    """A record as it comes back from its file."""
+    return _record(json.loads(json.dumps(asdict(record))))
 
 
 def _text(fields: Mapping[str, object], key: str) -> str:

@@ -76,7 +76,7 @@ class Parts:
         registry = Registry(paths.registry)
         self.tokens = Tokens()
         self.records = RecordKeeper(registry, events)
-        self.peers = PeerWatch(registry, events)
+        self.peers = PeerWatch(registry, events, own=self.records.check)
         self.watchdog = Watchdog(agents, events)
         self.externals = Externals(
             of.project,

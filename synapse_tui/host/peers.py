@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from synapse_tui.events import EventBus, PeersChanged
 from synapse_tui.registry import Record, Registry
@@ -22,11 +22,18 @@ class PeerWatch:
     Args:
         registry: Where they are recorded.
         events: Told when the list changes.
+        own: Given the live records of this process at each look.
     """
 
-    def __init__(self, registry: Registry, events: EventBus) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        events: EventBus,
+        own: Callable[[Sequence[Record]], None] = lambda _found: None,
+    ) -> None:
         self._registry = registry
         self._events = events
+        self._own = own
         self._records: tuple[Record, ...] = ()
         self._task: asyncio.Task[None] | None = None
 
@@ -52,6 +59,7 @@ class PeerWatch:
         records = tuple(
             sorted((r for r in found if r.pid != os.getpid()), key=lambda record: record.agent_id)
         )
+        self._own([record for record in found if record.pid == os.getpid()])
         changed = [r.agent_id for r in records] != [r.agent_id for r in self._records]
         self._records = records
         if changed:

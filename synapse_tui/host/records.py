@@ -6,7 +6,7 @@ import asyncio
 import functools
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,6 +19,9 @@ from synapse_tui.process_times import process_name
 from synapse_tui.registry import Record, RecordChanges, Registry
 
 log = logging.getLogger(__name__)
+
+
+_FOUND_BY = ("agent_type", "port", "endpoint", "name", "status", "process")
 
 
 class RecordKeeper:
@@ -34,6 +37,8 @@ class RecordKeeper:
         self._events = events
         self._records: dict[str, Record] = {}
         """What is to be read of our agents."""
+        self._unwritten: set[str] = set()
+        """Agents whose records could not be written, which was reported."""
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="registry")
 
     def add(self, session: AgentSession, spec: AgentSpec, *, project: Path) -> None:
@@ -68,6 +73,22 @@ class RecordKeeper:
             self._records[agent_id] = changed
             self._submit(agent_id, lambda: self._registry.update(agent_id, **changes))
 
+    def check(self, found: Sequence[Record]) -> None:
+        """Write records again that others removed or harmed: an agent that lives can be found.
+
+        Args:
+            found: Our live records, as they were just read.
+        """
+        right = {record.agent_id for record in found if self._stands(record)}
+        for agent_id, record in self._records.items():
+            if agent_id not in right:
+                self._submit(agent_id, functools.partial(self._registry.restore, record))
+
+    def _stands(self, found: Record) -> bool:
+        """Whether the fields by which an agent is found and called are those that were written."""
+        record = self._records.get(found.agent_id)
+        return record is not None and all(getattr(found, name) == getattr(record, name) for name in _FOUND_BY)
+
     async def remove(self, agent_id: str) -> None:
         """Take an agent's record away."""
         if self._records.pop(agent_id, None) is not None:
@@ -86,7 +107,15 @@ class RecordKeeper:
                 write()
             except OSError as error:
                 log.exception("record was not written", extra={"agent_id": agent_id})
-                text = f"{agent_id} cannot be found by other programs: {error}"
-                loop.call_soon_threadsafe(self._events.publish, Notice(text, "warning", agent_id))
+                loop.call_soon_threadsafe(self._report, agent_id, error)
+            else:
+                self._unwritten.discard(agent_id)
 
         self._writer.submit(run)
+
+    def _report(self, agent_id: str, error: OSError) -> None:
+        """Publish that a record was not written, once until it is."""
+        if agent_id not in self._unwritten:
+            self._unwritten.add(agent_id)
+            text = f"{agent_id} cannot be found by other programs: {error}"
+            self._events.publish(Notice(text, "warning", agent_id))

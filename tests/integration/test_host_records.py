@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import os
+import shutil
 import signal
+import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from synapse_tui.host import Host
+from synapse_tui.process_times import process_start
+from synapse_tui.registry import Registry
 from tests.integration.shell_kit import InnerShell
 from tests.integration.test_host import make_host, open_ready, records, running, until
 
@@ -64,3 +70,67 @@ async def test_an_agent_that_was_restarted_locks_again(host: Host) -> None:
     shell = inside(host, alice.agent_id)
     assert (await shell.run("file-safety", "lock", "a.py")).code == 0
     assert await locks(shell) == ["a.py"]
+
+
+@pytest.mark.parametrize("harm", ["removed", "emptied", "garbage", "truncated", "changed", "folder"])
+async def test_a_record_that_was_harmed_is_written_again(host: Host, harm: str) -> None:
+    alice, bob = await open_ready(host, "alice", "bob")
+    await until(lambda: all(each.get("status") == "READY" for each in records(host).values()))
+    before = records(host)
+    path = host.paths.registry / f"{alice.agent_id}.json"
+    if harm == "removed":
+        path.unlink()
+    elif harm == "folder":
+        shutil.rmtree(host.paths.registry)
+    else:
+        whole = path.read_bytes()
+        changed = json.dumps({**json.loads(whole), "endpoint": "http://127.0.0.1:1"}).encode()
+        content = {"emptied": b"", "garbage": b"\xff{", "truncated": whole[:50], "changed": changed}[harm]
+        path.write_bytes(content)
+    await until(lambda: readable(host) == before)
+    assert stat.S_IMODE(host.paths.registry.stat().st_mode) == 0o700
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert {each.agent_id for each in Registry(host.paths.registry).list()} == {
+        alice.agent_id,
+        bob.agent_id,
+    }
+
+
+async def test_a_state_that_came_while_the_record_was_gone_stands_in_it(host: Host) -> None:
+    (alice,) = await open_ready(host, "alice")
+    await until(lambda: readable(host).get(alice.agent_id, {}).get("status") == "READY")
+    (host.paths.registry / f"{alice.agent_id}.json").unlink()
+    host.rename(alice.agent_id, "alicia")
+    await until(lambda: readable(host).get(alice.agent_id, {}).get("name") == "alicia")
+
+
+async def test_a_record_of_another_process_is_taken_back_when_that_has_ended(host: Host) -> None:
+    (alice,) = await open_ready(host, "alice")
+    registry = Registry(host.paths.registry)
+    other = await asyncio.create_subprocess_exec("sleep", "1000")
+    try:
+        started = process_start(other.pid) or 0.0
+        await until(lambda: registry.update(alice.agent_id, pid=other.pid, pid_started=started) is not None)
+    finally:
+        other.kill()
+        await other.wait()
+    await until(lambda: readable(host).get(alice.agent_id, {}).get("pid") == os.getpid())
+
+
+async def test_the_record_of_an_agent_that_is_closed_stays_away(host: Host) -> None:
+    alice, bob = await open_ready(host, "alice", "bob")
+    await until(lambda: len(readable(host)) == 2)
+    (host.paths.registry / f"{alice.agent_id}.json").unlink()
+    await host.close(alice.agent_id)
+    (host.paths.registry / f"{bob.agent_id}.json").unlink()
+    await until(lambda: bob.agent_id in readable(host))
+    assert alice.agent_id not in readable(host)
+
+
+def readable(host: Host) -> dict[str, dict[str, object]]:
+    """The records that can be read, whatever else lies there."""
+    found = {}
+    for path in host.paths.registry.glob("synapse-*.json"):
+        with contextlib.suppress(OSError, ValueError):
+            found[path.stem] = json.loads(path.read_bytes())
+    return found

@@ -281,3 +281,28 @@ def test_a_lock_that_is_held_for_ever_is_an_error(
 def test_a_process_of_unknown_start_is_judged_by_its_pid() -> None:
     assert is_live(record(pid_started=0.0))
     assert not is_live(record(pid=2**22 + 1))
+
+
+def test_a_harmed_record_is_restored_and_that_of_another_live_process_left(
+    registry: Registry, folder: Path
+) -> None:
+    ours = registry.register(record(working_dir="/odd\nname"))
+    assert not registry.restore(ours), "nothing was wrong"
+    path = folder / f"{ours.agent_id}.json"
+    path.write_bytes(b"{")
+    assert registry.restore(ours)
+    with subprocess.Popen(["sleep", "1000"]) as other:
+        theirs = registry.register(replace(ours, pid=other.pid, pid_started=0.0))
+        assert not registry.restore(ours)
+        assert registry.get(ours.agent_id) == replace(theirs, working_dir="/oddname", project="/oddname")
+        other.kill()
+    assert registry.restore(ours)
+    found = registry.get(ours.agent_id)
+    assert found
+    assert found.pid == os.getpid()
+    path.unlink()
+    folder.joinpath(".registry.lock").unlink()
+    folder.rmdir()
+    assert registry.restore(ours)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert [each.pid for each in registry.list()] == [os.getpid()]
