@@ -69,7 +69,16 @@ class Rig:
         await until(lambda: self.session.report.state is AgentState.READY, "READY")
 
     async def state(self, state: AgentState) -> None:
-        await until(lambda: self.session.report.state is state, state)
+        """Wait for a state; for work, until it is also settled that the message which began it was taken."""
+
+        def reached() -> bool:
+            under_way = state is AgentState.PROCESSING and any(
+                task.delivery in (DeliveryState.TYPING, DeliveryState.SUBMITTING)
+                for task in self.session.list_tasks()
+            )
+            return self.session.report.state is state and not under_way
+
+        await until(reached, lambda: f"{state}, is {self.session.report}")
 
     async def delivery(self, task: Task, state: DeliveryState, reason: str = "") -> Task:
         def reached() -> Task | None:

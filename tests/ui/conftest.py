@@ -5,6 +5,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from synapse_tui.widgets import status_bar
+
+
+@pytest.fixture(autouse=True)
+def notices_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notice does not vanish before a test has looked, however busy the machine is."""
+    monkeypatch.setattr(status_bar, "NOTICE_SECONDS", dict.fromkeys(status_bar.NOTICE_SECONDS, 3600.0))
+
 
 @pytest.fixture
 def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:

@@ -114,6 +114,7 @@ async def test_the_focus_stays_through_every_size():
 async def test_a_terminal_that_is_too_small_says_so(size):
     host = three_agents()
     async with running(host) as (app, pilot):
+        await until(lambda: all(session.sizes for session in host.agents.values()))
         sizes = [list(session.sizes) for session in host.agents.values()]
         await pilot.resize_terminal(*size)
         await pilot.pause(0.2)
