@@ -8,7 +8,6 @@ import re
 import signal
 import termios
 import threading
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, ClassVar
@@ -189,13 +188,11 @@ class TestInput:
             end.type(b"\x1d\x1b[93;5u\x1b[15~")
             await end.until(lambda: app.leaders == 3)
 
-    async def test_lone_escape_comes_soon(self, end):
+    async def test_lone_escape_comes_without_another_key(self, end):
         async with running(end) as app:
-            begin = time.monotonic()
             end.type(b"\x1b")
             await end.until(lambda: app.keys)
             assert app.keys[0].key == "escape"
-            assert time.monotonic() - begin < 1
 
     async def test_paste_is_whole(self, end):
         text = "one\x1b[A\r\n" + "漢" * 20_000 + "\x03"
@@ -455,9 +452,7 @@ class TestRestoreTerminal:
         with suppress(BlockingIOError):
             while os.write(slave, b"x" * 4096):
                 pass
-        begin = time.monotonic()
-        restore_terminal(slave, timeout=0.1)
-        assert time.monotonic() - begin < 2
+        restore_terminal(slave, timeout=0.1)  # without it, it would wait for ever
         assert termios.tcgetattr(slave)[3] & termios.ICANON
         os.close(master)
         os.close(slave)

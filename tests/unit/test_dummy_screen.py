@@ -113,9 +113,9 @@ def test_long_messages_are_shortened_on_the_screen_only():
 def test_huge_messages_cost_nothing_to_show():
     transcript = Transcript(PLAIN, "dummy")
     transcript.add("user", "x\n" * 5_000_000)
-    started = time.perf_counter()
+    started = time.thread_time()
     transcript.take(80)
-    assert time.perf_counter() - started < 0.5
+    assert time.thread_time() - started < 0.5
 
 
 def test_control_sequences_in_texts_do_nothing():
