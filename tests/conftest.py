@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 
 import hypothesis
@@ -12,8 +14,10 @@ import pytest
 from tests.postgres_kit import Server, server_or_skip
 
 
-def pytest_configure() -> None:
-    """Let Ctrl+C reach the programs under test, also where the tests run in the background of a shell.
+def pytest_configure(config: pytest.Config) -> None:
+    """Prepare this process, and all that it starts.
+
+    Let Ctrl+C reach the programs under test, also where the tests run in the background of a shell.
 
     Generated examples are the same each time, so that a change is judged by itself;
     HYPOTHESIS_PROFILE=searching looks for new ones. How long one takes depends on what else the machine does:
@@ -29,6 +33,11 @@ def pytest_configure() -> None:
     hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        # Compiling is most of what the start of a host takes; hundreds share what was compiled once.
+        folder = tempfile.mkdtemp(prefix="synapse-bytecode-")
+        os.environ["PYTHONPYCACHEPREFIX"] = folder
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 @pytest.fixture(scope="session")

@@ -74,7 +74,7 @@ def environ(home: Path, tmp_path: Path, runtime: Path) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "SHELL": "/bin/bash",
         "SYNAPSE_DUMMY_LOG": str(tmp_path / "dummy.jsonl"),
-        "PYTHONDONTWRITEBYTECODE": os.environ.get("PYTHONDONTWRITEBYTECODE", ""),
+        "PYTHONPYCACHEPREFIX": os.environ.get("PYTHONPYCACHEPREFIX", ""),
     }
 
 

@@ -66,7 +66,7 @@ class Rig:
         self.session.user_input(text.encode())
 
     async def ready(self) -> None:
-        await until(lambda: self.session.report.state is AgentState.READY, "READY")
+        await self.state(AgentState.READY)
 
     async def state(self, state: AgentState) -> None:
         """Wait for a state; for work, until it is also settled that the message which began it was taken."""
