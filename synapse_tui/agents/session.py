@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from uuid import uuid4
 
 from synapse_tui.errors import AgentExited
-from synapse_tui.events import AgentProcessExited, AgentStateChanged, EventBus
+from synapse_tui.events import AgentProcessExited, AgentStateChanged, EventBus, Notice
 from synapse_tui.hooks import HookKind
 from synapse_tui.model import (
     INTERRUPT_PRIORITY,
@@ -44,6 +45,8 @@ from .tasks.access import TaskAccess
 from .tasks.book import Journal, TaskBook
 from .tasks.message_text import check_size
 from .told import bus_event
+
+log = logging.getLogger(__name__)
 
 RECENT_CHARACTERS = 4000
 
@@ -242,6 +245,7 @@ class AgentSession(TaskAccess):
         """End the process and everything that works for the session."""
         if self._run is not None:
             await self._run.end()
+            self._report_left()
         self._tasking.follow_ups.exited(EXITED)
         self.feed.close()
         if self._log is not None:
@@ -254,12 +258,26 @@ class AgentSession(TaskAccess):
             SpawnError: It cannot be started.
         """
         await self.run.end()
+        self._report_left()
         self._tasking.follow_ups.exited("agent restarted")
         self._launch()
         self.unseen = False
         if self.damage_listener is not None:
             self.damage_listener()
         self._events.publish(AgentStateChanged(self.agent_id, self.report, self.report))
+
+    @property
+    def left(self) -> Sequence[str]:
+        """What its last process had started and could not be ended with it, in words."""
+        return self.console.process.left if self._run is not None else ()
+
+    def _report_left(self) -> None:
+        if self.left:
+            text = (
+                f"{self.agent_id}: what it started still runs and could not be ended: {', '.join(self.left)}"
+            )
+            log.warning(text)
+            self._events.publish(Notice(text, "warning", self.agent_id))
 
     # -- the person at the keyboard ---
 

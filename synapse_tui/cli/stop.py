@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from synapse_tui.store.aftermath import kept_text
 from .commands import Command
 from .completing import complete_agents
 from .options import json_option
-from .output import end_with, error_json, fail, note, show, show_json
+from .output import end_with, error_json, fail, note, plain, show, show_json
 from .sessions import RunningSession, running_sessions
 
 STOP_SECONDS = 20.0
@@ -47,26 +48,46 @@ def command(context: click.Context, /, agent: str, *, every: bool, as_json: bool
             fail(end, name="synapse")
         elif not as_json:
             show(f"stopped {agent_id}")
-            if end:
-                note(f"{agent_id}: {kept_text(end)}; `synapse outbox` lists what is kept")
+            if end.kept:
+                note(f"{agent_id}: {kept_text(end.kept)}; `synapse outbox` lists what is kept")
+            if end.left:
+                note(f"{agent_id}: what it started still runs and could not be ended: {', '.join(end.left)}")
     end_with(context, (end if isinstance(end, SynapseError) else None for _, end in ends))
 
 
-def _stop(session: RunningSession, agent_id: str) -> SynapseError | int:
-    """End one agent; gives why it goes on, or else how many messages wait for it."""
+@dataclass(frozen=True)
+class _End:
+    """What an agent left.
+
+    Attributes:
+        kept: How many messages wait for it.
+        left: The processes that it started and that could not be ended, in words.
+    """
+
+    kept: int = 0
+    left: tuple[str, ...] = ()
+
+
+def _stop(session: RunningSession, agent_id: str) -> SynapseError | _End:
+    """End one agent; gives why it goes on, or else what it left."""
     try:
         connection = connect(session.place)
         if connection is None:
-            return 0
-        kept = ask(connection, request("stop", agents=[agent_id]), timeout=STOP_SECONDS).get("kept")
+            return _End()
+        answer = ask(connection, request("stop", agents=[agent_id]), timeout=STOP_SECONDS)
     except SynapseError as error:
         return error
-    return int(kept.get(agent_id, 0)) if isinstance(kept, dict) else 0
+    kept, left = answer.get("kept"), answer.get("left")  # an older host does not tell what is left
+    return _End(
+        int(kept.get(agent_id, 0)) if isinstance(kept, dict) else 0,
+        tuple(map(plain, left.get(agent_id, ()))) if isinstance(left, dict) else (),
+    )
 
 
-def _ended_json(agent_id: str, end: SynapseError | int) -> dict[str, object]:
-    told: dict[str, object] = {"error": error_json(end)} if isinstance(end, SynapseError) else {"kept": end}
-    return {"agent_id": agent_id} | told
+def _ended_json(agent_id: str, end: SynapseError | _End) -> dict[str, object]:
+    if isinstance(end, SynapseError):
+        return {"agent_id": agent_id, "error": error_json(end)}
+    return {"agent_id": agent_id, "kept": end.kept} | ({"left": list(end.left)} if end.left else {})
 
 
 def find_agents(word: str) -> list[tuple[RunningSession, str]]:

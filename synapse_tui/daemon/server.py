@@ -199,12 +199,13 @@ class SessionServer:
         connection.answer({"is": "opened", "agents": opened, "session": self._name})
 
     async def _stop_agent(self, connection: Connection, line: Line) -> None:
-        kept = {}
+        kept, left = {}, {}
         for agent_id in [str(each) for each in line.get("agents", ())]:
             session = self._host.agents.get(agent_id)
             kept[agent_id] = len(session.control.every()) if session is not None else 0
             await self._host.close(agent_id)
-        connection.answer({"is": "stopped", "kept": kept})
+            left[agent_id] = list(session.left) if session is not None else []
+        connection.answer({"is": "stopped", "kept": kept, "left": left})
 
     async def _info(self, connection: Connection, _line: Line) -> None:
         agents = [

@@ -133,7 +133,9 @@ def _start(python: str) -> subprocess.Popen[bytes] | None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            env={name: value for name, value in os.environ.items() if not name.startswith("SYNAPSE_")},
+            # Nobody's: it must outlive an agent inside which this process may run.
+            env={name: value for name, value in os.environ.items() if not name.startswith("SYNAPSE_")}
+            | {"SYNAPSE_AGENT_ID": ""},
             bufsize=0,
             start_new_session=True,
         )

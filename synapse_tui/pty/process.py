@@ -14,9 +14,9 @@ from pathlib import Path
 from synapse_tui.model import ExitStatus
 
 from .adoption import Handle, check_handle
-from .ending import LAST_PATIENCE, end_session
+from .ending import LAST_PATIENCE, describe, end_family
 from .guardian import Guardian
-from .guardian_process import ProcessKey, start_time
+from .guardian_process import Family, ProcessKey, agent_of, start_time
 from .offer import StoppedTerminal, stopped_terminal, unread
 from .reaper import ExitWatch
 from .scheduler import ReadScheduler, read_available
@@ -42,13 +42,16 @@ class PtyProcess:
         pid: Its pid, which is the number of its session and process group too.
         fd: The master side; -1 once the program has ended and its output is read.
         exit: How it ended; None while it runs or has output left.
+        left: What it had started and `terminate` could not end, in words.
     """
 
     def __init__(self, pid: int, fd: int, guardian: Guardian | None = None) -> None:
         self.pid = pid
         self.fd = fd
         self.exit: ExitStatus | None = None
+        self.left: tuple[str, ...] = ()
         self._key = ProcessKey(pid, start_time(pid))
+        self._agent = agent_of(self._key)  # now: it may write over its environment later
         self._guardian = guardian
         self._queue = WriteQueue(fd)
         self._status: ExitStatus | None = None
@@ -234,7 +237,7 @@ class PtyProcess:
             )
 
     async def terminate(self, grace: float = 2.0) -> ExitStatus:
-        """End the program and all of its session, and reap it; one that was handed over goes on.
+        """End the program and all that it started, and reap it; one that was handed over goes on.
 
         SIGHUP comes at once, SIGTERM after half of the grace, SIGKILL after all of it.
 
@@ -248,7 +251,8 @@ class PtyProcess:
             return self._result()
         if self._watch is None:
             self.start(ReadScheduler(), on_data=self._on_data, on_exit=self._on_exit)
-        await end_session(self._key, grace)
+        family = Family([self._key], {self._agent: self._key.start} if self._agent else None)
+        self.left = tuple(map(describe, sorted(await end_family(family, grace))))
         try:
             async with asyncio.timeout(HANGUP_PATIENCE + LAST_PATIENCE):
                 await self._exited.wait()

@@ -19,6 +19,10 @@ from .places import SessionPlace
 
 START_SECONDS = 30.0
 """How long a host may take from the binding of its socket until it answers, on a busy machine."""
+_IDENTITY = frozenset({
+    "SYNAPSE_AGENT_ID", "SYNAPSE_TOKEN", "SYNAPSE_ENDPOINT", "SYNAPSE_SPOOL", "SYNAPSE_HOOKS",
+})  # fmt: skip
+"""What tells a process inside which agent it runs."""
 END_SECONDS = 15.0
 """How long a host may take to end its agents."""
 END_PAUSE = 0.05
@@ -183,7 +187,9 @@ def _start(place: SessionPlace, folder: Path, logs: Path, environ: Mapping[str, 
                 stdout=log,
                 stderr=log,
                 cwd=place.project,
-                env=dict(environ),
+                # Nobody's, also when an agent began it: the session does not end with that agent.
+                env={name: value for name, value in environ.items() if name not in _IDENTITY}
+                | {"SYNAPSE_AGENT_ID": ""},
                 pass_fds=(listener.fileno(),),
                 start_new_session=True,
             ).returncode = 0  # it outlives this process: nobody waits for it

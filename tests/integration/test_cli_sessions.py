@@ -134,6 +134,25 @@ def test_what_was_ended_is_told_as_json_with_what_was_not(
         assert told["error"]["message"] == "it is gone"
 
 
+def test_what_could_not_be_ended_with_an_agent_is_named(
+    runtime: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent_id = "synapse-dummy-8190"
+    stopped = {"is": "stopped", "kept": {}, "left": {agent_id: ["1234 sudo", "1235 vim"]}}
+    for words in ((), ("--json",)):
+        with ExitStack() as stack:
+            stack.callback(Host(runtime / "fine.sock", threading.Barrier(1), stop=stopped).close)
+            assert code_of(stop.command, agent_id, *words) == 0
+        (runtime / "fine.sock").unlink()
+        told = capsys.readouterr()
+        if words:
+            assert json.loads(told.out) == [
+                {"agent_id": agent_id, "kept": 0, "left": ["1234 sudo", "1235 vim"]}
+            ]
+        else:
+            assert "could not be ended: 1234 sudo, 1235 vim" in told.err
+
+
 def test_sessions_are_stopped_though_one_hangs(runtime: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with ExitStack() as stack:
         stack.callback(Host(runtime / "fine.sock", threading.Barrier(1), kill={"is": "done"}).close)

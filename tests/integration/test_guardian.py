@@ -13,10 +13,10 @@ import pytest
 
 from synapse_tui.pty import Guardian
 from synapse_tui.pty.guardian_process import (
+    Family,
     ProcessKey,
     Watch,
     alive,
-    members,
     read_row,
     read_table,
     start_time,
@@ -33,7 +33,8 @@ async def main():
     processes = []
     for command in json.loads(sys.argv[1]):
         process = PtyProcess.spawn(
-            command, cwd=Path("/"), env=dict(os.environ), columns=80, lines=24, guardian=guardian
+            command, cwd=Path("/"), env={**os.environ, "SYNAPSE_AGENT_ID": "synapse-dummy-8190"},
+            columns=80, lines=24, guardian=guardian
         )
         process.start(scheduler, on_data=output.extend, on_exit=lambda status: None)
         processes.append(process)
@@ -80,8 +81,8 @@ def start_owner():
             os.kill(pid, signal.SIGKILL)
 
 
-def owner_of(*commands: list[str]) -> tuple[subprocess.Popen[str], list[int], int]:
-    announced = sum(" ".join(command).count("PID") for command in commands)
+def owner_of(*commands: list[str], announced: int = 0) -> tuple[subprocess.Popen[str], list[int], int]:
+    announced = announced or sum(" ".join(command).count("PID") for command in commands)
     announced += sum(command is TOOLS for command in commands)
     owner = subprocess.Popen(
         [sys.executable, "-c", OWNER, json.dumps(commands), str(announced)], stdout=subprocess.PIPE, text=True
@@ -191,9 +192,9 @@ def test_a_pid_that_was_used_again_is_not_touched():
     try:
         key = ProcessKey(process.pid, start_time(process.pid))
         assert alive(key)
-        assert members([key], read_table()) == {key}
+        assert Family([key]).members(read_table()) == {key}
         assert not alive(ProcessKey(process.pid, "1"))
-        assert members([ProcessKey(process.pid, "1")], read_table()) == set()
+        assert Family([ProcessKey(process.pid, "1")]).members(read_table()) == set()
     finally:
         process.kill()
         process.wait()

@@ -1,0 +1,201 @@
+"""The end of an agent is the end of all that it started, wherever that has gone; and of nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from synapse_tui.cli.ancestry import IDENTITY
+from synapse_tui.events import Notice
+from synapse_tui.pty import guardian_process
+from synapse_tui.pty.guardian_process import parse_start, start_time
+from synapse_tui.sessions.client import ask, request
+from synapse_tui.sessions.places import place_of
+from synapse_tui.sessions.start import connect_or_start
+from tests.integration.pty_harness import Harness, runs, until
+from tests.integration.session_rig import open_rig
+from tests.integration.test_guardian import finish, owner_of
+
+AGENT = "synapse-dummy-8190"
+
+DAEMON = """
+import os, signal, sys, time
+for number in (signal.SIGHUP, signal.SIGTERM):
+    signal.signal(number, signal.SIG_IGN)
+if os.fork():
+    os._exit(0)
+os.setsid()
+if os.fork():
+    os._exit(0)
+print("PID", os.getpid(), flush=True)
+null = os.open(os.devnull, os.O_RDWR)
+for number in range(3):
+    os.dup2(null, number)
+time.sleep(1000)
+"""
+"""Leaves its session and its parents, as daemons do, and heeds no polite signal."""
+
+STARTER = f"""
+import subprocess, sys, time
+for outside in OUTSIDE:
+    subprocess.run([*outside, sys.executable, "-S", "-c", {DAEMON!r}], check=True)
+time.sleep(1000)
+"""
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+
+
+@pytest.fixture
+async def harness(tmp_path: Path) -> AsyncIterator[Harness]:
+    harness = Harness(tmp_path)
+    yield harness
+    await harness.close()
+
+
+@pytest.fixture
+def reaped() -> Iterator[list[int]]:
+    """Pids that are killed in the end, whatever the test did."""
+    pids: list[int] = []
+    yield pids
+    for pid in pids:
+        if runs(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def starter(*outside: list[str]) -> list[str]:
+    """A program that starts a daemon by each of some commands."""
+    return [sys.executable, "-S", "-c", STARTER.replace("OUTSIDE", repr(list(outside)))]
+
+
+def bystander(agent_id: str) -> subprocess.Popen[bytes]:
+    """A process that carries the id of an agent and was not started by it."""
+    return subprocess.Popen(["sleep", "1000"], env={**os.environ, "SYNAPSE_AGENT_ID": agent_id})
+
+
+def pids_in(output: bytes) -> list[int]:
+    return [int(word) for word in output.replace(b"PID", b"").split()]
+
+
+def now() -> float:
+    """The time as the process table counts it, in ticks."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")) - 1
+
+
+def parent(pid: int) -> int:
+    row = guardian_process.read_row(pid)
+    assert row
+    return row.parent
+
+
+async def test_daemons_of_an_agent_end_with_it(harness: Harness, reaped: list[int]) -> None:
+    program = harness.spawn(*starter([], ["setsid"]), SYNAPSE_AGENT_ID=AGENT)
+    await until(lambda: program.output.count(b"PID") == 2 and program.output.endswith(b"\n"), "the daemons")
+    daemons = pids_in(program.output)
+    reaped += daemons
+    await until(lambda: program.process.pid not in map(parent, daemons), "daemons that are nobody's children")
+    assert program.process.pid not in map(os.getsid, daemons)
+    await program.process.terminate(0.3)
+    await until(lambda: not any(map(runs, daemons)), "their end")
+    assert not program.process.left
+
+
+async def test_what_is_said_to_be_nobodys_or_anothers_goes_on(harness: Harness, reaped: list[int]) -> None:
+    before = bystander(AGENT)
+    reaped.append(before.pid)
+    await until(lambda: now() > parse_start(start_time(before.pid)), "a time that can be told from its start")
+    commands = [["env", f"SYNAPSE_AGENT_ID={name}"] for name in ("", "synapse-dummy-8191", AGENT)]
+    program = harness.spawn(*starter(*commands), SYNAPSE_AGENT_ID=AGENT)
+    await until(lambda: program.output.count(b"PID") == 3 and program.output.endswith(b"\n"), "the daemons")
+    nobodys, anothers, own = pids_in(program.output)
+    reaped += [nobodys, anothers, own]
+    await program.process.terminate(0.3)
+    await until(lambda: not runs(own), "its end")
+    assert runs(nobodys)
+    assert runs(anothers)
+    assert runs(before.pid), "it is older than the agent: one of another home that had the same id"
+    before.kill()
+    before.wait()
+
+
+async def test_a_child_that_is_said_to_be_nobodys_goes_on(harness: Harness, reaped: list[int]) -> None:
+    child = ["env", "SYNAPSE_AGENT_ID=", "setsid", "sh", "-c", "echo PID $$; exec sleep 1000"]
+    code = f"import subprocess,time\nsubprocess.Popen({child!r})\ntime.sleep(1000)"
+    program = harness.spawn(sys.executable, "-S", "-c", code, SYNAPSE_AGENT_ID=AGENT)
+    await until(lambda: program.output.endswith(b"\n"), "the child")
+    reaped += pids_in(program.output)
+    await program.process.terminate(0.3)
+    assert all(map(runs, reaped))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_daemons_of_agents_end_with_a_killed_host(reaped: list[int], number: int) -> None:
+    owner, pids, guardian = owner_of(starter([], ["setsid"]), announced=2)
+    reaped += [*pids, guardian, owner.pid]
+    owner.send_signal(number)
+    finish(owner)
+    await until(lambda: not any(map(runs, pids)), f"the end of {pids}")
+    await until(lambda: not runs(guardian), "the end of the guardian")
+
+
+async def test_what_cannot_be_ended_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reaped: list[int]
+) -> None:
+    kill = os.kill
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        agent_id = rig.session.agent_id
+        other = bystander(agent_id)
+        reaped.append(other.pid)
+
+        def refuse(pid: int, number: int) -> None:
+            if pid == other.pid:
+                raise PermissionError
+            kill(pid, number)
+
+        monkeypatch.setattr(os, "kill", refuse)
+        await rig.session.restart()
+        monkeypatch.undo()
+        assert rig.session.exit is None
+        (notice,) = [event for event in rig.heard if isinstance(event, Notice)]
+        assert notice == Notice(
+            f"{agent_id}: what it started still runs and could not be ended: {other.pid} sleep",
+            "warning",
+            agent_id,
+        )
+        assert runs(other.pid)
+    assert runs(other.pid), "it is older than what runs now"
+    other.kill()
+    other.wait()
+
+
+def test_a_session_that_was_begun_inside_an_agent_is_nobodys(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    runtime = tmp_path / "run"
+    runtime.mkdir(mode=0o700)
+    own = {name: f"{name} of the agent" for name in IDENTITY}
+    environ = {**os.environ, **own, "XDG_RUNTIME_DIR": str(runtime), "HOME": str(tmp_path)}
+    place = place_of(project, environ=environ)
+    logs = tmp_path / ".synapse" / "logs"
+    connection, _ = connect_or_start(place, folder=project, logs=logs, environ=environ)
+    host = int(ask(connection, request("info"), timeout=60)["pid"])
+    try:
+        words = Path(f"/proc/{host}/environ").read_bytes().split(b"\0")
+        names = tuple(f"{name}=".encode() for name in IDENTITY)
+        assert [word for word in words if word.startswith(names)] == [b"SYNAPSE_AGENT_ID="]
+    finally:
+        os.kill(host, signal.SIGKILL)
+
+
+def test_times_of_ps_can_be_compared() -> None:
+    early, late = "Sun Nov  1 23:59:59 2026", "Mon Nov  2 00:00:01 2026"
+    assert parse_start(early) < parse_start(late)
+    assert parse_start("99") < parse_start("100")
+    assert parse_start("") == 0
