@@ -187,6 +187,10 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         else:
             self._open_specs()
 
+    def restore_decided(self) -> None:
+        """The lost workspace is open again, or was declined: agents are opened beside it from now on."""
+        self._restore = None
+
     def _open_specs(self) -> None:
         if self._specs:
             self.commands.run(self.gate.expecting(self.commands.open_all(self._specs)))
@@ -343,7 +347,13 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         self.post_message(events.AppFocus())
 
     def open_agents(self, specs: Sequence[AgentSpec]) -> None:
-        """Open agents beside those that are there, and go to the first of them."""
+        """Open agents beside those that are there, and go to the first of them.
+
+        While a lost workspace is offered they take its place, as those do that the application began with.
+        """
+        if self._restore is not None:
+            self._specs.extend(specs)
+            return
         self.commands.run(self.gate.expecting(self.commands.open_all(list(specs))))
 
     def release(self) -> TerminalLink | None:

@@ -108,6 +108,7 @@ async def run_session(order: SessionOrder, handover: Handover | None = None) -> 
         else:
             lost = await find_lost(host, store, display.restore)
             display.offer(lost.offer() if lost is not None else None)
+            server.lost = lost
         keeper.start()
         server.ready.set()
         with contextlib.suppress(TimeoutError):

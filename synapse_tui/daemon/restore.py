@@ -28,7 +28,9 @@ class LostWorkspace:
         ask: Whether the person is asked first.
 
     Attributes:
+        ask: Whether the person is asked first.
         pending: The agents, until the person has decided: when the host ends before, they are offered again.
+        decided: Set when they are open again, or not wanted.
     """
 
     def __init__(
@@ -40,13 +42,15 @@ class LostWorkspace:
         *,
         ask: bool,
     ) -> None:
-        self._ask = ask
+        self.ask = ask
         self.pending = saved.agents
+        self.decided = asyncio.Event()
         self._host = host
         self._store = store
         self._saved = saved
         self._arrange = arrange
         self._pasts: dict[str, bytes] = {}
+        host.reserve([agent.port for agent in saved.agents])
 
     @property
     def view(self) -> SavedView:
@@ -63,7 +67,7 @@ class LostWorkspace:
         agents = [_words(agent) for agent in self._saved.agents]
         saved = self._saved
         return RestoreOffer(
-            agents, saved.saved_at, self._ask, saved.view.state, self.open, self._forget, self._count_waiting
+            agents, saved.saved_at, self.ask, saved.view.state, self.open, self._forget, self._count_waiting
         )
 
     async def _count_waiting(self) -> int:
@@ -98,6 +102,8 @@ class LostWorkspace:
     def _forget(self) -> None:
         self.pending = ()
         self._pasts.clear()
+        self._host.reserve(())
+        self.decided.set()
 
     async def _open(self, agent: SavedAgent, columns: int, lines: int) -> None:
         profile = self._host.profiles.find(agent.profile)

@@ -20,6 +20,7 @@ from synapse_tui.sessions.wire import Line, spec_from_json
 from .connection import Connection
 from .display import Display
 from .project import ProjectFiles, check_any
+from .restore import LostWorkspace
 from .successor import check_successor
 
 log = logging.getLogger(__name__)
@@ -28,6 +29,8 @@ ACCEPT_PAUSE = 1.0
 """Seconds without new clients when the system has no descriptors left."""
 SILENCE = 30.0
 """Seconds that a client may be connected without a request."""
+RESTORE_SECONDS = 30.0
+"""Seconds that a lost workspace has to be opened again before other agents are opened all the same."""
 IDLE_SIZE = (120, 40)
 """Columns and lines of an agent that is opened while nobody looks."""
 
@@ -54,6 +57,8 @@ class SessionServer:
         self._waiting: set[Connection] = set()
         """Connected, without a request so far."""
         self._working: set[asyncio.Task[None]] = set()
+        self.lost: LostWorkspace | None = None
+        """The agents of before that may be opened again; None for none."""
         self.ready = asyncio.Event()
         """Set when requests can be answered; until then they wait."""
         self.asked = asyncio.Event()
@@ -191,12 +196,24 @@ class SessionServer:
     async def _open(self, connection: Connection, line: Line) -> None:
         """Open agents without a terminal."""
         environ = _environ(line)
+        await self._restored()
         opened = []
         columns, lines = IDLE_SIZE
         for spec in _specs(line):
             session = await self._host.open(spec, columns=columns, lines=lines, environ=environ)
             opened.append({"agent_id": session.agent_id, "endpoint": session.endpoint, "pid": session.pid})
         connection.answer({"is": "opened", "agents": opened, "session": self._name})
+
+    async def _restored(self) -> None:
+        """Wait for the agents that are opened again unasked: their names and ports are theirs."""
+        if self.lost is None or self.lost.ask:
+            return
+        self.asked.set()  # the application, which opens them, need not wait for this answer
+        try:
+            async with asyncio.timeout(RESTORE_SECONDS):
+                await self.lost.decided.wait()
+        except TimeoutError:
+            log.warning("the last workspace is not open again after %g s", RESTORE_SECONDS)
 
     async def _stop_agent(self, connection: Connection, line: Line) -> None:
         kept, left = {}, {}

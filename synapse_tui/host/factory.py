@@ -44,6 +44,7 @@ class SessionFactory:
         safety: Answers their hooks.
         make_id: Makes UUIDs.
         style: How messages reach the agents.
+        reserved: Ports of agents that may be opened again: others get them only when no other port is free.
     """
 
     paths: UserPaths
@@ -58,6 +59,7 @@ class SessionFactory:
     safety: FileSafetyOffice
     make_id: Callable[[], str]
     style: MessageStyle = field(default_factory=MessageStyle)
+    reserved: frozenset[int] = frozenset()
     _last_ports: dict[tuple[str, Path, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -82,7 +84,7 @@ class SessionFactory:
         first, last = profile.ports
         preferred = spec.last_port or self._last_ports.get((profile.name, folder, spec.name), 0)
         return free_port(
-            range(first, last + 1),
+            sorted(range(first, last + 1), key=lambda port: port in self.reserved),
             preferred=preferred,
             further=self.network.bind,
             scheme=self.network.scheme,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from synapse_tui.addresses import agent_id_for
 from synapse_tui.agents.delivery.incoming import remove_old
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import HistoryError
@@ -152,7 +153,10 @@ class HistoryKeeper:
         journal.called = session.name
         if adopted:
             self._note(session, "handed over")
-        work = self._restore(session, journal, release=release)
+        elif session.spec.restore and session.spec.last_port:
+            earlier = agent_id_for(session.agent_type, session.spec.last_port)
+            journal.continues("" if earlier in self._agents else earlier)
+        work = self._restore(session, journal, release=release, adopted=adopted)
         task = asyncio.get_running_loop().create_task(work, name=f"restore-{session.agent_id}")
         self._restoring[session.agent_id] = task
         self._keep(task)
@@ -266,12 +270,14 @@ class HistoryKeeper:
             await asyncio.to_thread(remove_old, Path(folder), before.timestamp())
         await self._history.prune(before)
 
-    async def _restore(self, session: AgentSession, journal: AgentJournal, *, release: bool) -> None:
+    async def _restore(
+        self, session: AgentSession, journal: AgentJournal, *, release: bool, adopted: bool
+    ) -> None:
         await self._loading.wait()
         found = await journal.waiting(session.context_id)
         if self._agents.get(session.agent_id) is not session:
             return
-        session.control.adopt(found, release=release)
+        session.control.adopt(found, release=release, restored=release and not adopted)
         if release:
             await self._restore_asked(session, journal)
         uncertain = sum(message.uncertain for message in session.control.waiting())

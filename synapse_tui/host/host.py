@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -127,6 +127,10 @@ class Host:
     async def start(self) -> None:
         """Begin to watch the registry; records that a killed process left are removed."""
         await self._parts.start()
+
+    def reserve(self, ports: Collection[int]) -> None:
+        """Keep the ports of agents that may be opened again from others: messages wait for their ids."""
+        self._factory.reserved = frozenset(ports)
 
     def inherit(self, environ: Mapping[str, str]) -> None:
         """Let agents that are opened from now on inherit another environment: that of who opens them."""

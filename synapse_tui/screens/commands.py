@@ -364,6 +364,7 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
             if wanted:
                 self.run(self.app.gate.expecting(self._restore(offer)))
             else:
+                self.app.restore_decided()
                 offer.forget()
                 otherwise()
 
@@ -376,7 +377,10 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
     async def _restore(self, offer: RestoreOffer) -> None:
         deck = self.main.deck
         deck.arrangement = as_layout(str(offer.view.get("layout", deck.arrangement)))
-        reasons = await offer.open(deck.terminal_sizes(len(offer.agents)))
+        try:
+            reasons = await offer.open(deck.terminal_sizes(len(offer.agents)))
+        finally:
+            self.app.restore_decided()
         for reason in reasons:
             self.app.notice(reason, "error")
         self.main.show_reasons(reasons)

@@ -114,27 +114,40 @@ class Database:
         lost, self._lost = self._lost, ""
         return lost
 
-    def waiting(self, key: AgentKey, but: str, called: str | None = None) -> list[Restored]:
+    def waiting(
+        self, key: AgentKey, but: str, called: str | None = None, earlier: str = ""
+    ) -> list[Restored]:
         """The messages of an agent that still wait from its earlier sessions, in order, ours from now on.
 
         Args:
             key: The agent.
             but: Context id of its session now.
             called: Its name, empty for one without; None for those of every name.
+            earlier: Agent id that it had before, where that was another one: what waits there, and no other
+                process works with, is its own from now on. Empty for none.
         """
         with self._settling(self._opened()) as session:
             found = session.exec(
                 select(TaskRow).where(
                     TaskRow.project == key.project,
-                    TaskRow.agent_name == key.agent_id,
+                    col(TaskRow.agent_name).in_((key.agent_id, earlier)),
                     TaskRow.session != but,
                     col(TaskRow.finished_at).is_(None),
                 )
             ).all()
-            rows = [each for each in found if called is None or _addressee(each).fits(called)]
+            rows = [
+                each
+                for each in found
+                if (called is None or _addressee(each).fits(called))
+                and (each.agent_name == key.agent_id or self._is_gone(each.owner))
+            ]
             places = self._settle(session, rows)
+            for place in places.values():
+                place.agent_name = key.agent_id
             for row in rows:
                 row.owner = self._owner
+                if row.finished_at is None:  # what has ended was the earlier one's
+                    row.agent_name = key.agent_id
                 row.called = row.called if called is None else called
             left = [
                 Restored(task_of(row), entry_of(places[row.id]) if row.id in places else None)

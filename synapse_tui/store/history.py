@@ -145,20 +145,23 @@ class History:
             self._trouble(HistoryError(text, self._hint))
             raise self._error() from None
 
-    async def waiting(self, key: AgentKey, *, but: str, called: str | None = None) -> list[Restored]:
+    async def waiting(
+        self, key: AgentKey, *, but: str, called: str | None = None, earlier: str = ""
+    ) -> list[Restored]:
         """The messages of an agent that still wait from its earlier sessions, in order; ours from now on.
 
         Args:
             key: The agent.
             but: Context id of its session now.
             called: Its name, empty for one without; None for those of every name.
+            earlier: Agent id that it had before, where that was another one; empty for none.
 
         Raises:
             HistoryError: They cannot be read.
         """
         try:
             await self.flush(self._busy + PATIENCE)  # what the last session noted is read too
-            return await self._in_thread(lambda database: database.waiting(key, but, called))
+            return await self._in_thread(lambda database: database.waiting(key, but, called, earlier))
         except Exception as error:
             raise self._failure(error, "read") from error
 

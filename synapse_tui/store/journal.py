@@ -31,6 +31,8 @@ class AgentJournal:
         self._session = ""
         self.called: str | None = None
         """Name of the agent, empty for one without: its messages are for no other. None until it is known."""
+        self._earlier = ""
+        """Agent id that it had before it was restored on another port; empty for the same."""
         self._last: dict[str, tuple[TaskState, DeliveryState]] = {}
         self._read = asyncio.Event()
 
@@ -42,6 +44,10 @@ class AgentJournal:
     def begin(self, session: str) -> None:
         """A session of the agent begins: tasks are sent to that from now on."""
         self._session = session
+
+    def continues(self, agent_id: str) -> None:
+        """The agent was restored and had that id before: what still waits under it is this agent's."""
+        self._earlier = agent_id
 
     def record(self, task: Task, why: str) -> None:
         """Note a snapshot and why it is another one."""
@@ -88,7 +94,9 @@ class AgentJournal:
         """
         while True:
             try:
-                found = await self._history.waiting(self._key, but=context_id, called=self.called)
+                found = await self._history.waiting(
+                    self._key, but=context_id, called=self.called, earlier=self._earlier
+                )
             except HistoryError as error:
                 log.warning("waiting messages not read: %s", error.message)
                 await asyncio.sleep(RETRY)

@@ -9,6 +9,8 @@ import re
 import signal
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -42,10 +44,30 @@ def alive(programs: list[psutil.Process]) -> list[psutil.Process]:
     return found
 
 
-def saved(run: Run, home: Path) -> bool:
-    """Whether the workspace of the host that runs is on the disk, with two agents."""
+def saved(run: Run, home: Path, count: int = 2) -> bool:
+    """Whether the workspace of the host that runs is on the disk, with so many agents."""
     found = [json.loads(path.read_text()) for path in home.glob(".synapse/workspaces/*/workspace.json")]
-    return [(each["pid"], len(each["agents"])) for each in found] == [(host_of(run).pid, 2)]
+    return [(each["pid"], len(each["agents"])) for each in found] == [(host_of(run).pid, count)]
+
+
+def records(home: Path) -> list[dict[str, object]]:
+    """The agents in the registry."""
+    with contextlib.suppress(OSError, ValueError):  # one is being written
+        return [json.loads(path.read_text()) for path in (home / ".a2a/registry").glob("synapse-*.json")]
+    return []
+
+
+def are_recorded(home: Path, count: int) -> bool:
+    """Whether there are so many agents in the registry."""
+    return len(records(home)) == count
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    """Wait for a condition beside any terminal."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, f"never came: {what}"
+        time.sleep(0.05)
 
 
 def leader(terminal: TmuxTerminal, key: str) -> None:
@@ -430,6 +452,38 @@ def test_a_lost_workspace_is_offered_and_opened_again(launch: Launch, agents: Re
     terminal.keys("clear; synapse-tui dummy", "Enter")
     terminal.wait_for("❯")
     assert "Open the last workspace" not in terminal.screen, "it was closed by a person"
+
+
+@pytest.mark.timeout(240)
+def test_messages_go_on_by_themselves_however_a_killed_session_is_started_again(
+    run: Run, home: Path, dummy_log: Callable[..., list[dict[str, object]]]
+) -> None:
+    (home / ".synapse" / "settings.json").write_text(json.dumps({"tui": {"restore": "always"}}))
+    try:
+        for _ in range(2):  # what the first start held, the second would go on holding
+            started = run("synapse", "start", "dummy")
+            assert started.returncode == 0, started.stderr
+        ports = sorted(str(record["port"]) for record in records(home))
+        until(lambda: all(record["status"] == "READY" for record in records(home)), "two ready agents")
+        for port in ports:
+            for text in ("%%perm:may I?%%", f"first to {port}", f"second to {port}"):
+                assert run("synapse", "send", f"dummy-{port}", text, "--no-response").returncode == 0
+        for count in (2, 3):
+            until(partial(saved, run, home, count), "the workspace to be saved")
+            host = host_of(run)
+            host.kill()
+            host.wait(30)
+            started = run("synapse", "start", "dummy")
+            assert started.returncode == 0, started.stderr
+            until(partial(are_recorded, home, count + 1), f"{count} restored agents and a new one")
+            assert set(ports) < {str(record["port"]) for record in records(home)}
+        wanted = {f"{place} to {port}" for place in ("first", "second") for port in ports}
+        until(
+            lambda: wanted <= {str(entry["text"]).partition("] ")[2] for entry in dummy_log("submit")},
+            f"{wanted} to be typed",
+        )
+    finally:
+        run("synapse-tui", "kill", "--all")
 
 
 def test_a_workspace_of_a_killed_host_can_be_declined(

@@ -105,6 +105,55 @@ async def test_a_restored_agent_goes_on_by_itself(tmp_path):
     assert text_of(tmp_path, "submit").count("of two") == 2
 
 
+async def test_a_restored_agent_goes_on_with_what_an_earlier_start_held(tmp_path):
+    port = await leave_two_waiting(tmp_path)
+    async with one_agent(tmp_path, port) as (_, session, _):
+        await until(lambda: len(session.outbox) == 2, "the messages from before")
+        by_user = session.accept(MessageRequest(f"{WAITS} held", PEER))
+        session.control.hold(by_user.id)
+    async with one_agent(tmp_path, port, restore=True) as (host, session, _):
+        ended = "SELECT count(*) FROM tasks WHERE status = 'completed'"
+        await until(lambda: rows(host, ended) == [(2,)], "the messages from before", 30)
+        assert [task.reason for task in session.outbox] == ["held by you"]
+    assert text_of(tmp_path, "submit").count("of two") == 2
+
+
+async def test_a_restored_agent_goes_on_where_its_port_is_taken(tmp_path):
+    port = await leave_two_waiting(tmp_path)
+    with socket.create_server(("127.0.0.1", port)):
+        host = make_host(tmp_path)
+        async with running(host):
+            args = ("--log", str(tmp_path / "dummy.jsonl"))
+            spec = AgentSpec("dummy", args=args, restore=True, last_port=port)
+            session = await host.open(spec, columns=80, lines=24)
+            assert session.port != port
+            ended = (
+                f"SELECT count(*) FROM tasks WHERE status = 'completed' AND agent_name = '{session.agent_id}'"
+            )
+            await until(lambda: rows(host, ended) == [(2,)], "the messages from before", 30)
+    assert text_of(tmp_path, "submit").count("of two") == 2
+
+
+async def test_agents_that_are_opened_meanwhile_leave_the_ports_of_a_lost_workspace_alone(tmp_path):
+    host = make_host(tmp_path)
+    first = host.profiles.find("dummy").ports[0]
+    agents = tuple(SavedAgent("dummy", f"synapse-dummy-{first + n}", first + n, "/", order=n) for n in (0, 1))
+    saved = SavedWorkspace(str(host.project), "project", datetime.now(UTC), agents=agents)
+    with socket.create_server(("127.0.0.1", first)):
+        async with running(host):
+            store = WorkspaceStore(tmp_path / "workspaces", "key")
+            lost = LostWorkspace(host, store, saved, lambda _view: None, ask=False)
+            new = await host.open(AgentSpec("dummy"), columns=80, lines=24)
+            assert new.port > first + 1
+            assert not await lost.offer().open([(80, 24)] * 2)
+            assert host.agents[f"synapse-dummy-{first + 1}"].spec.last_port == first + 1, (
+                "none took another's"
+            )
+            await host.close(f"synapse-dummy-{first + 1}")
+            again = await host.open(AgentSpec("dummy"), columns=80, lines=24)
+            assert again.port == first + 1, "they are free once it was opened"
+
+
 async def test_another_agent_does_not_get_them(tmp_path, monkeypatch):
     port = await leave_two_waiting(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as probe:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 import pytest
 
 from synapse_tui.errors import HistoryError
+from synapse_tui.model import AgentSpec
 from synapse_tui.screens.restore import RestoreQuestion
 from synapse_tui.screens.session import RestoreOffer
 from tests.ui.app_kit import running, text_of, until
@@ -68,3 +70,27 @@ async def test_it_is_answered_before_they_are_counted():
             lambda: left,
         )
         assert not isinstance(app.screen, RestoreQuestion)
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_what_else_is_to_be_opened_waits_for_the_answer(wanted: bool) -> None:
+    host, lost = FakeHost(), asyncio.Event()
+
+    async def none() -> int:
+        return 0
+
+    async def open_them(_sizes: object) -> list[str]:
+        lost.set()
+        return []
+
+    offered = dataclasses.replace(offer(none), open=open_them)
+    async with running(host, restore=offered) as (app, pilot):
+        app.open_agents([AgentSpec("dummy")])  # a client came later than the question
+        await pilot.pause()
+        assert not host.opened
+        await pilot.press("y" if wanted else "n")
+        await until(lambda: lost.is_set() if wanted else host.opened)
+        await pilot.pause()
+        assert [spec.profile for spec in host.opened] == ([] if wanted else ["dummy"])
+        app.open_agents([AgentSpec("dummy", "later")])
+        await until(lambda: "later" in [spec.name for spec in host.opened])

@@ -9,7 +9,7 @@ from synapse_tui.agents.tasks.book import TaskBook
 from synapse_tui.agents.tasks.outbox import BEING_TYPED, Outbox
 from synapse_tui.errors import HistoryError, MessageError
 from synapse_tui.model import IN_INBOX, DeliveryState, OutboxEntry, Task
-from synapse_tui.store.aftermath import UNCERTAIN
+from synapse_tui.store.aftermath import BEFORE_RESTART, UNCERTAIN, WHILE_CLOSED
 from synapse_tui.store.batch import Restored
 
 
@@ -173,19 +173,22 @@ class OutboxControl:
         self._wake()
         return found.task
 
-    def adopt(self, found: Sequence[Restored], *, release: bool) -> None:
+    def adopt(self, found: Sequence[Restored], *, release: bool, restored: bool = False) -> None:
         """Go on with the messages of earlier sessions; those a person must look at stay held in any case.
 
         Args:
             found: The messages, in order.
             release: Whether the others are typed as soon as that is safe; they wait for a person if not.
+            restored: Whether its agent was opened again to go on: what an earlier start held only because
+                its agent was opened otherwise is released too.
         """
         for each in found:
             self._book.adopt(each.task)
         entries = [each.entry for each in found if each.entry is not None]
         self._outbox.adopt(entries)
         for entry in entries:
-            if not entry.parked and release:
+            since = restored and self._book.get(entry.task_id).reason in (BEFORE_RESTART, WHILE_CLOSED)
+            if release and (since or not entry.parked):
                 self._outbox.release(entry.task_id)
             elif not entry.parked:
                 self._outbox.park(entry.task_id, self._book.get(entry.task_id).reason)
