@@ -30,6 +30,7 @@ its hint says what to do. Exit codes are given in `cli/output.py`, HTTP status c
     │   ├── PeerUnreachable     nobody listens at its endpoint
     │   ├── PeerRefused         it answered with an error
     │   └── CardRefused         the card of an external agent is broken, or not to be trusted
+    ├── BudgetSpent             an external agent sent more for a task than is read
     ├── PushError               nobody can be told of tasks as was asked
     │   ├── TargetRefused       that URL may not be called
     │   ├── PushNotFound        no configuration and no webhook of that id
@@ -221,6 +222,10 @@ class PeerRefused(PeerError):
         super().__init__(message, hint)
         self.status = status
         self.said = said or message
+
+
+class BudgetSpent(SynapseError):
+    """An external agent sent more for a task than is read; it is neither asked nor listened to again."""
 
 
 class PushError(SynapseError):

@@ -12,7 +12,7 @@ from synapse_tui.events import EventBus, ExternalTalked
 
 log = logging.getLogger(__name__)
 
-PULSE = 0.05
+PULSE = 0.1
 """Least seconds between two events about one conversation, and between two writes of it."""
 
 

@@ -36,6 +36,7 @@ from .fates import Fate, delivery_of, fate_of_receipt, fate_of_task
 from .file_story import FileStory, RecentChanges
 from .history import HistoryView
 from .message_detail import MessageDetail
+from .news_pace import NewsPace
 from .preferences import follow
 from .receipts import Line, Receipts
 from .watch import WatchView
@@ -72,6 +73,9 @@ class EventReader:
         """Agent id to the receipts of what was last sent from its pane."""
         self._tasks: dict[str, Task] = {}
         """Newest snapshots of the tasks of those receipts, by id."""
+        self._talks: set[str] = set()
+        """External agents whose conversations have changed since they were shown."""
+        self._talk_news = NewsPace(main.set_timer, self._show_talks)
 
     async def show_all(self) -> None:
         """Show what the host has already."""
@@ -95,7 +99,19 @@ class EventReader:
         self._main.show_peers()
 
     async def _talked(self, alias: str) -> None:
+        if self._main.talks.wanted(alias) and self._main.deck.pane(alias) is not None:
+            self._talks.add(alias)
+            self._talk_news.show()
+            return
         await self._sync_talk(alias)
+        self._main.show_peers()
+
+    def _show_talks(self) -> None:
+        """Show what is new in conversations whose tabs are open."""
+        aliases, self._talks = self._talks, set()
+        for alias in aliases:
+            self._main.talks.show(alias)
+        self._main.show_agents()
         self._main.show_peers()
 
     def follow(self, agent_id: str, receipts: Sequence[Receipt]) -> None:

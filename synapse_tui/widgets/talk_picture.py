@@ -28,6 +28,8 @@ OWN_SHARE = 0.75
 """How much of the width the person's own messages may take."""
 MAX_LINES = 5000
 """Lines of one entry that are shown."""
+MAX_LINE = 10_000
+"""Characters of a line that are wrapped together: when it grows, only the last of them are wrapped again."""
 TAB = 4
 _WORDS = re.compile(r"\s*\S+|\s+$")
 _MODIFIERS = re.compile("[\u200d\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]")
@@ -234,12 +236,14 @@ def clock_time(at: datetime, now: datetime) -> str:
     return there.strftime("%H:%M") if there.date() == here.date() else there.strftime("%Y-%m-%d %H:%M")
 
 
-@lru_cache(maxsize=1024)
 def wrapped(text: str, width: int) -> tuple[str, ...]:
     """A text as lines of at most so many cells; its own line ends stay."""
     lines: list[str] = []
-    for line in text.split("\n"):
-        lines += wrapped_line(line, max(2, width))
+    for line in text.split("\n", MAX_LINES + 1):
+        for part in _parts_of(line):
+            lines += wrapped_line(part, max(2, width))
+            if len(lines) > MAX_LINES:
+                break
         if len(lines) > MAX_LINES:
             return (*lines[:MAX_LINES], "… copy it to see all of it")
     while lines and not lines[-1]:
@@ -247,7 +251,17 @@ def wrapped(text: str, width: int) -> tuple[str, ...]:
     return tuple(lines) or ("",)
 
 
-@lru_cache(maxsize=4096)
+def _parts_of(line: str) -> Iterator[str]:
+    start = 0
+    while len(line) - start > MAX_LINE:
+        end = line.rfind(" ", start, start + MAX_LINE) + 1
+        end = end if end > start else start + MAX_LINE
+        yield line[start:end]
+        start = end
+    yield line[start:]
+
+
+@lru_cache(maxsize=2048)
 def wrapped_line(line: str, width: int) -> tuple[str, ...]:
     """One line as lines that fit: between words, and before and after each wide character."""
     text = _MODIFIERS.sub("", printable(line.replace("\t", " " * TAB))) if line else ""

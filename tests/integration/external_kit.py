@@ -236,6 +236,43 @@ def _said(text: str) -> dict[str, Any]:
     return {"kind": "message", "messageId": f"id-{text}", "role": "agent", "parts": [part]}
 
 
+class EndlessAgent(OldAgent):
+    """Answers with results of new ids without an end, as fast as it is read.
+
+    Attributes:
+        sent: Events that it has sent.
+        streams: Streams that were asked for.
+        ended: How many of them were closed by the other side.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent = self.streams = self.ended = 0
+
+    async def handle(self, request: Request) -> Response:
+        if request.method == "POST":
+            body = json.loads(await request.body())
+            if body["method"] in ("message/stream", "tasks/resubscribe"):
+                return StreamingResponse(self._endless(body["id"]), media_type="text/event-stream")
+        return await super().handle(request)
+
+    async def _endless(self, call_id: object) -> AsyncIterator[str]:
+        self.streams += 1
+        about = {"kind": "artifact-update", "taskId": "task-1", "contextId": "old-context"}
+        try:
+            while True:
+                events = []
+                for _ in range(50):
+                    self.sent += 1
+                    parts = [{"kind": "text", "text": "word " * 20}]
+                    event = {**about, "artifact": {"artifactId": f"a{self.sent}", "parts": parts}}
+                    events.append(json.dumps({"jsonrpc": "2.0", "id": call_id, "result": event}))
+                yield "".join(f"data: {event}\n\n" for event in events)
+                await asyncio.sleep(0)  # uvicorn goes on without a pause when the other side has gone
+        finally:
+            self.ended += 1
+
+
 class DialectAgent:
     """Plays an agent of the original synapse-a2a."""
 

@@ -17,6 +17,7 @@ from synapse_tui.a2a.external.adding import changed_card, find_agent
 from synapse_tui.a2a.external.connecting import open_peer
 from synapse_tui.a2a.external.desk import AddOrder
 from synapse_tui.a2a.external.exchange import Exchange
+from synapse_tui.a2a.external.limits import Budget, Pace
 from synapse_tui.a2a.external.record import ExternalAgent
 from synapse_tui.a2a.external.store import ExternalStore
 from synapse_tui.a2a.external.updates import (
@@ -62,7 +63,7 @@ async def found(
 
 
 async def told(agent: ExternalAgent, text: str, **more: str) -> list[Update]:
-    peer = await open_peer(agent, {"TOKEN": "secret"})
+    peer = await open_peer(agent, {"TOKEN": "secret"}, Budget(Pace()))
     try:
         async with contextlib.aclosing(Exchange(peer).send(Outgoing(text, "m-1", **more))) as updates:
             return [update async for update in updates]
@@ -124,7 +125,7 @@ async def test_a_question_is_answered_on_its_task(store, v1):
 async def test_a_task_is_canceled(store):
     async with sdk_agent() as server:
         agent = await found(store, server.url)
-        peer = await open_peer(agent, {})
+        peer = await open_peer(agent, {}, Budget(Pace()))
         async with contextlib.aclosing(Exchange(peer).send(Outgoing("slow", "m-1"))) as updates:
             first = await anext(updates)
             assert isinstance(first, StatusUpdate)

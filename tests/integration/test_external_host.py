@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import httpx
 import pytest
 
 from synapse_tui.a2a.dialect import Call, PeerTask
+from synapse_tui.a2a.external import conversation as conversation_module
 from synapse_tui.a2a.external import transport
 from synapse_tui.a2a.external.conversation import remote_id
 from synapse_tui.a2a.external.desk import AddOrder
@@ -22,7 +24,7 @@ from synapse_tui.events import Event, ExternalsChanged, ExternalTalked, TaskChan
 from synapse_tui.host import Host, externals
 from synapse_tui.host.externals import at_rest
 from synapse_tui.model import USER, DeliveryState, ReplyState, Sender, Task, TaskState
-from tests.integration.external_kit import Running, sdk_agent
+from tests.integration.external_kit import EndlessAgent, Running, hand_made, sdk_agent
 from tests.integration.test_host import make_host, open_ready, running, until
 from tests.waiting import PATIENCE
 
@@ -199,6 +201,56 @@ async def test_conversations_outlive_the_host_and_go_on(tmp_path, echo):
     async with running(make_host(tmp_path, "elsewhere")) as third:
         await until(lambda: bool(third.externals.agents))
         assert third.externals.conversation("echo") is None, "conversations belong to their project"
+
+
+async def test_an_agent_that_never_ends_is_cut_off_and_nobody_else_waits(tmp_path, monkeypatch):
+    monkeypatch.setattr(conversation_module, "MAX_TASK_ENTRIES", 300, raising=False)
+    agents = [EndlessAgent() for _ in range(3)]
+    paths = ("/.well-known/agent-card.json", "/")
+    async with AsyncExitStack() as stack:
+        servers = [await stack.enter_async_context(hand_made(each.handle, *paths)) for each in agents]
+        async with running(make_host(tmp_path)) as host:
+            (mine,) = await open_ready(host, "one")
+            for number, server in enumerate(servers):
+                await add(host, server.url, f"endless-{number}")
+            events: list[Event] = []
+            host.events.subscribe(events.append)
+            begun = asyncio.get_running_loop().time()
+            tasks = [
+                await host.externals.send(f"endless-{number}", "hello", sender=USER) for number in range(3)
+            ]
+            await until(lambda: all(agent.sent for agent in agents))
+            read: list[int] = []
+            caller = Caller(mine.port)
+            for _ in range(20):
+                before = host_has_read(host)
+                assert (await caller("GET", "/status")).status_code == 200
+                read.append(host_has_read(host) - before)
+            await caller.close()
+            assert sorted(read)[10] <= 20, "what was read of the streams while one request was answered"
+            ended = [await rested(host, task) for task in tasks]
+            lasted = asyncio.get_running_loop().time() - begun
+            for number, (agent, task) in enumerate(zip(agents, ended, strict=True)):
+                assert (task.state, task.delivery) == (TaskState.FAILED, DeliveryState.FAILED)
+                assert "sent more than 300 results and messages for this one task" in task.reason
+                talked = sum(event == ExternalTalked(f"endless-{number}") for event in events)
+                assert talked <= 10 * lasted + 5, "updates are merged to ten a second"
+                changed = [e for e in events if isinstance(e, TaskChanged) and e.task.id == task.id]
+                assert len(changed) <= 10 * lasted + 5
+                await until(lambda agent=agent: agent.ended == agent.streams == 1)
+            conversation = host.externals.conversation("endless-0")
+            assert conversation is not None
+            assert len(conversation.entries) <= 310, "what came until then is kept"
+        async with running(make_host(tmp_path)) as second:
+            await until(lambda: second.externals.conversation("endless-2") is not None)
+            after = await rested(second, await second.externals.send("endless-0", "again", sender=USER))
+            assert after.state is TaskState.FAILED
+    assert [agent.streams for agent in agents] == [2, 1, 1], "what failed is not followed after a restart"
+
+
+def host_has_read(host: Host) -> int:
+    talks = [host.externals.conversation(agent.alias) for agent in host.externals.agents]
+    return sum(len(talk.entries) for talk in talks if talk is not None)
 
 
 async def test_agents_added_by_others_appear(tmp_path, echo, monkeypatch):

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,10 @@ from rich.cells import cell_len
 
 from synapse_tui.a2a.external import journal as journal_module
 from synapse_tui.a2a.external.cards import parse_card, read_card
-from synapse_tui.a2a.external.conversation import Conversation, remote_id
+from synapse_tui.a2a.external.conversation import Conversation, Entry, remote_id
 from synapse_tui.a2a.external.journal import Journal
 from synapse_tui.a2a.external.kept_files import KeptFiles
+from synapse_tui.a2a.external.limits import Budget, Pace
 from synapse_tui.a2a.external.origins import check_url, is_allowed, origin_of
 from synapse_tui.a2a.external.record import ExternalAgent, Interface, alias_from, check_alias, read_header
 from synapse_tui.a2a.external.store import ExternalStore
@@ -35,10 +37,10 @@ from synapse_tui.a2a.external.updates import (
 )
 from synapse_tui.addresses import complete, resolve
 from synapse_tui.content import Part, TaskMessage
-from synapse_tui.errors import AgentNotFound, CardRefused, InvalidValue, TaskEnded
+from synapse_tui.errors import AgentNotFound, BudgetSpent, CardRefused, InvalidValue, TaskEnded
 from synapse_tui.host.externals import external_address
 from synapse_tui.model import USER, Sender, Task, TaskState
-from synapse_tui.widgets.talk_picture import TalkPicture, lines_of, wrapped
+from synapse_tui.widgets.talk_picture import TalkPicture, lines_of, wrapped, wrapped_line
 
 CARD_URL = "https://agent.example/.well-known/agent-card.json"
 START = datetime(2026, 1, 2, tzinfo=UTC)
@@ -440,6 +442,78 @@ def test_a_long_conversation_is_shed_from_its_beginning(monkeypatch):
     assert conversation.tasks[-1].text == "19"
 
 
+def test_the_last_piece_of_an_answer_costs_no_more_than_the_first(monkeypatch):
+    built: list[int] = []
+    make = Entry.__init__
+
+    def counted(entry: Entry, *values: Any, **named: Any) -> None:
+        make(entry, *values, **named)
+        built.append(len(entry.text))
+
+    monkeypatch.setattr(Entry, "__init__", counted)
+    conversation = talk()
+    task = begun(conversation)
+    for _ in range(2000):
+        conversation.apply(task.id, piece("a hundred bytes " * 6))
+    whole = conversation.entries[-1].text
+    assert whole == "a hundred bytes " * 12_000
+    assert sum(built) < 3 * len(whole), "characters that were copied into entries"
+    assert conversation.entries is conversation.entries, "nothing has changed: nothing is copied"
+
+
+@pytest.mark.parametrize(("parts", "size"), [(5000, 10), (40, 900_000)])
+def test_an_agent_cannot_send_more_for_a_task_than_is_kept(parts, size):
+    conversation = talk()
+    task = begun(conversation)
+
+    def send(to: Conversation, numbers: range) -> None:
+        for number in numbers:
+            text = artifact_of((Part(text="x" * size),), artifact_id=str(number))
+            to.apply(task.id, Chunk("r1", "c1", text))
+
+    with pytest.raises(BudgetSpent):
+        send(conversation, range(parts))
+    failed = conversation.fail(task.id, "too much")
+    assert (failed.state, failed.reason) == (TaskState.FAILED, "too much")
+    assert sum(len(entry.text) for entry in conversation.entries) < 5_000_000
+
+    again = talk()
+    again.adopt(conversation.tasks, conversation.entries)
+    with pytest.raises(BudgetSpent):
+        send(again, range(parts, 2 * parts))
+    other = begun(conversation, "another message")
+    conversation.apply(other.id, piece("has a budget of its own"))
+
+
+async def test_streams_are_read_at_a_pace_that_leaves_the_loop_to_others():
+    now, waits = 0.0, 0
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now, waits
+        now, waits = now + seconds, waits + 1
+
+    pace = Pace(clock=lambda: now, sleep=sleep)
+    several = [Budget(pace) for _ in range(3)]
+    for _ in range(1000):
+        for budget in several:
+            await budget.event()
+    assert waits == 3000, "everything else has its turn after every event"
+    assert now >= 10, "three agents are read no faster than one"
+    before = now
+    for _ in range(5_000):
+        await several[0].streamed(b"\n" * 4096)
+    assert now - before > 300, "empty lines are work as well"
+
+    async def endless(receive: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await receive()
+
+    with pytest.raises(BudgetSpent):
+        await endless(lambda: several[0].streamed(b"\n" * 4096))
+    with pytest.raises(BudgetSpent):
+        await endless(several[1].event)
+
+
 # -- on the disk ---
 
 
@@ -504,6 +578,15 @@ def test_files_get_names_that_are_harmless_and_never_replace_any(tmp_path):
 def test_lines_fit_and_lose_nothing_but_blanks(text, width):
     lines = wrapped(text, width)
     assert all(cell_len(line) <= width for line in lines)
+
+
+def test_of_a_long_line_that_grows_only_the_end_is_broken_anew():
+    text = "word " * 40_000
+    wrapped(text, 60)
+    before = wrapped_line.cache_info().misses
+    for more in range(1, 11):
+        wrapped(text + "more " * more, 60)
+    assert wrapped_line.cache_info().misses - before <= 20
 
 
 def test_wide_characters_break_where_the_line_ends():

@@ -10,6 +10,7 @@ from synapse_tui.errors import CardRefused, ConfigError
 from .dialect_peer import DialectPeer
 from .discovery import discover, read_again
 from .exchange import Exchange
+from .limits import Budget
 from .peer import Peer
 from .record import ExternalAgent
 from .sdk_peer import SdkPeer
@@ -51,12 +52,13 @@ def headers_of(headers: Mapping[str, str], token_env: str, environ: Mapping[str,
     return found
 
 
-async def open_peer(agent: ExternalAgent, environ: Mapping[str, str]) -> Peer:
+async def open_peer(agent: ExternalAgent, environ: Mapping[str, str], budget: Budget) -> Peer:
     """Connect to an agent.
 
     Args:
         agent: The agent.
         environ: Where tokens are.
+        budget: What the agent may send.
 
     Raises:
         CardRefused: Its card must be read first.
@@ -67,8 +69,8 @@ async def open_peer(agent: ExternalAgent, environ: Mapping[str, str]) -> Peer:
         raise CardRefused(
             f"the card of '{agent.alias}' was not read yet", f"add it anew: synapse external add {agent.url}"
         )
-    bounds = Bounds(agent.url, agent.allowed, credentials_of(agent, environ))
+    bounds = Bounds(agent.url, agent.allowed, credentials_of(agent, environ), budget=budget)
     http = await asyncio.to_thread(make_client, bounds)
     if interface.binding == "dialect":
         return DialectPeer(interface, http)
-    return await asyncio.to_thread(SdkPeer, agent, interface, http)
+    return await asyncio.to_thread(SdkPeer, agent, interface, http, budget)

@@ -17,11 +17,16 @@ from synapse_tui.content import Artifact, TaskMessage
 from synapse_tui.errors import TaskEnded, TaskNotFound
 from synapse_tui.model import DeliveryState, ReplyState, Sender, Task, TaskState
 
+from .limits import spent
 from .untrusted import MAX_TEXT, clean_line
 from .updates import Chunk, DirectAnswer, Snapshot, StatusUpdate, Update, text_in_one, text_of_message
 
 MAX_ENTRIES = 600
 MAX_CHARACTERS = 4_000_000
+MAX_TASK_ENTRIES = 1000
+"""Results and messages that an agent may send for one task."""
+MAX_TASK_CHARACTERS = 4_000_000
+"""Characters of these."""
 EXTERNAL = "external"
 REMOTE_TASK = "remote_task"
 """Key of a task's metadata: the agent's own id of it."""
@@ -81,16 +86,38 @@ class Conversation:
         self._now = now
         self._tasks: dict[str, Task] = {}
         self._entries: dict[str, Entry] = {}
+        self._pieces: dict[str, list[str]] = {}
+        """What was added to entries and is not part of their texts yet, by key."""
+        self._sizes: dict[str, dict[str, int]] = {}
+        """Characters of what the agent has sent for a task, by the entry's key."""
+        self._totals: dict[str, int] = {}
+        """The sum of these, by task."""
+        self._listed: tuple[int, Sequence[Task], Sequence[Entry]] = (-1, (), ())
+        """Tasks and entries as they were listed last, and the version of that."""
 
     @property
     def tasks(self) -> Sequence[Task]:
         """Its tasks, oldest first."""
-        return tuple(self._tasks.values())
+        return self._list()[0]
 
     @property
     def entries(self) -> Sequence[Entry]:
         """What was said, oldest first."""
-        return tuple(self._entries.values())
+        return self._list()[1]
+
+    def _list(self) -> tuple[Sequence[Task], Sequence[Entry]]:
+        if self._listed[0] != self.version:
+            self._join()
+            self._listed = (self.version, tuple(self._tasks.values()), tuple(self._entries.values()))
+        return self._listed[1:]
+
+    def _join(self, *keys: str) -> None:
+        """Put what was added to entries into their texts: when they are read, not with every piece."""
+        for key in keys or tuple(self._pieces):
+            pieces = self._pieces.pop(key, None)
+            if pieces is not None:
+                before = self._entries[key]
+                self._entries[key] = dataclasses.replace(before, text="".join((before.text, *pieces)))
 
     def knows(self, task_id: str) -> bool:
         """Whether there is a task of exactly that id."""
@@ -98,6 +125,7 @@ class Conversation:
 
     def entries_of(self, task_id: str) -> list[Entry]:
         """What was said about a task, oldest first."""
+        self._join()
         return [entry for entry in self._entries.values() if entry.task_id == task_id]
 
     def get(self, task_id: str) -> Task:
@@ -109,6 +137,9 @@ class Conversation:
         Raises:
             TaskNotFound: There is none.
         """
+        exact = self._tasks.get(task_id)
+        if exact is not None:
+            return exact
         found = [task for key, task in self._tasks.items() if key.startswith(task_id)]
         if len(task_id) < 8 or len(found) != 1:
             raise TaskNotFound(
@@ -120,6 +151,9 @@ class Conversation:
         """Take in what was written down before."""
         self._tasks = {task.id: task for task in tasks}
         self._entries = {entry.key: entry for entry in entries}
+        self._pieces, self._sizes, self._totals = {}, {}, {}
+        for entry in self._entries.values():
+            self._measure(entry.task_id, entry.kind, entry.key, len(entry.text))
         self._shed()
         self.version += 1
 
@@ -205,6 +239,9 @@ class Conversation:
 
         Returns:
             The newest snapshot.
+
+        Raises:
+            BudgetSpent: It tells too much.
         """
         if update.context_id:
             self.context_id = update.context_id
@@ -309,6 +346,7 @@ class Conversation:
     def _put_artifact(self, task_id: str, artifact: Artifact) -> None:
         if artifact.text.strip():
             key = f"{task_id}:a:{artifact.artifact_id}"
+            self._join(key)
             before, whole = self._entries.get(key), text_in_one(artifact)
             goes_on = before is not None and whole.startswith(before.text)
             self._say(task_id, "answer", whole if goes_on else artifact.text, key=key, name=artifact.name)
@@ -316,11 +354,18 @@ class Conversation:
     def _put_piece(self, task_id: str, chunk: Chunk) -> None:
         key = f"{task_id}:a:{chunk.artifact.artifact_id}"
         before = self._entries.get(key)
-        text = chunk.artifact.text
-        if chunk.append and before is not None:
-            text = (before.text + text)[:MAX_TEXT]
         name = chunk.artifact.name or (before.name if before is not None else "")
-        self._say(task_id, "answer", text, key=key, name=name, growing=not chunk.last)
+        if not chunk.append or before is None:
+            self._join(key)
+            self._say(task_id, "answer", chunk.artifact.text, key=key, name=name, growing=not chunk.last)
+            return
+        length = self._sizes[task_id][key]
+        text = chunk.artifact.text[: MAX_TEXT - length]
+        self._count(task_id, "answer", key, length + len(text))
+        self._pieces.setdefault(key, []).append(text)
+        if (before.name, before.growing) != (name, not chunk.last):
+            self._entries[key] = dataclasses.replace(before, name=name, growing=not chunk.last)
+        self.version += 1
 
     def _say(
         self,
@@ -334,11 +379,30 @@ class Conversation:
         growing: bool = False,
     ) -> None:
         before = self._entries.get(key)
+        self._count(task_id, kind, key, len(text))
         at = before.at if before is not None else self._now()
         entry = Entry(key, task_id, kind, text, at, sender_id, name, growing)
         if entry != before:
             self._entries[key] = entry
             self.version += 1
+
+    def _count(self, task_id: str, kind: Kind, key: str, length: int) -> None:
+        """Note how long an entry is.
+
+        Raises:
+            BudgetSpent: The agent has sent too much for this task.
+        """
+        self._measure(task_id, kind, key, length)
+        if kind in _OF_AGENTS and len(self._sizes[task_id]) > MAX_TASK_ENTRIES:
+            raise spent(f"{MAX_TASK_ENTRIES:,} results and messages")
+        if kind in _OF_AGENTS and self._totals[task_id] > MAX_TASK_CHARACTERS:
+            raise spent(f"{MAX_TASK_CHARACTERS:,} characters")
+
+    def _measure(self, task_id: str, kind: Kind, key: str, length: int) -> None:
+        if kind in _OF_AGENTS:
+            sizes = self._sizes.setdefault(task_id, {})
+            self._totals[task_id] = self._totals.get(task_id, 0) + length - sizes.get(key, 0)
+            sizes[key] = length
 
     def _put_task(self, task: Task) -> Task:
         self._tasks[task.id] = task
@@ -347,16 +411,20 @@ class Conversation:
 
     def _shed(self) -> None:
         """Forget the oldest tasks that have ended, with what was said, when there is too much."""
+        self._join()
         size = sum(len(entry.text) for entry in self._entries.values())
         for task in tuple(self._tasks.values())[:-1]:
             if len(self._entries) <= MAX_ENTRIES and size <= MAX_CHARACTERS:
                 return
             if task.state.final:
                 del self._tasks[task.id]
+                self._sizes.pop(task.id, None)
+                self._totals.pop(task.id, None)
                 for entry in self.entries_of(task.id):
                     size -= len(self._entries.pop(entry.key).text)
 
 
+_OF_AGENTS: frozenset[Kind] = frozenset({"answer", "progress", "question"})
 _DELIVERIES = {
     TaskState.FAILED: DeliveryState.FAILED,
     TaskState.REJECTED: DeliveryState.FAILED,

@@ -17,6 +17,7 @@ from a2a.client.client import Client
 from a2a.types import a2a_pb2 as pb
 
 from .from_wire import snapshot_of, update_of
+from .limits import Budget
 from .problems import problem_of
 from .record import ExternalAgent, Interface
 from .updates import Outgoing, Snapshot, Update
@@ -34,11 +35,15 @@ class SdkPeer:
         agent: The agent.
         interface: How it is called.
         http: Makes the requests; closed with this.
+        budget: What the agent may send.
     """
 
-    def __init__(self, agent: ExternalAgent, interface: Interface, http: httpx.AsyncClient) -> None:
+    def __init__(
+        self, agent: ExternalAgent, interface: Interface, http: httpx.AsyncClient, budget: Budget
+    ) -> None:
         self._url = interface.url
         self._http = http
+        self._budget = budget
         self._streaming = agent.streaming
         card = _card(agent, interface)
         self._plain = _client(card, http, streaming=False)
@@ -108,6 +113,7 @@ class SdkPeer:
         try:
             async for response in stream:
                 sends = False
+                await self._budget.event()  # also for what is not understood, or about another task
                 update = update_of(response)
                 if update is not None:
                     yield update

@@ -17,15 +17,18 @@ from .adding import connecting
 from .conversation import Conversation, remote_id
 from .exchange import Exchange
 from .kept_files import KeptFiles
+from .limits import Budget, Pace
 from .peer import Peer
 from .record import ExternalAgent
-from .updates import Outgoing, Update
+from .updates import Outgoing, Update, at_rest
 
 log = logging.getLogger(__name__)
 
 LONGEST = 86_400.0
 """Seconds that a task is followed at most."""
 CANCEL_TIME = 10.0
+REPORT_SECONDS = 0.1
+"""Least time between two reports about a task that goes on."""
 UNKNOWN_TASK = 404
 """The status of an agent that does not know the task that a message goes on with: it has not taken it."""
 
@@ -38,7 +41,8 @@ class Talks:
     Args:
         environ: Gives the environment in which tokens are.
         files: Gives the folder for an agent's files.
-        told: Told of a conversation and the newest snapshot of its task whenever something changed.
+        told: Told of a conversation and the newest snapshot of its task when something changed: at once when
+            the task came to rest, otherwise ten times a second at most.
     """
 
     def __init__(
@@ -49,6 +53,8 @@ class Talks:
         self._told = told
         self._turns: dict[str, asyncio.Lock] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._reports: dict[str, _Report] = {}
+        self._pace = Pace()
 
     def send(
         self, agent: ExternalAgent, conversation: Conversation, task: Task, text: str, message_id: str
@@ -80,7 +86,7 @@ class Talks:
         """
         remote = remote_id(task)
         if remote:
-            peer = await self._open(agent)
+            peer = await self._open(agent, Budget(self._pace))
             try:
                 async with asyncio.timeout(CANCEL_TIME):
                     conversation.apply(task.id, await peer.cancel(remote))
@@ -96,7 +102,7 @@ class Talks:
             newest = conversation.change(
                 task.id, state=TaskState.CANCELED, delivery=DeliveryState.CANCELED, reason=why
             )
-        self._told(conversation, newest)
+        self._report(conversation, newest, now=True)
         return newest
 
     def drop(self, task_id: str) -> None:
@@ -108,6 +114,9 @@ class Talks:
     async def stop(self) -> None:
         """Let go of all tasks; what goes on at the agents is followed by the next process."""
         running = tuple(self._running.values())
+        for report in self._reports.values():
+            report.timer.cancel()
+        self._reports.clear()
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
@@ -122,6 +131,23 @@ class Talks:
         if self._running.get(task_id) is running:
             del self._running[task_id]
 
+    def _report(self, conversation: Conversation, task: Task, *, now: bool) -> None:
+        """Report a change: at once, or within a moment when one was reported just now."""
+        report = self._reports.get(task.id)
+        if report is not None and not now:
+            report.more = True
+            return
+        if report is not None:
+            report.timer.cancel()
+        timer = asyncio.get_running_loop().call_later(REPORT_SECONDS, self._reported, conversation, task.id)
+        self._reports[task.id] = _Report(timer)
+        self._told(conversation, task)
+
+    def _reported(self, conversation: Conversation, task_id: str) -> None:
+        """The time after a report is over."""
+        if self._reports.pop(task_id).more and conversation.knows(task_id):
+            self._report(conversation, conversation.get(task_id), now=False)
+
     async def _send(
         self, agent: ExternalAgent, conversation: Conversation, task_id: str, text: str, message_id: str
     ) -> None:
@@ -129,13 +155,13 @@ class Talks:
             turn = _Turn(self._turns.setdefault(agent.alias, asyncio.Lock()))
             await turn.take()
             stack.callback(turn.give)
-            peer = await self._open(agent)
+            peer = await self._open(agent, Budget(self._pace))
             stack.push_async_callback(peer.close)
             remote = remote_id(conversation.get(task_id))
             outgoing = Outgoing(text, message_id, remote, conversation.context_id)
             async for update in self._kept(agent.alias, self._said(peer, conversation, task_id, outgoing)):
                 turn.give()
-                self._told(conversation, conversation.apply(task_id, update))
+                self._report(conversation, conversation.apply(task_id, update), now=at_rest(update))
 
     async def _said(
         self, peer: Peer, conversation: Conversation, task_id: str, outgoing: Outgoing
@@ -158,12 +184,12 @@ class Talks:
 
     async def _follow(self, agent: ExternalAgent, conversation: Conversation, task_id: str) -> None:
         async with self._guarded(conversation, task_id), contextlib.AsyncExitStack() as stack:
-            peer = await self._open(agent)
+            peer = await self._open(agent, Budget(self._pace))
             stack.push_async_callback(peer.close)
             followed = Exchange(peer).follow(remote_id(conversation.get(task_id)))
             updates = await stack.enter_async_context(contextlib.aclosing(followed))
             async for update in self._kept(agent.alias, updates):
-                self._told(conversation, conversation.apply(task_id, update))
+                self._report(conversation, conversation.apply(task_id, update), now=at_rest(update))
 
     @contextlib.asynccontextmanager
     async def _guarded(self, conversation: Conversation, task_id: str) -> AsyncGenerator[None, None]:
@@ -184,11 +210,11 @@ class Talks:
 
     def _fail(self, conversation: Conversation, task_id: str, reason: str) -> None:
         if not conversation.get(task_id).state.final:
-            self._told(conversation, conversation.fail(task_id, reason))
+            self._report(conversation, conversation.fail(task_id, reason), now=True)
 
-    async def _open(self, agent: ExternalAgent) -> Peer:
+    async def _open(self, agent: ExternalAgent, budget: Budget) -> Peer:
         module = await connecting()
-        peer: Peer = await module.open_peer(agent, self._environ())
+        peer: Peer = await module.open_peer(agent, self._environ(), budget)
         return peer
 
     async def _kept(self, alias: str, updates: AsyncGenerator[Update, None]) -> AsyncGenerator[Update, None]:
@@ -196,6 +222,19 @@ class Talks:
         files = KeptFiles(self._files(alias))
         async for update in updates:
             yield await asyncio.to_thread(files.kept, update) if files.has_work(update) else update
+
+
+@dataclasses.dataclass(slots=True)
+class _Report:
+    """That a task was reported just now.
+
+    Attributes:
+        timer: When the next report may follow.
+        more: Whether something has changed since.
+    """
+
+    timer: asyncio.TimerHandle
+    more: bool = False
 
 
 class _Turn:

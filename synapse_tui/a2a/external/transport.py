@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from synapse_tui.errors import PeerRefused, SynapseError
+from synapse_tui.errors import BudgetSpent, PeerRefused, SynapseError
 
+from .limits import Budget, Pace
 from .origins import is_allowed, is_loopback, origin_of, shown_origin
 
 CONNECT_TIMEOUT = 5.0
@@ -21,6 +22,9 @@ READ_TIMEOUT = 900.0
 WRITE_TIMEOUT = 30.0
 MAX_BYTES = 32 * 1024 * 1024
 """Bytes of one answer, also of a stream."""
+STREAM_PIECE = 4096
+ANSWER_PIECE = 65_536
+"""Bytes that are handed on at once; everything else has its turn in between."""
 PAUSES = (0.3, 1.0)
 """Seconds before a request is made again that did not arrive."""
 LONGEST_PAUSE = 10.0
@@ -52,12 +56,14 @@ class Bounds:
         allowed: URLs of further origins.
         headers: Credentials; sent to the own origin only.
         max_bytes: Longest answer.
+        budget: What the task may still receive; None for what belongs to no task.
     """
 
     own: str
     allowed: Collection[str] = ()
     headers: Mapping[str, str] | None = None
     max_bytes: int = MAX_BYTES
+    budget: Budget | None = None
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
@@ -147,27 +153,49 @@ class GuardedTransport(httpx.AsyncBaseTransport):
                 PeerRefused(f"{shown_origin(str(request.url))} sends compressed answers, unasked", 0), request
             )
         assert isinstance(response.stream, httpx.AsyncByteStream)
-        response.stream = _Bounded(response.stream, self._bounds.max_bytes, request)
+        response.stream = _Bounded(
+            response.stream,
+            self._bounds.max_bytes,
+            request,
+            budget=self._bounds.budget or Budget(Pace()),
+            streams=response.headers.get("content-type", "").lower().startswith("text/event-stream"),
+        )
         return response
 
 
 class _Bounded(httpx.AsyncByteStream):
-    """A body that ends with an error when it is too long."""
+    """A body that is read no faster than its budget allows, and ends with an error when it is too long."""
 
-    def __init__(self, inner: httpx.AsyncByteStream, limit: int, request: httpx.Request) -> None:
+    def __init__(
+        self,
+        inner: httpx.AsyncByteStream,
+        limit: int,
+        request: httpx.Request,
+        *,
+        budget: Budget,
+        streams: bool,
+    ) -> None:
         self._inner = inner
         self._left = limit
         self._limit = limit
         self._request = request
+        self._size = STREAM_PIECE if streams else ANSWER_PIECE
+        self._count = budget.streamed if streams else budget.answered
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._inner:
             self._left -= len(chunk)
+            for start in range(0, len(chunk), self._size):
+                piece = chunk[start : start + self._size]
+                try:
+                    await self._count(piece)
+                except BudgetSpent as error:
+                    raise Forbidden(error, self._request) from error
+                yield piece
             if self._left < 0:
                 raise Forbidden(
                     PeerRefused(f"the answer has more than {self._limit:,} bytes", 0), self._request
                 )
-            yield chunk
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -20,6 +20,8 @@ _INVISIBLE = re.compile(
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 _MARKS = 8
 """Combining marks that one character may carry; more are only there to break the screen."""
+_HEAPS = re.compile(rf"[^\w\x00-\x7f]{{{_MARKS + 1},}}")
+"""Where there may be more: no mark is a letter or a digit. Looking at every character takes too long."""
 
 
 def clean_text(text: object, limit: int = MAX_TEXT) -> str:
@@ -47,11 +49,13 @@ def clean_line(text: object, limit: int = 200) -> str:
 
 def _few_marks(text: str) -> str:
     """The text without the marks that a character has beyond any script's need."""
-    if text.isascii():
-        return text
+    return _HEAPS.sub(_few_marks_in, text)
+
+
+def _few_marks_in(heap: re.Match[str]) -> str:
     kept: list[str] = []
     marks = 0
-    for char in text:
+    for char in heap[0]:
         marks = marks + 1 if unicodedata.category(char) in ("Mn", "Me") else 0
         if marks <= _MARKS:
             kept.append(char)

@@ -1,0 +1,105 @@
+"""How much an external agent may send for one task, and how fast it is read."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from synapse_tui.errors import BudgetSpent
+
+MAX_EVENTS = 100_000
+"""Events of streams for one task."""
+MAX_STREAMED = 32 * 1024 * 1024
+"""Bytes of streams for one task."""
+EVENTS_A_SECOND = 200.0
+EVENTS_AT_ONCE = 100.0
+BYTES_A_SECOND = 2.0 * 1024 * 1024
+BYTES_AT_ONCE = 256.0 * 1024
+LINE_COST = 64
+"""Bytes that a line of a stream counts for at least: the work is in the lines, not in their length."""
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class Pace:
+    """How fast all external agents of a process are read together.
+
+    The event loop is also the keyboard's, the screen's and the servers'. Whoever sends faster than this is
+    not read for a moment, so that its own connection holds it back; all of them take turns.
+
+    Args:
+        clock: Gives seconds; never goes back.
+        sleep: Waits so many seconds; called for every event, so that everything else has its turn.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic, sleep: Sleep = asyncio.sleep) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._events_until = self._bytes_until = float("-inf")
+
+    async def event(self) -> None:
+        """Wait until one more event may be read."""
+        earliest = max(self._events_until, self._clock() - EVENTS_AT_ONCE / EVENTS_A_SECOND)
+        self._events_until = earliest + 1 / EVENTS_A_SECOND
+        await self._wait(self._events_until)
+
+    async def data(self, cost: int) -> None:
+        """Wait until so many bytes may be read."""
+        earliest = max(self._bytes_until, self._clock() - BYTES_AT_ONCE / BYTES_A_SECOND)
+        self._bytes_until = earliest + cost / BYTES_A_SECOND
+        await self._wait(self._bytes_until)
+
+    async def _wait(self, until: float) -> None:
+        await self._sleep(max(0.0, until - self._clock()))
+
+
+class Budget:
+    """What is left of one task's events and bytes.
+
+    Args:
+        pace: How fast they are read.
+    """
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self._events = 0
+        self._streamed = 0
+
+    async def event(self) -> None:
+        """Count an event of a stream, and wait until it may be read.
+
+        Raises:
+            BudgetSpent: There were too many.
+        """
+        self._events += 1
+        if self._events > MAX_EVENTS:
+            raise spent(f"{MAX_EVENTS:,} events")
+        await self._pace.event()
+
+    async def streamed(self, data: bytes) -> None:
+        """Count bytes of a stream, and wait until they may be read.
+
+        Raises:
+            BudgetSpent: There were too many.
+        """
+        self._streamed += len(data)
+        if self._streamed > MAX_STREAMED:
+            raise spent(f"{MAX_STREAMED:,} bytes")
+        await self._pace.data(len(data) + LINE_COST * data.count(b"\n"))
+
+    async def answered(self, data: bytes) -> None:
+        """Wait until bytes of a single answer may be read."""
+        await self._pace.data(len(data))
+
+
+def spent(what: str) -> BudgetSpent:
+    """The error that ends a task whose agent sends too much.
+
+    Args:
+        what: How much it was allowed.
+    """
+    return BudgetSpent(
+        f"the agent sent more than {what} for this one task, so it was not listened to any further",
+        "what it sent before is kept; ask for less, or remove the agent: synapse external remove",
+    )
