@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from synapse_tui.errors import ConfigError, SessionError, SessionNotFound, SynapseError
-from synapse_tui.paths import UserPaths, find_project
-from synapse_tui.sessions.client import ask, host_info, request
+from synapse_tui.errors import ConfigError, SessionError, SessionNotFound
+from synapse_tui.paths import find_project
+from synapse_tui.sessions.client import host_info
 from synapse_tui.sessions.places import SessionPlace, place_of, sockets_folder
-from synapse_tui.sessions.start import await_end, connect, is_there, locked
+from synapse_tui.sessions.start import is_there, locked
 
 from .commands import Command
 from .completing import complete_sessions
 from .options import json_option
 from .output import end_with, error_json, fail, note, show, show_json
 from .tables import show_table
+
+if TYPE_CHECKING:
+    from .ending import SessionEnd
 
 ASK_SECONDS = 2.0
 """How long a host may take to tell of itself."""
@@ -43,28 +47,29 @@ class RunningSession:
     info: dict[str, Any]
 
 
-def running_sessions(*, timeout: float = ASK_SECONDS) -> list[RunningSession]:
-    """Every session of this user that runs and is not ending; sockets that nobody listens at are removed.
+def running_sessions(*, timeout: float = ASK_SECONDS, ending: bool = False) -> list[RunningSession]:
+    """Every session of this user that runs; sockets that nobody listens at are removed.
 
     All are asked at once: one that does not answer keeps nobody waiting for the others.
 
     Args:
         timeout: Seconds that a host may take.
+        ending: Whether those that are ending are wanted too.
     """
     sockets = list(sockets_folder(os.environ).glob("*.sock"))
     if not sockets:
         return []
     with ThreadPoolExecutor(min(THREADS, len(sockets))) as pool:
-        found = pool.map(partial(_look, timeout=timeout), sockets)
+        found = pool.map(partial(_look, timeout=timeout, ending=ending), sockets)
         running = [session for session in found if session is not None]
     return sorted(running, key=lambda session: (session.place.name, str(session.place.project)))
 
 
-def _look(socket: Path, *, timeout: float) -> RunningSession | None:
+def _look(socket: Path, *, timeout: float, ending: bool) -> RunningSession | None:
     """The session at a socket; None when nobody listens."""
     place = SessionPlace(Path(), socket.stem, socket)
     try:
-        info = host_info(place, timeout=timeout)
+        info = host_info(place, timeout=timeout, ending=ending)
     except SessionError:
         info = {}
     if info is None:
@@ -201,48 +206,47 @@ def upgrade(name: str, as_json: bool) -> None:
 @click.command(name="kill", cls=Command)
 @click.argument("name", default="", shell_complete=complete_sessions)
 @click.option("--all", "every", is_flag=True, help="All sessions.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before sessions end that a terminal shows.")
 @json_option
 @click.pass_context
-def kill(context: click.Context, /, name: str, *, every: bool, as_json: bool) -> None:
-    """Stop the session NAME with all its agents; without a name that of the current folder's project."""
-    found = running_sessions() if every else [find_session(name)]
-    ends = [(each.place, _kill(each)) for each in found]
+def kill(context: click.Context, /, name: str, *, every: bool, yes: bool, as_json: bool) -> None:
+    """Stop the session NAME with all its agents; without a name that of the current folder's project.
+
+    It returns when the processes are gone. A host that does not answer is ended by SIGTERM, and by SIGKILL if
+    that does not help; what was needed is reported.
+    """
+    from .ending import end_session
+
+    found = running_sessions(ending=True) if every else [find_session(name)]
+    if every and not yes and not as_json and not _agreed(found):
+        note("synapse-tui: nothing was stopped")
+        return
+    by = " ".join(["synapse-tui kill", *(["--all"] if every else []), *([name] if name else [])])
+    with ThreadPoolExecutor(max(1, min(THREADS, len(found)))) as pool:
+        ends = list(pool.map(partial(end_session, by=by), (each.place for each in found)))
     if as_json:
-        show_json([_ended_json(place, error) for place, error in ends])
-    for place, error in ends:
-        if error is not None:
-            fail(error, name="synapse-tui kill")
+        show_json([_ended_json(end) for end in ends])
+    for end in ends:
+        if end.error is not None:
+            fail(end.error, name="synapse-tui kill")
         elif not as_json:
-            show(f"stopped {place.name}")
-    end_with(context, (error for _, error in ends))
+            show(end.text)
+    end_with(context, (end.error for end in ends))
 
 
-def _kill(session: RunningSession) -> SynapseError | None:
-    """Stop a session; gives why it goes on."""
-    place = session.place
-    try:
-        connection = connect(place)
-        if connection is None:
-            return None
-        if not session.info:
-            connection.close()
-            return SessionError(f"session '{place.name}' does not answer", _how_to_end(place))
-        ask(connection, request("kill"), timeout=ASK_SECONDS)
-        await_end(place)
-    except SynapseError as error:
-        return error
-    return None
+def _agreed(found: Sequence[RunningSession]) -> bool:
+    """Whether the person agrees that sessions end which a terminal shows; asked only on a terminal."""
+    shown = [session for session in found if session.info.get("attached")]
+    if not shown or not sys.stdin.isatty():
+        return True
+    for session in shown:
+        note(
+            f"{session.place.name} ({session.place.project}): a terminal shows it; agents: {_agents(session)}"
+        )
+    sessions = "1 session" if len(found) == 1 else f"all {len(found)} sessions"
+    return click.confirm(f"Stop {sessions} with all agents?", default=False, err=True)
 
 
-def _ended_json(place: SessionPlace, error: SynapseError | None) -> dict[str, object]:
-    told: dict[str, object] = {"session": place.name, "key": place.key}
-    return told if error is None else told | {"error": error_json(error)}
-
-
-def _how_to_end(place: SessionPlace) -> str:
-    """What to do about a host that is stuck; its process was noted with the workspace."""
-    from synapse_tui.workspace import WorkspaceStore
-
-    saved = WorkspaceStore(UserPaths.of_environment().workspaces, place.key).load()
-    process = f"'kill -9 {saved.pid}'" if saved is not None else "kill -9 of its process"
-    return f"it may be busy or stopped: try again, or end it by {process}; its agents end with it"
+def _ended_json(end: SessionEnd) -> dict[str, object]:
+    told: dict[str, object] = {"session": end.place.name, "key": end.place.key, "pid": end.pid}
+    return told | ({"ended": end.how} if end.error is None else {"error": error_json(end.error)})

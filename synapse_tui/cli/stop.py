@@ -74,7 +74,7 @@ def _stop(session: RunningSession, agent_id: str) -> SynapseError | _End:
         connection = connect(session.place)
         if connection is None:
             return _End()
-        answer = ask(connection, request("stop", agents=[agent_id]), timeout=STOP_SECONDS)
+        answer = ask(connection, request("stop", agents=[agent_id], by="synapse stop"), timeout=STOP_SECONDS)
     except SynapseError as error:
         return error
     kept, left = answer.get("kept"), answer.get("left")  # an older host does not tell what is left

@@ -11,7 +11,16 @@ from collections.abc import Callable, Mapping
 
 from synapse_tui import __version__
 from synapse_tui.errors import SessionError, SynapseError
-from synapse_tui.sessions.wire import VERSION, Line, LineBuffer, close_all, encode, peer_uid, receive
+from synapse_tui.sessions.wire import (
+    VERSION,
+    Line,
+    LineBuffer,
+    close_all,
+    encode,
+    peer_pid,
+    peer_uid,
+    receive,
+)
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +67,13 @@ class Connection:
             return peer_uid(self._socket) == os.getuid()
         except OSError:
             return False
+
+    def peer_pid(self) -> int:
+        """The client's process id; 0 where the kernel does not tell."""
+        try:
+            return peer_pid(self._socket)
+        except OSError:
+            return 0
 
     def take_descriptors(self) -> list[int]:
         """What the client handed over: the caller closes them."""

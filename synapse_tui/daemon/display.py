@@ -123,6 +123,8 @@ class Display:
             while not self._stopped:
                 failed = await self._run_once()
                 if failed is None:
+                    if not self._stopped:
+                        self._log_end("the person at the terminal")
                     return
                 self._fail(failed)
         finally:
@@ -190,17 +192,23 @@ class Display:
         if often:
             self._end_all("failed", f"the application failed again and again: {error}; the agents go on")
 
-    def stop(self, *, wanted: bool = False, successor: str = "") -> None:
+    def stop(self, why: str, *, wanted: bool = False, successor: str = "") -> None:
         """End the application.
 
         Args:
+            why: Who or what ends it, for the log.
             wanted: Whether a person wants the agents to end.
             successor: Interpreter of the version that goes on with them; empty for none.
         """
+        if not successor:
+            self._log_end(why)
         self.wanted, self.successor = wanted, successor
         self._stopped = True
         if self._app is not None:
             self._app.exit()
+
+    def _log_end(self, why: str) -> None:
+        log.info("session '%s' is ended: %s", self._name, why)
 
     def _repaint(self) -> None:
         if self._app is not None and self._app.is_running:

@@ -143,12 +143,12 @@ def _handle_signals(display: Display) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         # Also what a system sends that shuts down: the agents are offered again afterwards.
-        loop.add_signal_handler(number, display.stop)
+        loop.add_signal_handler(number, display.stop, number.name)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def _remover(path: Path) -> tuple[Callable[[], None], str]:
-    """What removes a socket, unless a later host has bound another one in its place; and its key."""
+    """What removes a socket, unless a later host has bound another one in its place; the session's key."""
     inode = path.stat().st_ino
 
     def remove() -> None:

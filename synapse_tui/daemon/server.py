@@ -15,6 +15,7 @@ from synapse_tui import __version__
 from synapse_tui.errors import ConfigError, SessionError, SynapseError
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
+from synapse_tui.plain_text import plain
 from synapse_tui.sessions.wire import Line, spec_from_json
 
 from .connection import Connection
@@ -220,6 +221,7 @@ class SessionServer:
         for agent_id in [str(each) for each in line.get("agents", ())]:
             session = self._host.agents.get(agent_id)
             kept[agent_id] = len(session.control.every()) if session is not None else 0
+            log.info("%s is stopped: %s", agent_id, _asker(connection, line))
             await self._host.close(agent_id)
             left[agent_id] = list(session.left) if session is not None else []
         connection.answer({"is": "stopped", "kept": kept, "left": left})
@@ -246,8 +248,8 @@ class SessionServer:
             }
         )
 
-    async def _kill(self, connection: Connection, _line: Line) -> None:
-        self._display.stop(wanted=True)
+    async def _kill(self, connection: Connection, line: Line) -> None:
+        self._display.stop(_asker(connection, line), wanted=True)
         connection.answer({"is": "killed", "pid": os.getpid()})
 
     async def _hand_over(self, connection: Connection, line: Line) -> None:
@@ -259,7 +261,7 @@ class SessionServer:
             )
         log.info("version %s goes on with the session", version)
         self.refuse()
-        self._display.stop(successor=python)
+        self._display.stop("", successor=python)
         connection.answer({"is": "handing-over", "to": version, "pid": os.getpid()})
 
     def _end_when_idle(self, *, looked: bool) -> None:
@@ -275,7 +277,14 @@ class SessionServer:
         left = [session for session in self._host.agents.values() if looked or session.exit is None]
         if not busy and not left:
             self.idle = True
-            self._display.stop(wanted=True)
+            why = "its last agent is closed and no terminal shows it"
+            self._display.stop(why, wanted=True)
+
+
+def _asker(connection: Connection, line: Line) -> str:
+    """Which client asks, for the log: its own word for its command, the kernel's for its process."""
+    by = plain(str(line.get("by") or "a client"))[:200].replace("\n", " ")
+    return f"'{by}' (process {connection.peer_pid() or 'unknown'})"
 
 
 def _environ(line: Line) -> dict[str, str]:

@@ -69,15 +69,16 @@ def ask(connection: socket.socket, message: Mapping[str, object], *, timeout: fl
     raise SessionError("the host ended without an answer", "its log is in ~/.synapse/logs")
 
 
-def host_info(place: SessionPlace, *, timeout: float) -> Line | None:
+def host_info(place: SessionPlace, *, timeout: float, ending: bool = False) -> Line | None:
     """What a session's host tells of itself.
 
     Args:
         place: The session.
         timeout: Seconds to wait.
+        ending: Whether one that is ending counts.
 
     Returns:
-        Its answer; None when no host listens, or one that is ending.
+        Its answer; None when no host listens, or one that does not count.
 
     Raises:
         SessionError: A host listens but cannot be used, or does not answer.
@@ -94,7 +95,7 @@ def host_info(place: SessionPlace, *, timeout: float) -> Line | None:
             if last:
                 raise
         else:
-            return None if info.get("ending") else info
+            return None if info.get("ending") and not ending else info
     return None
 
 

@@ -106,6 +106,18 @@ def peer_uid(connection: socket.socket) -> int:
     return int(struct.unpack("3i", data)[1])
 
 
+def peer_pid(connection: socket.socket) -> int:
+    """The process at the other end of a connection; 0 for one in another container.
+
+    Raises:
+        OSError: The kernel does not tell.
+    """
+    if sys.platform == "darwin":
+        return connection.getsockopt(0, 2)  # SOL_LOCAL, LOCAL_PEERPID, sys/un.h
+    data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", data)[0])
+
+
 def close_all(descriptors: Sequence[int]) -> None:
     """Close descriptors that nobody needs."""
     for descriptor in descriptors:

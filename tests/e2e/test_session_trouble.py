@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from tests.e2e.conftest import Launch, Ready, Run
@@ -23,19 +22,15 @@ def test_what_an_agent_showed_when_it_exited_is_still_to_be_seen(launch: Launch,
     terminal.wait_for("--no-such-option", "exited")
 
 
-def test_a_host_that_is_stuck_is_told(run: Run, home: Path) -> None:
+def test_a_host_that_is_stuck_is_told(run: Run) -> None:
     assert run("synapse", "start", "dummy").returncode == 0
     host = host_of(run)
-    deadline = time.monotonic() + 20
-    while not list(home.glob(".synapse/workspaces/*/workspace.json")) and time.monotonic() < deadline:
-        time.sleep(0.05)
     host.send_signal(signal.SIGSTOP)
     try:
-        killed = run("synapse-tui", "kill")
-        assert f"kill -9 {host.pid}" in killed.stderr
         started = run("synapse", "start", "dummy")
         assert (started.returncode, started.stdout) == (10, "")
         assert "does not answer" in started.stderr
+        assert "(does not answer)" in run("synapse-tui", "ls").stdout
     finally:
         host.send_signal(signal.SIGCONT)
     assert len(sessions(run)) == 1

@@ -186,6 +186,130 @@ def test_kill_names_and_ends_a_session(launch: Launch, agents: Ready, run: Run) 
     assert "no session" in again.stderr
 
 
+def test_kill_returns_when_the_host_is_gone(launch: Launch, run: Run, tmp_path: Path) -> None:
+    start_with(run, launch, tmp_path, "import atexit, time; atexit.register(time.sleep, 4)")
+    host = host_of(run)
+    done = run("synapse-tui", "kill", "--all", "--json")
+    assert not alive([host])
+    assert done.returncode == 0, done.stderr
+    (told,) = json.loads(done.stdout)
+    assert (told["session"], told["pid"], told["ended"]) == ("project", host.pid, "asked")
+
+
+def test_a_host_that_is_stopped_is_woken_and_ended(run: Run) -> None:
+    assert run("synapse", "start", "dummy").returncode == 0
+    host, programs = host_of(run), programs_of(run)
+    host.send_signal(signal.SIGSTOP)
+    done = run("synapse-tui", "kill", "--all", "--json")
+    assert done.returncode == 0, done.stderr
+    (told,) = json.loads(done.stdout)
+    assert (told["pid"], told["ended"]) == (host.pid, "terminated")
+    assert not alive([host, *programs])
+    assert sessions(run) == []
+
+
+def test_a_host_that_hangs_for_good_is_killed_with_its_agents(
+    launch: Launch, run: Run, home: Path, tmp_path: Path
+) -> None:
+    hang = tmp_path / "hang"
+    start_with(run, launch, tmp_path, HANGING, SYNAPSE_TEST_HANG=str(hang))
+    host, programs = host_of(run), programs_of(run)
+    assert programs
+    hang.touch()
+    deadline = time.monotonic() + 30
+    while hang.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    done = run("synapse-tui", "kill")
+    assert done.returncode == 0, done.stderr
+    assert f"had to be killed (process {host.pid})" in done.stdout
+    assert not alive([host, *programs])
+    assert run("synapse", "start", "dummy").returncode == 0, "nothing is in the way of the next"
+
+
+HANGING = """
+import os, sys, threading, time
+if "synapse_tui.daemon" in " ".join(sys.orig_argv):
+    import asyncio
+    begin = asyncio.BaseEventLoop.run_forever
+    def look(loop, path=os.environ["SYNAPSE_TEST_HANG"]):
+        if os.path.exists(path):
+            os.unlink(path)
+            while True:
+                time.sleep(60)
+        loop.call_later(0.1, look, loop)
+    def run_forever(loop):
+        loop.call_soon(look, loop)
+        begin(loop)
+    asyncio.BaseEventLoop.run_forever = run_forever
+"""
+
+
+def start_with(run: Run, launch: Launch, tmp_path: Path, site: str, **extra: str) -> None:
+    """Start a host without a screen, in which some code of a test runs."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(site)
+    terminal = launch("start", "dummy", command=("synapse",), PYTHONPATH=str(folder), **extra)
+    terminal.wait(lambda: [len(each["agents"]) for each in sessions(run)] == [1], "the agent")  # type: ignore[arg-type]
+
+
+def test_kill_all_asks_where_somebody_is_attached(launch: Launch, agents: Ready, run: Run) -> None:
+    shown = launch("dummy")
+    agents(shown, 1)
+    other = launch(command=("bash", "--norc"))
+    other.keys("synapse-tui kill --all", "Enter")
+    other.wait_for("project", "a terminal shows it", "[y/N]")
+    other.keys("n", "Enter")
+    other.wait_for("nothing was stopped")
+    assert len(sessions(run)) == 1
+    other.keys("clear; synapse-tui kill --all", "Enter")
+    other.wait_for("[y/N]")
+    other.keys("y", "Enter")
+    other.wait_for("stopped project")
+    shown.wait_for("all agents are stopped")
+
+
+@pytest.mark.parametrize("yes", ["--yes", "-y"])
+def test_kill_all_with_yes_does_not_ask(launch: Launch, run: Run, yes: str) -> None:
+    shown = launch("dummy")
+    shown.wait(lambda: [session["attached"] for session in sessions(run)] == [True], "it to be shown")
+    other = launch("kill", "--all", yes)
+    other.wait_for("stopped project")
+    assert sessions(run) == []
+
+
+def test_the_log_says_who_ended_a_session(launch: Launch, agents: Ready, run: Run, home: Path) -> None:
+    def ended() -> list[str]:
+        (log,) = home.glob(".synapse/logs/host-*.log")
+        return [line for line in log.read_text().splitlines() if "is ended: " in line]
+
+    assert run("synapse", "start", "dummy").returncode == 0
+    assert run("synapse-tui", "kill", "--all").returncode == 0
+    assert re.search(r"session 'project' is ended: 'synapse-tui kill --all' \(process \d+\)", ended()[-1])
+    assert run("synapse", "start", "dummy").returncode == 0
+    host = host_of(run)
+    host.terminate()
+    psutil.wait_procs([host], timeout=30)
+    assert ended()[-1].endswith("SIGTERM")
+    terminal = launch("dummy")
+    terminal.wait_for("Open the last workspace again?")
+    terminal.keys("n")
+    agents(terminal, 1)
+    leader(terminal, "q")
+    terminal.wait_for("Leave synapse-tui?")
+    terminal.keys("y")
+    terminal.wait_for("all agents are stopped")
+    assert ended()[-1].endswith("at the terminal")
+    assert run("synapse", "start", "dummy").returncode == 0
+    assert run("synapse", "stop", "dummy").returncode == 0
+    deadline = time.monotonic() + 30
+    while len(ended()) < 4 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    (log,) = home.glob(".synapse/logs/host-*.log")
+    assert ended()[3].endswith("its last agent is closed and no terminal shows it")
+    assert re.search(r"synapse-dummy-\d+ is stopped: 'synapse stop' \(process \d+\)", log.read_text())
+
+
 def test_further_sessions_have_names(launch: Launch, agents: Ready, run: Run) -> None:
     terminal = launch("dummy")
     agents(terminal, 1)
