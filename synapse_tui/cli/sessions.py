@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from synapse_tui.errors import ConfigError, SessionError, SessionNotFound
-from synapse_tui.paths import find_project
+from synapse_tui.paths import UserPaths, find_project
 from synapse_tui.sessions.client import host_info
-from synapse_tui.sessions.places import SessionPlace, place_of, sockets_folder
+from synapse_tui.sessions.places import SessionPlace, home_key, place_of, socket_home, sockets_folder
 from synapse_tui.sessions.start import is_there, locked
 
 from .commands import Command
@@ -48,7 +49,7 @@ class RunningSession:
 
 
 def running_sessions(*, timeout: float = ASK_SECONDS, ending: bool = False) -> list[RunningSession]:
-    """Every session of this user that runs; sockets that nobody listens at are removed.
+    """Every session of this home that runs; sockets that nobody listens at are removed.
 
     All are asked at once: one that does not answer keeps nobody waiting for the others.
 
@@ -56,7 +57,11 @@ def running_sessions(*, timeout: float = ASK_SECONDS, ending: bool = False) -> l
         timeout: Seconds that a host may take.
         ending: Whether those that are ending are wanted too.
     """
-    sockets = list(sockets_folder(os.environ).glob("*.sock"))
+    try:
+        home = home_key(UserPaths.of_environment().home)
+    except OSError:
+        return []  # nothing was ever started in a home that is not there
+    sockets = [path for path in sockets_folder(os.environ).glob("*.sock") if socket_home(path) in ("", home)]
     if not sockets:
         return []
     with ThreadPoolExecutor(min(THREADS, len(sockets))) as pool:
@@ -66,8 +71,8 @@ def running_sessions(*, timeout: float = ASK_SECONDS, ending: bool = False) -> l
 
 
 def _look(socket: Path, *, timeout: float, ending: bool) -> RunningSession | None:
-    """The session at a socket; None when nobody listens."""
-    place = SessionPlace(Path(), socket.stem, socket)
+    """The session at a socket; None when none of this home is served there."""
+    place = SessionPlace(Path(), "", socket)
     try:
         info = host_info(place, timeout=timeout, ending=ending)
     except SessionError:
@@ -75,8 +80,37 @@ def _look(socket: Path, *, timeout: float, ending: bool) -> RunningSession | Non
     if info is None:
         _remove_stale(place)
         return None
+    if not _of_this_home(socket):
+        return None
     project = Path(str(info.get("project", "?")))
-    return RunningSession(SessionPlace(project, str(info.get("session", socket.stem)), socket), info)
+    return RunningSession(SessionPlace(project, str(info.get("session", place.key)), socket), info)
+
+
+def _of_this_home(socket: Path) -> bool:
+    """Whether the host of a socket belongs to this home; of an older version, HOME of its process tells."""
+    from .ending import find_host
+
+    home = home_key(UserPaths.of_environment().home)
+    if told := socket_home(socket):
+        return told == home
+    host = find_host(socket)
+    with suppress(OSError):
+        return host is not None and home_key(host.home) == home
+    return False
+
+
+def session_place(project: Path, name: str = "") -> SessionPlace:
+    """Where a session is, or would be; one that an older version began stays where it is.
+
+    Raises:
+        ConfigError: The name cannot be one.
+        SessionError: The folder for sockets is not ours alone.
+    """
+    place = place_of(project, name, environ=os.environ)
+    older = place.before_homes
+    if older.socket.exists() and is_there(older) and _of_this_home(older.socket):
+        return older
+    return place
 
 
 def _remove_stale(place: SessionPlace) -> None:
@@ -94,10 +128,10 @@ def find_session(name: str) -> RunningSession:
     running = running_sessions()
     if not name:
         project = find_project(Path.cwd())
-        default = place_of(project, environ=os.environ)
+        default = session_place(project).socket if running else None
         own = [each for each in running if each.place.project == project]
         # The socket tells also of a host that does not answer.
-        found = [each for each in running if each.place.socket == default.socket] or own
+        found = [each for each in running if each.place.socket == default] or own
         what = f"project {project.name}"
     else:
         found = [each for each in running if name in (each.place.name, each.place.key)] or _silent(
@@ -119,7 +153,7 @@ def find_session(name: str) -> RunningSession:
 def _silent(running: Sequence[RunningSession], name: str) -> list[RunningSession]:
     """A session of the current folder's project that has this name but does not answer."""
     try:
-        socket = place_of(find_project(Path.cwd()), name, environ=os.environ).socket
+        socket = session_place(find_project(Path.cwd()), name).socket if running else None
     except ConfigError:
         return []
     return [each for each in running if each.place.socket == socket]
@@ -205,7 +239,7 @@ def upgrade(name: str, as_json: bool) -> None:
 
 @click.command(name="kill", cls=Command)
 @click.argument("name", default="", shell_complete=complete_sessions)
-@click.option("--all", "every", is_flag=True, help="All sessions.")
+@click.option("--all", "every", is_flag=True, help="All sessions of this home.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before sessions end that a terminal shows.")
 @json_option
 @click.pass_context

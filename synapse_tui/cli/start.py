@@ -10,7 +10,6 @@ import click
 
 from synapse_tui.paths import UserPaths, find_project, shipped_profiles
 from synapse_tui.sessions.client import ask, reach_or_start, request
-from synapse_tui.sessions.places import place_of
 from synapse_tui.sessions.wire import spec_to_json
 
 from .commands import Command
@@ -18,7 +17,7 @@ from .completing import complete_profiles
 from .group import profile_names
 from .options import json_option
 from .output import note, show, show_json
-from .sessions import ASK_SECONDS
+from .sessions import ASK_SECONDS, session_place
 from .tui import build_specs, settled
 
 
@@ -46,9 +45,9 @@ def command(
     specs = build_specs((agent,), base=base, extra=arguments, **given)
     environ = dict(os.environ)
     paths, project = UserPaths.of_environment(), find_project(base)
-    place = place_of(project, session, environ=environ)
     for spec in specs:
         _check_profile(spec.profile, project, paths)
+    place = session_place(project, session)
     connection, _info = reach_or_start(
         place, folder=base, logs=paths.logs, environ=environ, timeout=ASK_SECONDS
     )

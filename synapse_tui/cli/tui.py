@@ -123,13 +123,13 @@ def _attach(
     overwrite: bool,
 ) -> None:
     from synapse_tui.paths import find_project
-    from synapse_tui.sessions.places import place_of
 
     from .attaching import attach_terminal
+    from .sessions import session_place
 
     base = Path(os.path.realpath(base))
     attach_terminal(
-        place_of(find_project(base), session, environ=os.environ),
+        session_place(find_project(base), session),
         [settled(spec, base) for spec in specs],
         folder=base,
         layout=layout,

@@ -16,6 +16,7 @@ from pathlib import Path
 from synapse_tui.collector import Collector
 from synapse_tui.host import Host
 from synapse_tui.paths import UserPaths
+from synapse_tui.sessions.places import SessionPlace
 from synapse_tui.workspace import Handover, SavedAgent, SavedView, WorkspaceKeeper, WorkspaceStore
 
 from .display import Display, Opening
@@ -156,4 +157,4 @@ def _remover(path: Path) -> tuple[Callable[[], None], str]:
             if path.stat().st_ino == inode:
                 path.unlink()
 
-    return remove, path.stem
+    return remove, SessionPlace(Path(), "", path).key

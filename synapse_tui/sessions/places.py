@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synapse_tui.errors import ConfigError, SessionError
+from synapse_tui.paths import UserPaths
 
-MAX_SOCKET_PATH = 100
+MAX_SOCKET_PATH = 103
 """Bytes of a socket's path that every system takes (sun_path has 104 on macOS, 108 on Linux)."""
 _NAME = re.compile(r"[\w.-]{1,40}")
+_LONGEST = len("/0123456789ab-01234567.sock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,13 @@ class SessionPlace:
 
     @property
     def key(self) -> str:
-        """Short word that is this session's alone; also names its log and its saved workspace."""
-        return self.socket.stem
+        """Short word for project and name; names the session's log and saved workspace in the home."""
+        return self.socket.stem.partition("-")[0]
+
+    @property
+    def before_homes(self) -> SessionPlace:
+        """Where the session's socket was while a socket's name did not tell the home."""
+        return SessionPlace(self.project, self.name, self.socket.with_name(f"{self.key}.sock"))
 
     @property
     def lock(self) -> Path:
@@ -43,7 +50,10 @@ class SessionPlace:
 
 
 def place_of(project: Path, name: str = "", *, environ: Mapping[str, str]) -> SessionPlace:
-    """The place of a session; nothing is made but the folder.
+    """The place of a session; the folder of sockets, and a home folder that is missing, are made.
+
+    Two homes have two sessions of a project: settings, agents and messages are a home's. So have containers
+    that share `/tmp`.
 
     Args:
         project: Folder of the project, a real path.
@@ -60,7 +70,29 @@ def place_of(project: Path, name: str = "", *, environ: Mapping[str, str]) -> Se
         )
     default = _default_name(project)
     key = hashlib.sha256(f"{project}\0{'' if name == default else name}".encode()).hexdigest()[:12]
-    return SessionPlace(project, name or default, sockets_folder(environ) / f"{key}.sock")
+    home = UserPaths.of_environment().home
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    socket = sockets_folder(environ) / f"{key}-{home_key(home)}.sock"
+    return SessionPlace(project, name or default, socket)
+
+
+def home_key(home: Path) -> str:
+    """Short word for a home folder: by its real path, and by what lies there.
+
+    The path alone is the same in most containers; device and inode alone may come again when a folder is
+    removed. Both stay through logins, upgrades, and the mount and process namespaces of a sandbox.
+
+    Raises:
+        OSError: There is no such folder.
+    """
+    real = os.path.realpath(home)
+    status = os.stat(real)  # noqa: PTH116 - a text is hashed
+    return hashlib.sha256(f"{real}\0{status.st_dev}:{status.st_ino}".encode()).hexdigest()[:8]
+
+
+def socket_home(socket: Path) -> str:
+    """The `home_key` in a socket's name; empty for a host from before it was there."""
+    return socket.stem.partition("-")[2]
 
 
 def _default_name(project: Path) -> str:
@@ -75,7 +107,7 @@ def sockets_folder(environ: Mapping[str, str]) -> Path:
     """
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     folder = Path(runtime) / "synapse-tui" if runtime and _is_ours(Path(runtime)) else None
-    if folder is None or len(os.fsencode(folder)) + 20 > MAX_SOCKET_PATH:
+    if folder is None or len(os.fsencode(folder)) + _LONGEST > MAX_SOCKET_PATH:
         folder = Path("/tmp") / f"synapse-tui-{os.getuid()}"  # noqa: S108 - made 0700 and checked below
     try:
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
 import signal
+import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -184,6 +187,69 @@ def test_kill_names_and_ends_a_session(launch: Launch, agents: Ready, run: Run) 
     again = run("synapse-tui", "kill")
     assert again.returncode == 10
     assert "no session" in again.stderr
+
+
+def test_sessions_of_another_home_are_their_own(
+    run: Run, environ: dict[str, str], home: Path, tmp_path: Path
+) -> None:
+    assert run("synapse", "start", "dummy").returncode == 0
+    host = host_of(run)
+    (tmp_path / "linked").symlink_to(home)
+    environ["HOME"] = str(tmp_path / "linked")
+    assert host_of(run).pid == host.pid, "by whatever path it is the same home"
+    other = tmp_path / "other"
+    (other / ".synapse" / "profiles").mkdir(parents=True)
+    (other / ".synapse" / "profiles" / "dummy.yaml").write_bytes(
+        (home / ".synapse" / "profiles" / "dummy.yaml").read_bytes()
+    )
+    environ["HOME"] = str(other)
+    assert sessions(run) == []
+    assert run("synapse-tui", "kill", "--all").returncode == 0
+    assert run("synapse-tui", "kill").returncode == 10
+    assert alive([host])
+    assert run("synapse", "start", "dummy").returncode == 0
+    assert host_of(run).pid != host.pid, "the same project, but other settings, history and agents"
+    assert run("synapse-tui", "kill", "--all").returncode == 0
+    environ["HOME"] = str(home)
+    assert host_of(run).pid == host.pid
+    assert run("synapse-tui", "kill", "--all").returncode == 0
+    assert not alive([host])
+
+
+def test_a_session_from_before_the_home_was_part_of_its_key_is_still_found(
+    run: Run, environ: dict[str, str], home: Path, project: Path, runtime: Path, tmp_path: Path
+) -> None:
+    folder = runtime / "synapse-tui"
+    folder.mkdir(mode=0o700)
+    key = hashlib.sha256(f"{project}\0".encode()).hexdigest()[:12]
+    path = folder / f"{key}.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        path.chmod(0o600)
+        listener.listen(64)
+        words = ("--project", str(project), "--name", "project", "--folder", str(project))
+        started = subprocess.Popen(
+            [sys.executable, "-m", "synapse_tui.daemon", "--socket-fd", str(listener.fileno()), *words],
+            env=environ,
+            cwd=project,
+            pass_fds=(listener.fileno(),),
+            start_new_session=True,
+            stderr=subprocess.DEVNULL,
+        )
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))  # a host without agents ends when its last client is gone
+        deadline = time.monotonic() + 25
+        while [session["pid"] for session in sessions(run)] != [started.pid] and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert run("synapse", "start", "dummy").returncode == 0
+    (session,) = sessions(run)
+    assert (session["pid"], len(session["agents"])) == (started.pid, 1)  # type: ignore[arg-type]
+    environ["HOME"] = str(tmp_path)
+    assert sessions(run) == [], "another home has no part in it"
+    environ["HOME"] = str(home)
+    done = run("synapse-tui", "kill")
+    assert done.returncode == 0, done.stderr
+    assert started.wait(timeout=30) == 0
 
 
 def test_kill_returns_when_the_host_is_gone(launch: Launch, run: Run, tmp_path: Path) -> None:

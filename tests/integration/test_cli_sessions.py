@@ -16,6 +16,7 @@ import pytest
 from synapse_tui.cli import sessions, start, stop
 from synapse_tui.cli.output import run_command
 from synapse_tui.paths import UserPaths
+from synapse_tui.sessions.places import home_key
 from synapse_tui.sessions.wire import encode
 
 PATIENCE = 30.0
@@ -35,7 +36,7 @@ class Host:
     ) -> None:
         self._path, self._gate = path, gate
         agents = [{"agent_id": f"synapse-dummy-819{n}", "name": "", "state": "READY"} for n in (0, 1)]
-        info = {"is": "info", "session": path.stem, "project": "/p", "agents": agents}
+        info = {"is": "info", "session": path.stem.partition("-")[0], "project": "/p", "agents": agents}
         self._answers = {"info": info} | answers
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
@@ -81,6 +82,11 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield folder
 
 
+def socket_of(runtime: Path, key: str) -> Path:
+    """The socket of a session of this home."""
+    return runtime / f"{key}-{home_key(UserPaths.of_environment().home)}.sock"
+
+
 def code_of(command: click.Command, *words: str) -> int:
     """Run a command; gives its exit code."""
     with pytest.raises(SystemExit) as ended:
@@ -94,7 +100,7 @@ def test_hosts_are_asked_at_the_same_time(runtime: Path) -> None:
     gate = threading.Barrier(3)
     with ExitStack() as stack:
         for name in ("a", "b", "c"):
-            stack.callback(Host(runtime / f"{name}.sock", gate).close)
+            stack.callback(Host(socket_of(runtime, name), gate).close)
         running = sessions.running_sessions(timeout=PATIENCE)
     assert [(each.place.name, str(each.place.project)) for each in running] == [(n, "/p") for n in "abc"]
 
@@ -102,7 +108,7 @@ def test_hosts_are_asked_at_the_same_time(runtime: Path) -> None:
 def test_a_host_that_hangs_is_told_as_such(runtime: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with ExitStack() as stack:
         for name, gate in (("fine", threading.Barrier(1)), ("hung", None)):
-            stack.callback(Host(runtime / f"{name}.sock", gate).close)
+            stack.callback(Host(socket_of(runtime, name), gate).close)
         assert code_of(sessions.ls, "--json") == 0
     found = {each["key"]: each for each in json.loads(capsys.readouterr().out)}
     assert (found["fine"]["project"], found["hung"]["project"]) == ("/p", "?")
@@ -110,10 +116,10 @@ def test_a_host_that_hangs_is_told_as_such(runtime: Path, capsys: pytest.Capture
 
 def test_a_socket_at_which_nobody_listens_is_taken_away(runtime: Path) -> None:
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(runtime / "gone.sock"))
+    listener.bind(str(socket_of(runtime, "gone")))
     listener.close()
     assert sessions.running_sessions() == []
-    assert not (runtime / "gone.sock").exists()
+    assert not socket_of(runtime, "gone").exists()
 
 
 def test_what_was_ended_is_told_as_json_with_what_was_not(
@@ -122,12 +128,12 @@ def test_what_was_ended_is_told_as_json_with_what_was_not(
     stopped: dict[str, object] = {"is": "stopped", "kept": {"synapse-dummy-8190": 3}}
     refusal: dict[str, object] = {"is": "error", "kind": "AgentNotFound", "text": "it is gone", "hint": ""}
     with ExitStack() as stack:
-        stack.callback(Host(runtime / "fine.sock", threading.Barrier(1), stop=stopped).close)
+        stack.callback(Host(socket_of(runtime, "fine"), threading.Barrier(1), stop=stopped).close)
         assert code_of(stop.command, "synapse-dummy-8190", "--json") == 0
         assert json.loads(capsys.readouterr().out) == [{"agent_id": "synapse-dummy-8190", "kept": 3}]
-    (runtime / "fine.sock").unlink()
+    socket_of(runtime, "fine").unlink()
     with ExitStack() as stack:
-        stack.callback(Host(runtime / "other.sock", threading.Barrier(1), stop=refusal).close)
+        stack.callback(Host(socket_of(runtime, "other"), threading.Barrier(1), stop=refusal).close)
         assert code_of(stop.command, "synapse-dummy-8191", "--json") == 3
         (told,) = json.loads(capsys.readouterr().out)
         assert told["agent_id"] == "synapse-dummy-8191"
@@ -155,8 +161,8 @@ def test_what_could_not_be_ended_with_an_agent_is_named(
 
 def test_sessions_are_stopped_though_one_hangs(runtime: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with ExitStack() as stack:
-        stack.callback(Host(runtime / "fine.sock", threading.Barrier(1), kill={"is": "done"}).close)
-        stack.callback(Host(runtime / "hung.sock", None).close)
+        stack.callback(Host(socket_of(runtime, "fine"), threading.Barrier(1), kill={"is": "done"}).close)
+        stack.callback(Host(socket_of(runtime, "hung"), None).close)
         assert code_of(sessions.kill, "--all", "--json") == 10
     told = {each["key"]: each for each in json.loads(capsys.readouterr().out)}
     assert "error" not in told["fine"]

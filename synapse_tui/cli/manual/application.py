@@ -49,7 +49,7 @@ PAGES: dict[str, Page] = {
         arguments={"NAME": _SESSION},
         examples={
             "synapse-tui kill": "Stop the session of this project with all its agents.",
-            "synapse-tui kill --all": "Stop all; asks when a terminal shows one.",
+            "synapse-tui kill --all": "Stop all of this home; asks when a terminal shows one.",
         },
         codes=(ExitCode.NO_SESSION,),
         see=("synapse stop", "synapse-tui ls"),
