@@ -15,7 +15,6 @@ import os
 import random
 import re
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from pathlib import Path
 
 from synapse_tui.a2a.light import LightClient
 from synapse_tui.errors import SynapseError
+from tests.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 MESSAGES = 3
@@ -113,8 +113,7 @@ class Victim:
         self._options = options
         self.log = folder / "dummy.jsonl"
         self.database = folder / "home" / ".synapse" / "history.db"
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port = probe.getsockname()[1]
+        self.port = free_ports()
         self._process: subprocess.Popen[bytes] | None = None
         self._read = 0
         self._events: list[dict[str, str]] = []

@@ -15,7 +15,6 @@ import dataclasses
 import json
 import os
 import signal
-import socket
 import sys
 from pathlib import Path
 from types import MappingProxyType
@@ -27,6 +26,7 @@ from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.settings import load_settings
+from tests.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 QUICK_TURNS = ("--pace", "0.2")
@@ -39,17 +39,11 @@ SCRIPTED = {
 QUICK = ("--word-delay", "0")
 
 
-def free_ports() -> tuple[int, int]:
-    """A range of ports that other programs on this machine hardly use."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        first = min(probe.getsockname()[1], 65000)
-    return first, first + 200
-
-
 def profiles() -> ProfileSet:
     """The shipped profiles and the scripted agent's, which looks like the dummy and answers by script."""
     found = load_profiles(shipped_profiles())
-    dummy = dataclasses.replace(found.find("dummy"), ports=free_ports())
+    first = free_ports(201)
+    dummy = dataclasses.replace(found.find("dummy"), ports=(first, first + 200))
     scripted = dataclasses.replace(
         dummy,
         name="conformance",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -12,6 +11,7 @@ from typing import Any
 
 from tests.conformance.hosted import ROOT, Hosted
 from tests.conformance.toolbox import Checks, Result, Toolbox, json_lines
+from tests.ports import free_ports
 
 HANDLER, DUMMY_A2A = "0.4.0", "0.6.4"
 JAVASCRIPT = {"1.3.0": "client_v1.mjs", "0.3.13": "client_v03.mjs"}
@@ -55,7 +55,7 @@ def javascript_clients(tools: Toolbox, host: Hosted) -> Iterator[Result]:
 
 def external_agents(tools: Toolbox, host: Hosted) -> Iterator[Result]:
     """Servers of others as external agents of ours."""
-    port = free_port()
+    port = free_ports()
     program = str(tools.python("dummy-a2a", DUMMY_A2A) / "dummy-a2a")
     command = [program, "--host", "127.0.0.1", "--port", str(port), "--sdk-log-level", "CRITICAL"]
     says = {"echo hello": ("completed", "hello"), "fail now": ("failed", ""), "ask me": ("input", "")}
@@ -69,7 +69,7 @@ def external_agents(tools: Toolbox, host: Hosted) -> Iterator[Result]:
     for version, script in JAVASCRIPT_AGENTS.items():
         folder = tools.javascript(version)
         if folder is not None:
-            port = free_port()
+            port = free_ports()
             command = ["node", str(folder / script), str(port)]
             yield _external(tools, host, command, port, says, f"@a2a-js/sdk {version} agent")
 
@@ -130,9 +130,3 @@ class Synapse:
         except ValueError:
             data = None
         return done.returncode == 0, done.stdout + done.stderr, data
-
-
-def free_port() -> int:
-    """A port that nobody uses."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ import pytest
 
 from synapse_tui.paths import shipped_profiles
 from tests.e2e.tmux_terminal import TmuxTerminal
+from tests.ports import free_ports
 
 Launch = Callable[..., TmuxTerminal]
 Ready = Callable[[TmuxTerminal, int], list[str]]
@@ -39,8 +39,7 @@ def home(tmp_path: Path) -> Path:
     folder = tmp_path / "home"
     profiles = folder / ".synapse" / "profiles"
     profiles.mkdir(parents=True)
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        first = min(probe.getsockname()[1], 65500)
+    first = free_ports(21)
     shipped = (shipped_profiles() / "dummy.yaml").read_text()
     profile, count = re.subn(r"(?m)^ports:.*$", f"ports: {first}-{first + 20}", shipped)
     assert count == 1

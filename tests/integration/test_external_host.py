@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -26,6 +25,7 @@ from synapse_tui.host.externals import at_rest
 from synapse_tui.model import USER, DeliveryState, ReplyState, Sender, Task, TaskState
 from tests.integration.external_kit import EndlessAgent, Running, hand_made, sdk_agent
 from tests.integration.test_host import make_host, open_ready, running, until
+from tests.ports import free_ports
 from tests.waiting import PATIENCE
 
 
@@ -376,8 +376,7 @@ async def test_another_agent_of_an_alias_has_another_conversation(host, echo):
 
 
 async def test_an_agent_that_has_forgotten_the_task_is_told_anew(host, tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_ports()
     async with sdk_agent(port=port) as before:
         await add(host, before.url)
         asked = await rested(host, await host.externals.send("echo", "ask", sender=USER))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import socket
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -34,6 +33,7 @@ from synapse_tui.workspace import SavedAgent, SavedWorkspace, WorkspaceStore
 from tests.bench import crash
 from tests.integration.session_rig import until
 from tests.integration.test_host import make_host, running
+from tests.ports import free_ports
 
 PEER = Sender("synapse-claude-8100", "claude", "", verified=True)
 WAITS = "%%perm:may I?%%"
@@ -156,8 +156,7 @@ async def test_agents_that_are_opened_meanwhile_leave_the_ports_of_a_lost_worksp
 
 async def test_another_agent_does_not_get_them(tmp_path, monkeypatch):
     port = await leave_two_waiting(tmp_path)
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        other = probe.getsockname()[1]
+    other = free_ports()
     monkeypatch.setattr("synapse_tui.host.history.OPENED", 0.0)
     async with one_agent(tmp_path, other) as (host, session, heard):
         await until(lambda: not session.tasks.journal.problem, "the history")

@@ -29,6 +29,7 @@ from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, TaskState
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.settings import load_settings
+from tests.ports import free_ports
 from tests.waiting import until
 
 
@@ -44,8 +45,7 @@ def make_host(tmp_path: Path, project: str = "project") -> Host:
 def profiles_with_free_ports() -> ProfileSet:
     """The shipped profiles; the built-in agent has ports that other programs on this machine do not use."""
     found = load_profiles(shipped_profiles())
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        first = min(probe.getsockname()[1], 65500)
+    first = free_ports(21)
     dummy = dataclasses.replace(found.profiles["dummy"], ports=(first, first + 20))
     return dataclasses.replace(found, profiles={**found.profiles, "dummy": dummy})
 

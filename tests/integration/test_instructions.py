@@ -6,7 +6,6 @@ import asyncio
 import dataclasses
 import json
 import signal
-import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -29,6 +28,7 @@ from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.settings import load_settings
 from synapse_tui.workspace import Handover, SavedAgent
 from tests.integration.session_rig import until
+from tests.ports import free_ports
 
 
 class Rig:
@@ -82,8 +82,7 @@ class Rig:
 def talking_dummy(delay: float) -> ProfileSet:
     """The built-in agent with instructions, ready after a while, on ports that nothing else here uses."""
     found = load_profiles(shipped_profiles())
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        first = min(probe.getsockname()[1], 65500)
+    first = free_ports(21)
     dummy = found.profiles["dummy"]
     startup = dataclasses.replace(dummy.startup, delay=delay)
     dummy = dataclasses.replace(dummy, ports=(first, first + 20), instructions=True, startup=startup)
