@@ -1,5 +1,8 @@
 """From the start of `synapse send` to the text in the agent's composer: `python -m tests.bench.send [N]`.
 
+`python -m tests.bench.send queue [N]` gives one agent N messages at once (300) and tells how fast they are
+worked off, and how long after the end of a turn the next text is in the composer.
+
 The agent is the dummy of a host without a screen; its own log tells when the text was pasted and when it was
 submitted. The same is measured with a host that writes nothing down: the difference is what durability costs.
 Both hosts run all the time and take turns, so that the load of the machine falls on both.
@@ -18,8 +21,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from synapse_tui.a2a.light import LightClient
+
 from .crash import PATIENCE, ROOT, Victim
 
+STEPS = ("paste", "submit", "turn-end")
 COMMAND = (sys.executable, "-c", "from synapse_tui.cli import main; main()")
 
 
@@ -66,8 +72,36 @@ def send(victim: Victim, number: int) -> tuple[float, float]:
     return (pasted - begun) * 1000, (submitted - begun) * 1000
 
 
+def _print(what: str, milliseconds: list[float]) -> None:
+    values = sorted(milliseconds)
+    median, late = statistics.median(values), values[int(0.9 * len(values))]
+    print(f"{what:33} median {median:6.0f} ms   90 % {late:6.0f} ms")
+
+
+def work_off(count: int) -> None:
+    """Print how fast one agent's queue is worked off."""
+    with _host() as victim:
+        client = LightClient(timeout=PATIENCE)
+        for number in range(count):
+            client.send(victim.endpoint, f"message {number}.")
+        deadline = time.monotonic() + PATIENCE + count
+        while len(victim.events("turn-end")) < count:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{len(victim.events('turn-end'))} of {count} messages")
+            time.sleep(0.05)
+        times = {name: [float(each["t"]) for each in victim.events(name)] for name in STEPS}
+    pastes, submits, ends = (times[name] for name in STEPS)
+    print(f"{count} messages, {(count - 1) / (submits[-1] - submits[0]):.2f} a second")
+    _print("turn end to next paste", [(b - a) * 1000 for a, b in zip(ends, pastes[1:], strict=False)])
+    _print("paste to submit", [(b - a) * 1000 for a, b in zip(pastes, submits, strict=True)])
+    _print("submit to turn end", [(b - a) * 1000 for a, b in zip(submits, ends, strict=True)])
+
+
 def main() -> None:
     """Print medians and 90th percentiles."""
+    if sys.argv[1:2] == ["queue"]:
+        work_off(int(sys.argv[2]) if len(sys.argv) > 2 else 300)
+        return
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 40
     with _host() as durable, _host("forgetful") as forgetful:
         hosts = {"written down": durable, "nothing written": forgetful}
@@ -79,9 +113,7 @@ def main() -> None:
                 times[name].append(send(victim, number))
     for name, found in times.items():
         for at, what in enumerate(("in the composer", "submitted")):
-            values = sorted(pair[at] for pair in found)
-            median, late = statistics.median(values), values[int(0.9 * len(values))]
-            print(f"{name:16} {what:16} median {median:6.0f} ms   90 % {late:6.0f} ms")
+            _print(f"{name:16} {what}", [pair[at] for pair in found])
 
 
 if __name__ == "__main__":

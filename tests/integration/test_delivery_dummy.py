@@ -290,6 +290,26 @@ async def test_a_message_left_in_the_composer_that_a_person_takes_out(tmp_path):
         assert rig.submitted == []
 
 
+async def test_a_queue_does_not_wait_between_turns_for_an_agent_that_tells_its_state(tmp_path, monkeypatch):
+    monkeypatch.setattr("synapse_tui.agents.tasks.turns.SETTLED_SIGNAL", 60.0)
+    async with open_rig(tmp_path) as rig:
+        tasks = [rig.send(f"number {number}") for number in range(5)]
+        await rig.until_ended(*tasks)
+        assert rig.submitted == [f"number {number}" for number in range(5)]
+        for number, task in enumerate(tasks):
+            assert f"says: number {number}" in rig.session.task(task.id).artifacts[0].text, (
+                "whole all the same"
+            )
+
+
+async def test_a_queue_waits_between_turns_for_an_agent_whose_screen_alone_tells(tmp_path, monkeypatch):
+    monkeypatch.setattr("synapse_tui.agents.tasks.turns.SETTLED_SIGNAL", 3.0)
+    async with open_rig(tmp_path, "--no-status") as rig:
+        await rig.until_ended(rig.send("first"), rig.send("second"))
+        ended, pasted = rig.records("turn-end")[0]["t"], rig.records("paste")[1]["t"]
+        assert pasted - ended >= 3.0
+
+
 async def test_held_messages_let_others_pass(tmp_path):
     async with open_rig(tmp_path) as rig:
         first, second = rig.send("first"), rig.send("second")

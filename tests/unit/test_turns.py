@@ -40,8 +40,8 @@ class Rig:
         self.now += SETTLED_SIGNAL
         self.check()
 
-    def check(self) -> float | None:
-        return self.turns.check(StateReport(AgentState.READY, "fake", "", 5.0))
+    def check(self, *, rests: bool = False) -> float | None:
+        return self.turns.check(StateReport(AgentState.READY, "fake", "", 5.0), rests=rests)
 
     def answer(self, text: str) -> None:
         self.rows = [f"> {TEXT}", text]
@@ -63,6 +63,34 @@ def test_working_then_ready_completes_with_the_answer(rig):
     assert (rig.task.state, rig.task.delivery) == (TaskState.COMPLETED, DeliveryState.DONE)
     assert rig.task.artifacts[0].text == "fine"
     assert rig.turns.current is None
+
+
+def test_an_agent_that_says_it_is_done_and_rests_is_not_waited_for(rig):
+    rig.begin()
+    rig.turns.on_signal(ProgramStatus("working", {}))
+    rig.report(AgentState.PROCESSING)
+    rig.answer("fine")
+    rig.turns.on_signal(ProgramStatus("done", {}))
+    rig.report(AgentState.READY)
+    assert rig.turns.told_done
+    assert rig.check() == pytest.approx(SETTLED_SIGNAL), "it may still be drawing"
+    assert rig.check(rests=True) is None
+    assert rig.task.state is TaskState.COMPLETED
+    assert rig.task.artifacts[0].text == "fine"
+
+
+@pytest.mark.parametrize("signals", [(), ("done", "working"), ("idle",), ("working",)])
+def test_an_agent_that_has_not_said_so_is_waited_for_though_it_rests(rig, signals):
+    rig.begin()
+    if signals != ("idle",):  # told before it was seen working
+        rig.report(AgentState.PROCESSING)
+    for state in signals:
+        rig.turns.on_signal(ProgramStatus(state, {}))
+    rig.answer("fine")
+    rig.report(AgentState.READY)
+    assert not rig.turns.told_done
+    assert rig.check(rests=True)
+    assert not rig.task.state.final
 
 
 def test_an_answer_that_is_drawn_after_the_agent_said_it_is_done_is_whole(rig):

@@ -19,6 +19,7 @@ from synapse_tui.store.aftermath import UNCERTAIN
 
 from .admission import LEFT_OVER, RETRY, Admission
 from .after_dialog import AfterDialog, Standing
+from .enter import FRAME
 from .gate import DRAFT, EXITED, READS_AGAIN, STEADY, TYPING, UNREAD, Hold, dialog_open, dialog_words
 from .interrupt import Interrupter, InterruptOutcome
 from .leftovers import Leftovers
@@ -173,6 +174,9 @@ class Delivery:
         """
         self._admission.look()
         recheck = self._turns.check(self._view.report)
+        if recheck and self._turns.told_done:
+            rests = await self._view.settled(FRAME, recheck)
+            recheck = self._turns.check(self._view.report, rests=rests)
         self._started = self._started or self._view.report.state is AgentState.READY
         urgent = self._urgent()
         if urgent is not None and urgent.id not in self._interrupted:

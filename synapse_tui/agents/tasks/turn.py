@@ -19,6 +19,7 @@ class Turn:
         begun: When Enter was pressed, on the session's clock.
         answer: Collects what the agent writes.
         worked: Whether the agent was seen working or asking since.
+        done: Whether the agent itself has told that it is done (OSC 7501), and not since that it works.
         changed: When the screen last changed.
         stop_reason: Why the turn is being stopped; empty while it is not.
         prompts: What the user submitted meanwhile.
@@ -36,6 +37,7 @@ class Turn:
     begun: float
     answer: AnswerCollector
     worked: bool = False
+    done: bool = False
     changed: float = 0.0
     stop_reason: str = ""
     prompts: list[str] = field(default_factory=list)

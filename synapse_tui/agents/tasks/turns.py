@@ -245,6 +245,8 @@ class TurnTracker:
         status = event.state if isinstance(event, ProgramStatus) else ""
         # It may be told for too short a time to become the agent's state.
         self._over_before = self._over_before or status in ("idle", "done")
+        if status:
+            turn.done = status in ("idle", "done")
         if status in ("working", "done") or (isinstance(event, ProgressChanged) and event.state):
             turn.worked = True
 
@@ -286,8 +288,18 @@ class TurnTracker:
         """Whether the agent has told since that it was done, also if it went on with its queue at once."""
         return self._over_before
 
-    def check(self, report: StateReport) -> float | None:
+    @property
+    def told_done(self) -> bool:
+        """Whether the agent itself has told that the turn is over: only its last frame may be missing."""
+        return self.current is not None and self.current.worked and self.current.done
+
+    def check(self, report: StateReport, *, rests: bool = False) -> float | None:
         """End a turn of an agent that is ready, once its answer stands.
+
+        Args:
+            report: The agent's state.
+            rests: Whether its programs have done nothing for longer than a frame: what they began is drawn.
+                Of an agent that has told that it is done this proves as much as a screen that stands still.
 
         Returns:
             Seconds until it must be checked again without output; None when that is not needed.
@@ -299,7 +311,7 @@ class TurnTracker:
         now = self._clock()
         patience = SETTLED_SIGNAL if turn.worked else SETTLED
         settled = max(turn.changed, turn.begun) + patience - now
-        if settled > 0:
+        if settled > 0 and not (rests and self.told_done):
             return settled
         if turn.worked or turn.answer.peek():
             self._ready(turn)
