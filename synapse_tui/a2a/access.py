@@ -96,7 +96,7 @@ class AccessRules:
         admins = [key for key in self.admin_keys if key.fits(digest)]
         if admins:
             return Principal(admins[0].name, admin=True, verified=True)
-        return Principal(users[0].name, verified=True) if users else None
+        return Principal(users[0].name, verified=True, max_priority=users[0].max_priority) if users else None
 
 
 def _as_admin(key: ApiKey) -> ApiKey:
@@ -195,16 +195,17 @@ class Access:
     def _by_key(self, caller: Caller) -> Principal | None:
         """Whose key a caller shows; None for nobody's.
 
+        A right key is let in however many wrong ones came from its address: keys are too long to be guessed,
+        and many callers may share an address.
+
         Raises:
-            HttpProblem: It has tried too many.
+            HttpProblem: It is wrong, and too many were.
         """
-        who = f"wrong {_network(caller.address)}"
-        wait = self._buckets.wait(who, FAILURES)
-        if wait:
-            raise _too_many("too many wrong keys came from this address", wait)
         found = None if self.rules.fault else self.rules.find(caller.key or "")
         if found is None:
-            self._buckets.take(who, FAILURES)
+            wait = self._buckets.take(f"wrong {_network(caller.address)}", FAILURES)
+            if wait:
+                raise _too_many("too many wrong keys came from this address", wait)
         return found
 
     def _refusal(self, caller: Caller) -> HttpProblem:

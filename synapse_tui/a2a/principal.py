@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from synapse_tui.model import USER
+from synapse_tui.model import INTERRUPT_PRIORITY, USER
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +18,13 @@ class Principal:
             the inbox, watch, keep webhooks and external agents.
         verified: Whether a key, a signature or the kernel proves who it is; where it is False, the system
             does not tell whose process calls.
+        max_priority: The highest priority of the messages that it may send.
     """
 
     name: str = ""
     admin: bool = False
     verified: bool = False
+    max_priority: int = INTERRUPT_PRIORITY
 
     def may_see(self, caller: str) -> bool:
         """Whether a task made by a caller of that name is any of this one's business."""

@@ -40,11 +40,6 @@ class TokenBuckets:
         self._put(caller, tokens - 1 if tokens >= 1 else tokens)
         return 0 if tokens >= 1 else math.ceil((1 - tokens) * 60 / per_minute)
 
-    def wait(self, caller: str, per_minute: int) -> int:
-        """As `take`, but no token is taken."""
-        tokens = self._tokens(caller, per_minute) if per_minute > 0 else 1.0
-        return 0 if tokens >= 1 else math.ceil((1 - tokens) * 60 / per_minute)
-
     def _tokens(self, caller: str, per_minute: int) -> float:
         tokens, since = self._buckets.get(caller, (float(per_minute), self._clock()))
         return min(float(per_minute), tokens + (self._clock() - since) * per_minute / 60)

@@ -67,7 +67,7 @@ def _without_text(body: SendBody, caller: Visitor, priority: int) -> MessageRequ
     return MessageRequest(
         text="",
         sender=caller.sender(body.metadata),
-        priority=priority,
+        priority=caller.check_priority(priority),
         response_expected=expected,
         metadata=own_metadata(check_metadata(body.metadata)),
         caller=caller.caller,

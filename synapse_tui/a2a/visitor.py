@@ -9,6 +9,7 @@ from typing import Any
 from synapse_tui.model import Sender, Task
 
 from .principal import Principal
+from .problems import HttpProblem
 from .senders import sender_of
 
 
@@ -39,6 +40,23 @@ class Visitor:
     def may_see(self, task: Task) -> bool:
         """Whether a task is its business: all are the person's and the agents', a key has its own."""
         return self.sees_all or task.caller == self.principal.name
+
+    def check_priority(self, priority: int) -> int:
+        """Return a priority if the caller may send messages of it.
+
+        Raises:
+            HttpProblem: It is above what its key allows.
+        """
+        name, most = self.principal.name, self.principal.max_priority
+        if not self.sender_id and priority > most:
+            raise HttpProblem(
+                403,
+                "priority_too_high",
+                f"the key '{name}' sends messages of priority {most} at most",
+                "send it with a lower one, or ask the owner of the agent: "
+                f"synapse auth rotate {name} --max-priority {priority}",
+            )
+        return priority
 
     def sender(self, metadata: Mapping[str, Any]) -> Sender:
         """The sender of a message: a key has its name, anyone else says and may prove who it is.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ import click
 
 from synapse_tui.errors import ConfigError, InvalidValue
 from synapse_tui.files import private_folder
+from synapse_tui.model import INTERRUPT_PRIORITY
 from synapse_tui.settings import load_settings
 from synapse_tui.settings.editing import SettingsFile, turn_at
-from synapse_tui.settings.keys import ApiKey, digest_of, read_keys
+from synapse_tui.settings.keys import DEFAULT_CEILING, ApiKey, digest_of, read_keys
 
 from .caller import Caller
 from .commands import CommandGroup
@@ -37,20 +38,22 @@ class NewKey:
     Attributes:
         name: Whose it is.
         secret: The key; it is shown and forgotten.
+        max_priority: The highest priority of the messages that it may send.
     """
 
     name: str
     secret: str
+    max_priority: int = DEFAULT_CEILING
 
     @classmethod
-    def make(cls, name: str) -> NewKey:
+    def make(cls, name: str, max_priority: int = DEFAULT_CEILING) -> NewKey:
         """Make a key that nobody can guess."""
-        return cls(name, f"syn_{secrets.token_urlsafe(_BYTES)}")
+        return cls(name, f"syn_{secrets.token_urlsafe(_BYTES)}", max_priority)
 
     @property
     def hashed(self) -> ApiKey:
         """What is kept of it."""
-        return ApiKey(self.name, digest_of(self.secret))
+        return ApiKey(self.name, digest_of(self.secret), self.max_priority)
 
 
 class KeyFile:
@@ -81,7 +84,7 @@ class KeyFile:
             )
         self.keys = read_keys(content.words(KEYS))
         self.admin_keys = tuple(
-            ApiKey(ADMIN, key.digest) if key.unnamed else key for key in read_keys(content.words(ADMIN_KEY))
+            replace(key, name=ADMIN) if key.unnamed else key for key in read_keys(content.words(ADMIN_KEY))
         )
         self.enabled = content.flag(ENABLED)
 
@@ -142,8 +145,16 @@ def command() -> None:
 
 @command.command(name="setup")
 @click.argument("name", default=FIRST)
+@click.option(
+    "--max-priority",
+    type=click.IntRange(1, INTERRUPT_PRIORITY),
+    default=DEFAULT_CEILING,
+    show_default=True,
+    metavar="N",
+    help="Highest priority of its messages, 1 to 5; 5 interrupts agents.",
+)
 @json_option
-def setup_command(*, name: str, as_json: bool) -> None:
+def setup_command(*, name: str, max_priority: int, as_json: bool) -> None:
     """Make a key for the caller NAME, and demand keys from now on.
 
     The first time an admin key is made too, which may do all that you may do. Keys are shown this once.
@@ -152,7 +163,7 @@ def setup_command(*, name: str, as_json: bool) -> None:
     file.check_name(name)
     if name in file.names:
         raise InvalidValue(f"there is a key '{name}' already", f"`synapse auth rotate {name}` replaces it")
-    made = [NewKey.make(name)]
+    made = [NewKey.make(name, max_priority)]
     file.keys = (*file.keys, made[0].hashed)
     if not file.admin_keys:
         made.append(NewKey.make(ADMIN))
@@ -164,11 +175,20 @@ def setup_command(*, name: str, as_json: bool) -> None:
 @command.command(name="rotate")
 @click.argument("name", default=FIRST)
 @click.option("--keep-old", is_flag=True, help="Let the old key count too, until it is revoked.")
+@click.option(
+    "--max-priority",
+    type=click.IntRange(1, INTERRUPT_PRIORITY),
+    metavar="N",
+    help="Highest priority of its messages, 1 to 5.  [default: that of the old key]",
+)
 @json_option
-def rotate_command(*, name: str, keep_old: bool, as_json: bool) -> None:
+def rotate_command(*, name: str, keep_old: bool, max_priority: int | None, as_json: bool) -> None:
     """Replace the key NAME, or the `admin` key, by a new one, which is shown this once."""
     file = KeyFile(Caller.of())
-    made = NewKey.make(name)
+    if max_priority is not None and name in _admins(file):
+        raise InvalidValue(f"the admin key '{name}' may send messages of every priority", "leave it out")
+    before = [key.max_priority for key in file.keys if key.name == name][-1:] or [DEFAULT_CEILING]
+    made = NewKey.make(name, max_priority or before[0])
 
     def replaced(keys: Sequence[ApiKey]) -> tuple[ApiKey, ...]:
         return (*(key for key in keys if keep_old or key.name != name), made.hashed)
@@ -218,8 +238,11 @@ def status_command(*, as_json: bool) -> None:
     show(f"the same user on this machine needs none: {exempt} ({told['origins']['allow_localhost']})")
     show(f"agents are served on: {', '.join(['127.0.0.1', '[::1]', *told['bind']])} by {told['scheme']}")
     if told["keys"]:
-        rows = [(key["name"], "yes" if key["admin"] else "", key["hash"]) for key in told["keys"]]
-        show_table(("KEY", "ADMIN", "SHA-256"), rows)
+        rows = [
+            (key["name"], "yes" if key["admin"] else "", str(key["max_priority"]), key["hash"])
+            for key in told["keys"]
+        ]
+        show_table(("KEY", "ADMIN", "MAX PRIORITY", "SHA-256"), rows)
     for fault in told["faults"]:
         note(f"synapse: {fault}")
 
@@ -254,11 +277,15 @@ def _status(caller: Caller) -> dict[str, Any]:
     except ConfigError as error:
         network = Network()
         faults.append(str(error))
-    keys = [(key, False) for key in rules.keys] + [(key, True) for key in rules.admin_keys]
+    keys = [(key, False, key.max_priority) for key in rules.keys]
+    keys += [(key, True, INTERRUPT_PRIORITY) for key in rules.admin_keys]
     return {
         "enabled": rules.enabled,
         "allow_localhost": rules.allow_localhost,
-        "keys": [{"name": key.name, "admin": admin, "hash": key.digest[:8]} for key, admin in keys],
+        "keys": [
+            {"name": key.name, "admin": admin, "max_priority": ceiling, "hash": key.digest[:8]}
+            for key, admin, ceiling in keys
+        ],
         "bind": list(network.bind),
         "scheme": network.scheme,
         "origins": {

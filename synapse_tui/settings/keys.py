@@ -1,4 +1,7 @@
-"""Keys of callers as settings write them: `[name=]key` or `[name=]sha256:<hex>`, separated by commas."""
+"""Keys of callers as settings write them: `[name[@priority]=]key` or `[name[@priority]=]sha256:<hex>`.
+
+Several are separated by commas. `@priority` is the highest priority of the messages that the key may send.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,13 @@ import re
 from dataclasses import dataclass
 
 HASHED = "sha256:"
+DEFAULT_CEILING = 4
+"""The highest priority of a key that names none: 5 interrupts the agent."""
 RESERVED = frozenset({"all", "external", "system", "user"})
 """Names that mean somebody else wherever callers are shown."""
 LONGEST = 512
 """Characters of a key."""
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,63})(?:@([1-5]))?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _KEY = re.compile(r"[!-~]+")
 _AGENTS = "synapse-"
@@ -26,14 +31,17 @@ class ApiKey:
     Attributes:
         name: Whose it is; of a key without a name the beginning of its hash.
         digest: SHA-256 of the key in hexadecimal digits.
+        max_priority: The highest priority of the messages that it may send.
     """
 
     name: str
     digest: str
+    max_priority: int = DEFAULT_CEILING
 
     def __str__(self) -> str:
         """The key as settings write it."""
-        return f"{self.name}={HASHED}{self.digest}"
+        ceiling = "" if self.max_priority == DEFAULT_CEILING else f"@{self.max_priority}"
+        return f"{self.name}{ceiling}={HASHED}{self.digest}"
 
     @property
     def unnamed(self) -> bool:
@@ -77,11 +85,15 @@ def read_keys(value: object) -> tuple[ApiKey, ...]:
 
 
 def _read(entry: str, number: int) -> ApiKey:
-    name, mark, key = entry.partition("=")
+    words, mark, key = entry.partition("=")
+    name, ceiling = "", ""
     if not mark or not key.strip("="):  # the padding of base64 is no name's end
-        name, key = "", entry
-    elif not _NAME.fullmatch(name) or name.lower() in RESERVED or name.lower().startswith(_AGENTS):
-        raise ValueError(f"has a name that cannot be used (key {number})")
+        key = entry
+    else:
+        found = _NAME.fullmatch(words)
+        name, ceiling = found.groups(default="") if found is not None else ("", "")
+        if not name or name.lower() in RESERVED or name.lower().startswith(_AGENTS):
+            raise ValueError(f"has a name that cannot be used (key {number})")
     if key.startswith(HASHED):
         digest = key.removeprefix(HASHED).lower()
         if not _DIGEST.fullmatch(digest):
@@ -90,4 +102,4 @@ def _read(entry: str, number: int) -> ApiKey:
         raise ValueError(f"has an empty key, or one with spaces or odd characters (key {number})")
     else:
         digest = digest_of(key)
-    return ApiKey(name or unnamed(digest), digest)
+    return ApiKey(name or unnamed(digest), digest, int(ceiling or DEFAULT_CEILING))

@@ -260,7 +260,7 @@ SCHEMA: Mapping[str, Setting] = MappingProxyType(
                 "env.SYNAPSE_API_KEYS",
                 "keys",
                 [],
-                "Keys of callers, separated by commas: [NAME=]KEY or [NAME=]sha256:HEX each.",
+                "Keys of callers, separated by commas: [NAME[@MAX_PRIORITY]=]KEY or sha256:HEX each.",
                 project=False,
                 guard=True,
             ),

@@ -113,6 +113,24 @@ async def test_keys_are_made_replaced_and_taken_back(shell: Shell, server: Serve
     assert [await server.ask(root), await server.ask()] == [401, 401]
 
 
+async def test_a_key_gets_its_ceiling_and_keeps_it(shell: Shell) -> None:
+    async def ceilings() -> dict[str, int]:
+        status = (await shell.run("auth", "status", "--json")).json
+        return {key["name"]: key["max_priority"] for key in status["keys"]}  # type: ignore[attr-defined]
+
+    assert (await shell.run("auth", "setup", "ci")).code == 0
+    assert (await shell.run("auth", "setup", "boss", "--max-priority", "5")).code == 0
+    assert await ceilings() == {"ci": 4, "boss": 5, "admin": 5}
+    assert (await shell.run("auth", "rotate", "boss")).code == 0
+    assert (await ceilings())["boss"] == 5, "a new key of that name may do what the old one could"
+    assert (await shell.run("auth", "rotate", "boss", "--max-priority", "2")).code == 0
+    assert (await ceilings())["boss"] == 2
+    assert (await shell.run("auth", "setup", "bad", "--max-priority", "6")).code == 2
+    refused = await shell.run("auth", "rotate", "admin", "--max-priority", "3")
+    assert refused.code == 2
+    assert "admin" in refused.err
+
+
 async def test_a_broken_file_lets_nobody_in(shell: Shell, server: Server) -> None:
     key = keys_in((await shell.run("auth", "setup", "--json")).out)["default"]
     whole = own(shell).read_text()

@@ -208,6 +208,53 @@ async def test_without_a_usable_key_not_even_the_card_is_read() -> None:
             assert "none is set" in str(answer)
 
 
+MESSAGE = {
+    "message": {
+        "role": "ROLE_USER",
+        "messageId": "m1",
+        "parts": [{"text": "stop"}],
+        "metadata": {"priority": 5},
+    },
+    "configuration": {"returnImmediately": True},
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/tasks/send-priority?priority=5", {"message": {"role": "user", "parts": [{"text": "stop"}]}}),
+        ("/message", {"content": "stop", "priority": 5}),
+        (
+            "/a2a/jsonrpc",
+            {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": MESSAGE},
+        ),
+        ("/a2a/rest/message:send", MESSAGE),
+    ],
+)
+async def test_a_key_interrupts_only_where_the_person_allowed_it(path: str, body: dict[str, object]) -> None:
+    keys = read_keys(f"ci={KEY},boss@5=boss-key")
+    allowed = AccessRules(
+        enabled=True, keys=keys, admin_keys=read_keys("root=root-key"), allow_localhost=False
+    )
+    async with running(services=services(allowed)) as (agent, _):
+        ask = Caller(agent.port)
+        headers = {"Content-Type": "application/json", "A2A-Version": "1.0"}
+        status, _, answer = await ask("POST", path, {**headers, "X-API-Key": KEY}, json.dumps(body).encode())
+        told = json.dumps(answer)
+        assert "the key 'ci' sends messages of priority 4 at most" in told
+        assert "--max-priority" in told, "what the person can do"
+        assert not agent.requests
+        if path == "/a2a/jsonrpc":
+            assert answer["id"] == 1
+            assert answer["error"]["code"] == -32600  # type: ignore[index]
+        else:
+            assert status in (400, 403)
+        for at, key in enumerate(("boss-key", "root-key"), 1):
+            data = json.dumps(body).replace('"m1"', f'"m1-{at}"').encode()
+            await ask("POST", path, {**headers, "X-API-Key": key}, data)
+            assert [request.priority for request in agent.requests] == [5] * at
+
+
 async def test_the_protocols_callers_are_refused_in_its_words(ask: Caller) -> None:
     """A2A 1.0 section 9.5 (JSON-RPC) and 11.6 (REST)."""
     status, found, answer = await ask("POST", "/", body=b'{"jsonrpc": "2.0", "id": 1}')

@@ -36,6 +36,22 @@ def test_keys_have_names(text: str, names: list[str]) -> None:
     assert all(key.fits(digest_of(SECRET)) for key in keys)
 
 
+@pytest.mark.parametrize(
+    ("text", "ceiling"),
+    [(f"ci={SECRET}", 4), (HASHED, 4), (f"ci@5={HASHED}", 5), (f"ci@1={SECRET}", 1), (f"ci@4={SECRET}", 4)],
+)
+def test_a_key_has_a_ceiling_of_priority(text: str, ceiling: int) -> None:
+    [key] = read_keys(text)
+    assert key.max_priority == ceiling
+    assert read_keys([str(key)]) == (key,)
+
+
+def test_an_admin_key_has_every_priority() -> None:
+    access = Access(rules(admin="root-key"))
+    assert access.judge(showing(REMOTE, "root-key")).max_priority == 5
+    assert access.judge(showing(REMOTE, SECRET)).max_priority == 4
+
+
 def test_padding_of_base64_is_part_of_a_key() -> None:
     [key] = read_keys("Zm9vYmFyYmF6cXV4Zm9vYg==")
     assert key.fits(digest_of("Zm9vYmFyYmF6cXV4Zm9vYg=="))
@@ -58,6 +74,10 @@ def test_a_key_is_written_without_its_secret_and_read_again() -> None:
         "ci=a b",
         "two words",
         "b@d=key",
+        "ci@0=key",
+        "ci@6=key",
+        "ci@=key",
+        "@5=key",
         "user=key",
         "synapse-claude-8100=key",
         "ci=" + "k" * 513,
@@ -93,7 +113,7 @@ FOREIGN = Caller(near=True, owner=Owner.OTHER, address="127.0.0.1")
 FORWARDED = Caller(near=False, owner=Owner.OURS, address="127.0.0.1")
 REMOTE = Caller(near=False, owner=Owner.OTHER, address="192.0.2.7")
 PERSON = Principal("", admin=True, verified=True)
-CI = Principal("ci", verified=True)
+CI = Principal("ci", verified=True, max_priority=4)
 
 
 def showing(caller: Caller, key: str | None) -> Caller:
@@ -153,7 +173,7 @@ def test_keys_let_others_in_also_where_they_are_not_demanded(
         (FORWARDED, None, "401 key_required"),
         (REMOTE, None, "401 key_required"),
         (OURS, "wrong", "401 invalid_key"),
-        (OURS, SECRET, Principal("ci", admin=True, verified=True)),
+        (OURS, SECRET, Principal("ci", admin=True, verified=True, max_priority=4)),
         (FORWARDED, SECRET, CI),
         (UNKNOWN, SECRET, CI),
         (REMOTE, "", "401 invalid_key"),
@@ -215,10 +235,11 @@ def test_keys_cannot_be_guessed_fast() -> None:
 
     assert {tried(f"guess {at}") for at in range(FAILURES)} == {"invalid_key"}
     assert tried("guess") == "too_many_requests"
-    assert tried(SECRET) == "too_many_requests", "the right guess must not be told from the wrong ones"
-    assert tried(SECRET, "192.0.2.8") == "ci"
+    assert tried(SECRET) == "ci", "wrong keys of others do not keep a right one out"
+    assert tried("guess") == "too_many_requests"
+    assert tried("guess", "192.0.2.8") == "invalid_key"
     clock.now += 60 / FAILURES
-    assert tried(SECRET) == "ci"
+    assert [tried("guess"), tried("guess")] == ["invalid_key", "too_many_requests"]
 
 
 def test_an_ipv6_caller_is_its_network() -> None:

@@ -76,7 +76,7 @@ def draft_of(params: pb.SendMessageRequest, call: Call) -> Draft:
     request = MessageRequest(
         text="",
         sender=call.visitor.sender(about),
-        priority=priority_of(own, outer),
+        priority=call.visitor.check_priority(priority_of(own, outer)),
         response_expected=True,
         metadata=own_metadata(check_metadata(about)),
         caller=call.visitor.caller,
