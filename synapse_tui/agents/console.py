@@ -41,6 +41,10 @@ log = logging.getLogger(__name__)
 
 LOOK_BYTES = 64 * 1024
 """How much output is taken in at most by one look before Enter."""
+FEED_SECONDS = 0.004
+"""After so long the rest of a piece of output waits: 64 kB of some sequences take seconds."""
+LOOK_SECONDS = 0.25
+"""The same where all output matters, before Enter and after the end: ordinary output takes a tenth of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,10 @@ class AgentConsole:
         self._signals: dict[str, TerminalEvent] = {}
         self.process = _process(launch)
         self._at_rest = AtRest(
-            self.process, self._clock, look=self.look, drawing=lambda: self.modes.synchronized
+            self.process,
+            self._clock,
+            look=self.look,
+            drawing=lambda: self.modes.synchronized or self.terminal.paused,
         )
         self.terminal = Terminal(launch.columns, launch.lines, launch.scrollback, listener=self._event)
         if launch.before is not None:
@@ -215,9 +222,9 @@ class AgentConsole:
     def look(self) -> None:
         """Take in output that the kernel holds already."""
         if self.alive and self.process.fd >= 0:
-            data, _ = read_available(self.process.fd, LOOK_BYTES)
-            if data:
-                self._data(data)
+            data = b"" if self.terminal.paused else read_available(self.process.fd, LOOK_BYTES)[0]
+            if data or self.terminal.paused:
+                self._data(data, LOOK_SECONDS)
 
     async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
         """Wait until the agent's programs have done nothing for a while and their output is taken in."""
@@ -307,12 +314,14 @@ class AgentConsole:
 
     # -- what comes from the process ---
 
-    def _data(self, data: bytes) -> None:
-        self.terminal.feed(data)
+    def _data(self, data: bytes, seconds: float = FEED_SECONDS) -> bool:
+        """Take in output, also what is left of earlier output; whether some is left."""
+        self.terminal.feed(data, seconds)
         self._answer()
         self._update()
         self._listener.output(data)
         self._pulse.fire()
+        return self.terminal.paused
 
     def _answer(self) -> None:
         """Answer the child's questions at once, also when nobody looks at it."""
@@ -366,6 +375,8 @@ class AgentConsole:
             self._timer = None
 
     def _exited(self, status: ExitStatus) -> None:
+        if self.terminal.paused:
+            self._data(b"", LOOK_SECONDS)
         self._gone = True
         self._cancel_timer()
         before = self.detector.report

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -44,7 +45,7 @@ from .tasking import Acts, Tasking
 from .tasks.access import TaskAccess
 from .tasks.book import Journal, TaskBook
 from .tasks.message_text import check_size
-from .told import bus_event
+from .told import BellLimit, bus_event
 
 log = logging.getLogger(__name__)
 
@@ -129,6 +130,9 @@ class AgentSession(TaskAccess):
         self.environ = dict(environ)
         self.hook_args = adopted.hook_args if adopted is not None else hook_args
         self._events = events
+        self._bells = BellLimit(
+            events.publish, lambda seconds, call: asyncio.get_running_loop().call_later(seconds, call)
+        )
         self._scheduler = scheduler
         self._guardian = guardian
         self._scrollback = scrollback
@@ -388,9 +392,9 @@ class AgentSession(TaskAccess):
     # -- what comes from the agent ---
 
     def _on_output(self, data: bytes) -> None:
-        if self._log is not None:
+        if self._log is not None and data:
             self._log.write(data)
-        for tap in tuple(self.taps):
+        for tap in tuple(self.taps) if data else ():
             tap(data)
         if self.damage_listener is not None:
             self.damage_listener()
@@ -412,4 +416,4 @@ class AgentSession(TaskAccess):
 
     def _on_event(self, event: TerminalEvent) -> None:
         if (published := bus_event(self.agent_id, event)) is not None:
-            self._events.publish(published)
+            self._bells.publish(published)

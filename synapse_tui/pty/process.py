@@ -61,7 +61,7 @@ class PtyProcess:
         self._hung_up = False
         self._handed_over = False
         self._exited: asyncio.Event = asyncio.Event()
-        self._on_data: Callable[[bytes], None] = lambda _data: None
+        self._on_data: Callable[[bytes], object] = lambda _data: None
         self._on_exit: Callable[[ExitStatus], None] = lambda _status: None
 
     @classmethod
@@ -159,14 +159,14 @@ class PtyProcess:
         self,
         loop_reader: ReadScheduler,
         *,
-        on_data: Callable[[bytes], None],
+        on_data: Callable[[bytes], object],
         on_exit: Callable[[ExitStatus], None],
     ) -> None:
         """Read it from now on; both callbacks come in the running loop.
 
         Args:
             loop_reader: Shares parse time among all PTYs.
-            on_data: Called with output, up to 64 kB at a time.
+            on_data: Called with output, up to 64 kB at a time; see `ReadScheduler.add`.
             on_exit: Called once, after the last output.
         """
         self._scheduler = loop_reader

@@ -29,11 +29,13 @@ FIRST_RATE = 4e6
 @dataclass(slots=True, eq=False)
 class _Source:
     descriptor: int
-    on_data: Callable[[bytes], None]
+    on_data: Callable[[bytes], object]
     on_hangup: Callable[[], None]
     rate: float = FIRST_RATE
     used: float = 0.0
     """Seconds used lately; halved every tick. Who used least is served first."""
+    unfinished: bool = False
+    """It was handed more than it could take in at once: it goes on before anything more is read."""
 
 
 class _Allowance:
@@ -79,13 +81,14 @@ class ReadScheduler:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(
-        self, descriptor: int, *, on_data: Callable[[bytes], None], on_hangup: Callable[[], None]
+        self, descriptor: int, *, on_data: Callable[[bytes], object], on_hangup: Callable[[], None]
     ) -> None:
         """Read a non-blocking descriptor from now on.
 
         Args:
             descriptor: Master side of a PTY.
-            on_data: Called with what was read; the time that it takes is charged.
+            on_data: Called with what was read; the time that it takes is charged. When it returns something
+                true it has not taken in everything: it is called again, without data, before more is read.
             on_hangup: Called once when no program has the terminal open any more; the descriptor is then
                 taken off.
         """
@@ -116,7 +119,10 @@ class ReadScheduler:
         self._new_tick()
         if self._allowance(source).left > 0:
             self._serve(source)
+            waits = source.unfinished and self._sources.get(source.descriptor) is source
         else:
+            waits = True
+        if waits:
             asyncio.get_running_loop().remove_reader(source.descriptor)
             self._waiting.append(source)
             self._schedule()
@@ -128,6 +134,9 @@ class ReadScheduler:
             Whether there may be more.
         """
         allowance = self._allowance(source)
+        if source.unfinished:
+            self._hand_on(source, b"", allowance)
+            return self._sources.get(source.descriptor) is source
         size = int(source.rate * max(SLICE, allowance.left if allowance is self._own else 0.0))
         size = max(MIN_READ, min(MAX_READ, size))
         data, hung_up = read_available(source.descriptor, size)
@@ -135,6 +144,8 @@ class ReadScheduler:
             self._hand_on(source, data, allowance)
         if self._sources.get(source.descriptor) is not source:
             return False
+        if source.unfinished:  # that it hung up is seen again by the next read
+            return True
         if hung_up:
             self.remove(source.descriptor)
             source.on_hangup()
@@ -144,7 +155,7 @@ class ReadScheduler:
     def _hand_on(self, source: _Source, data: bytes, allowance: _Allowance) -> None:
         started = self._clock()
         try:
-            source.on_data(data)
+            source.unfinished = bool(source.on_data(data))
         finally:
             spent = max(self._clock() - started, 1e-7)
             allowance.left -= spent

@@ -191,7 +191,7 @@ class Editing(CursorMoves):
         """
         row = self.rows[y]
         row.stamp = self.tick
-        if not spare:
+        if not spare or not row.has(PROTECTED):
             row.erase(x, end, self.style, self.columns)
             return
         row.expand(self.columns)

@@ -155,7 +155,9 @@ class Rectangles(Editing):
     def _restyle(self, y: int, left: int, end: int, change: Callable[[int], int]) -> None:
         row = self.rows[y]
         row.expand(self.columns)
-        row.styles[left:end] = [change(style) for style in row.styles[left:end]]
+        styles = row.styles[left:end]
+        changed = {style: change(style) for style in set(styles)}
+        row.styles[left:end] = map(changed.__getitem__, styles)
         row.stamp = self.tick
 
 

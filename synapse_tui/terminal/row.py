@@ -132,6 +132,12 @@ class Row:
         if 0 < end < len(cells) and cells[end] == "":
             cells[end - 1] = cells[end] = " "
 
+    def has(self, attribute: int) -> bool:
+        """Whether a cell has an attribute."""
+        if self.cells is None:
+            return any(style & attribute for style in (*self.spans[1::2], self.fill))
+        return any(style & attribute for style in set(self.styles))
+
     # Erasing and moving
 
     def clear(self, fill: int) -> None:

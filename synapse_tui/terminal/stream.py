@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import re
+import time
 from collections.abc import Callable
 
 import pyte
@@ -30,12 +33,17 @@ _PLACES = {str(number): number - 1 for number in range(1, 512)}
 _FAR = 99_999
 
 
+class _Pause(Exception):
+    """The time of this call of `feed` is over; the sequence that was carried out last is done."""
+
+
 class Stream(pyte.ByteStream):
     """Feeds one screen.
 
     Args:
         screen: The screen.
         strict: Kept for pyte's sake; the screen has all that is called.
+        clock: Seconds, as fine as can be.
 
     Attributes:
         half_blanks: Takes blanks out of the output that stand for halves of characters; None for taking none.
@@ -43,7 +51,14 @@ class Stream(pyte.ByteStream):
 
     screen: Screen
 
-    def __init__(self, screen: Screen, strict: bool = True) -> None:
+    def __init__(
+        self, screen: Screen, strict: bool = True, *, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._clock = clock
+        self._until = math.inf
+        """When to pause, on the clock."""
+        self._unparsed = ""
+        """Decoded input after a pause."""
         self._pending = ""
         """A sequence that the last piece of text ended in."""
         self._resumed = 0
@@ -76,19 +91,38 @@ class Stream(pyte.ByteStream):
         handlers[7] = self._position
         handlers[9] = self._position_styled
         handlers[10] = self._line_break
-        handlers[14] = self._control_sequence
-        handlers[17] = self._escape
-        handlers[18] = self._plain_escape
-        handlers[20] = self._system_command
+        # A few bytes of these may cost as much as the whole screen, or what an event sets off.
+        handlers[14] = self._timed(self._control_sequence)
+        handlers[17] = self._timed(self._escape)
+        handlers[18] = self._timed(self._plain_escape)
+        handlers[20] = self._timed(self._system_command)
         self._handlers = tuple(handlers)
 
-    def feed(self, data: bytes) -> None:  # type: ignore[override]  # as pyte's own ByteStream does
+    def _timed(self, handler: Callable[[Token], None]) -> Callable[[Token], None]:
+        """A handler after which the stream pauses when its time is over."""
+
+        def handle(token: Token) -> None:
+            handler(token)
+            if self._until < math.inf and self._clock() >= self._until:
+                raise _Pause
+
+        return handle
+
+    @property
+    def paused(self) -> bool:
+        """Whether input waits because the time of the last `feed` was over; the next call goes on with it."""
+        return bool(self._unparsed)
+
+    def feed(self, data: bytes, seconds: float = math.inf) -> None:  # type: ignore[override]  # as pyte's own
         """Take output of the child.
 
         Args:
             data: Bytes, cut anywhere.
+            seconds: When it takes longer, pause after the sequence at hand.
         """
+        self._until = self._clock() + seconds if seconds < math.inf else math.inf
         self.feed_text(self.utf8_decoder.decode(data) if self.use_utf8 else data.decode("latin-1"))
+        self._until = math.inf
 
     def feed_text(self, text: str) -> None:
         """Take decoded output."""
@@ -96,12 +130,16 @@ class Stream(pyte.ByteStream):
             text = text.translate(C1_TO_ESCAPE)
         if self.half_blanks is not None:
             text = self.half_blanks.taken_out(text)
+        if self._unparsed:
+            text, self._unparsed = self._unparsed + text, ""
         index = self._resumed = self._resume(text)
         end = len(text)
-        while index < end:
+        while index < end and self._clock() < self._until:
             index = self._scan(text, index)
-            if index < end:
+            if index < end and text[index] == "\x1b" and self._clock() < self._until:
                 index = self._walk("\x1b", text, index + 1)
+        if index < end:
+            text, self._unparsed = text[:index], text[index:]
         self._remember_end(text)
 
     def _resume(self, text: str) -> int:
@@ -116,18 +154,21 @@ class Stream(pyte.ByteStream):
         handlers = self._handlers
         token = None
         scanner = TOKENS.scanner(text, index)  # type: ignore[attr-defined]  # not in typeshed
-        for token in iter(scanner.match, None):
-            handlers[token.lastindex](token)
+        try:
+            for token in iter(scanner.match, None):
+                handlers[token.lastindex](token)
+        except _Pause:
+            pass
         return index if token is None else int(token.end())
 
     @property
     def incomplete(self) -> bool:
         """Whether the last piece of input ended in the midst of a sequence or a string."""
-        return bool(self._pending or self._string)
+        return bool(self._pending or self._string or self._unparsed)
 
     @property
     def unfinished(self) -> bytes:
-        """What the last piece of input left open, to be fed to another stream.
+        """What the last piece of input left open or unparsed, to be fed to another stream.
 
         It is a sequence, a string, or the first bytes of a character; of a string that is too long only so
         much as makes it one that does nothing.
@@ -137,7 +178,7 @@ class Stream(pyte.ByteStream):
             kept = "?" if self._string_size > MAX_STRING else "".join(self._string_parts)
             text = f"\x1b{self._string}{kept}{text}"
         partial: bytes = self.utf8_decoder.getstate()[0]
-        return text.encode() + partial
+        return (text + self._unparsed).encode() + partial
 
     # Complete tokens
 
@@ -271,7 +312,8 @@ class Stream(pyte.ByteStream):
             return self._in_string(text, index)
         token = TOKENS.match(sequence)
         if token is not None and token.lastindex is not None:
-            self._handlers[token.lastindex](token)
+            with contextlib.suppress(_Pause):  # `feed_text` looks at the clock itself
+                self._handlers[token.lastindex](token)
         return index
 
     def _execute(self, char: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -47,6 +49,7 @@ class Terminal:
         lines: Height in rows, at least 1.
         scrollback: Lines to keep above the screen.
         listener: Called with every event, from inside `feed`.
+        clock: Seconds that `feed` is limited by, as fine as can be.
     """
 
     def __init__(
@@ -56,10 +59,11 @@ class Terminal:
         scrollback: int = 5000,
         *,
         listener: Callable[[TerminalEvent], None] | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.screen = Screen(max(1, columns), max(1, lines), scrollback)
         self.screen.emit = ignore if listener is None else listener
-        self.stream = Stream(self.screen)
+        self.stream = Stream(self.screen, clock=clock)
         self._fed = DamageTracker(self.screen, scrolls=False)
         self._taken = DamageTracker(self.screen)
 
@@ -73,19 +77,25 @@ class Terminal:
         """Height in rows."""
         return self.screen.lines
 
-    def feed(self, data: bytes) -> Damage:
+    def feed(self, data: bytes, seconds: float = math.inf) -> Damage:
         """Take output of the child.
 
         Args:
-            data: Bytes, cut anywhere.
+            data: Bytes, cut anywhere; may be empty to go on after a pause.
+            seconds: When it takes longer, what is left waits for the next call: see `paused`.
 
         Returns:
             What changed since the last `feed` or `resize`.
         """
-        if not data:
+        if not data and not self.paused:
             return NO_DAMAGE
-        self.stream.feed(data)
+        self.stream.feed(data, seconds)
         return self._fed.take()
+
+    @property
+    def paused(self) -> bool:
+        """Whether output waits to be taken in because the time of the last `feed` was over."""
+        return self.stream.paused
 
     def resize(self, columns: int, lines: int) -> Damage:
         """Change the size; lines of the main screen are wrapped anew.

@@ -4,10 +4,12 @@ import asyncio
 import dataclasses
 import re
 import signal
+from pathlib import Path
 
 import pytest
 from blockbuster import blockbuster_ctx
 
+from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.errors import AgentExited, CommandNotFound, InvalidValue, MessageError, TaskNotFound
 from synapse_tui.events import (
     AgentBell,
@@ -256,3 +258,47 @@ async def test_a_size_that_came_while_the_agent_started_is_told_again_once_it_li
         await until(lambda: len(rig.records("resize")) > told, "the size")
         last = rig.records("resize")[-1]
         assert (last["columns"], last["lines"]) == (61, 17)
+
+
+def writes(tmp_path: Path, data: bytes) -> Profile:
+    """A profile of a program that writes some bytes and stays."""
+    (tmp_path / "output").write_bytes(data)
+    script = f"stty raw -echo; cat {tmp_path}/output; exec sleep 1000"
+    return with_profile(command="/bin/sh", args=("-c", script))
+
+
+async def test_output_that_costs_much_leaves_the_loop_to_others(tmp_path):
+    """A request of four bytes is a checksum of the whole screen: 64 kB of them are seconds of work."""
+    count = 3000
+    profile = writes(tmp_path, b"\x1b[*y" * count + b"the end")
+    async with open_rig(tmp_path, profile=profile) as rig:
+        screen, loop = rig.session.terminal.screen, asyncio.get_running_loop()
+        reply, in_this_turn, most, total = screen.reply, 0, 0, 0
+
+        def counted(text: str) -> None:
+            nonlocal in_this_turn, most, total
+            in_this_turn, total = in_this_turn + 1, total + 1
+            most = max(most, in_this_turn)
+            reply(text)
+
+        def turn() -> None:
+            nonlocal in_this_turn
+            in_this_turn = 0
+            loop.call_soon(turn)
+
+        screen.reply = counted
+        turn()
+        await until(lambda: "the end" in "".join(rig.session.terminal.display), "all output", 120)
+        assert total == count
+        assert most < 500, "the loop was held for hundreds of checksums"
+
+
+async def test_a_flood_of_bells_is_merged(tmp_path):
+    profile = writes(tmp_path, b"\x07" * 20_000 + b"\x1b]9;done\x07the end")
+    async with open_rig(tmp_path, profile=profile) as rig:
+        began = asyncio.get_running_loop().time()
+        await until(lambda: "the end" in "".join(rig.session.terminal.display), "all output", 60)
+        await until(lambda: AgentBell(rig.session.agent_id, "done") in rig.heard, "the last one")
+        seconds = asyncio.get_running_loop().time() - began
+        bells = [event for event in rig.heard if isinstance(event, AgentBell)]
+        assert 1 <= len(bells) <= 5 * (seconds + 1)

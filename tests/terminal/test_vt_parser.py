@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from synapse_tui.terminal import Terminal
+from synapse_tui.terminal.dump import dump
 from tests.terminal.terminal_kit import answer, at, fed, look, rows
 
 SHOWN = [
@@ -115,3 +116,40 @@ def test_hostile_input_takes_linear_time(name: str) -> None:
 def test_input_in_single_bytes_is_linear() -> None:
     for data in (b"\x1b[" + b"1;" * 20_000, b"\x1b]0;" + b"x" * 40_000):
         assert any(feed_in_pieces(data, 1) < 5 for _ in range(4))
+
+
+@pytest.mark.parametrize("cut", [1, 3, 7, 1000])
+def test_costly_output_is_taken_in_over_several_calls_with_the_same_result(cut):
+    ticks = iter(range(1_000_000))
+    text = (
+        "漢字\x1b[2;1Hab\x1b[1;1;1;4;1;2;3$v\x1b[1;1*y\x1b[31mc\x1b[3b\x1b]2;a title\x07\x1b[1;1;2;2;4$r"
+        "\x9b2;2*y\x1b[?\x0825ld\x1bc\x1b[1\x1b[5;5Hx\x1b[2b\x1b#8\x1b[1;2;2;3$z\x1b[4*yé\x1b[3;3Hend\x1b[2b"
+    ).encode()
+    whole, paced = Terminal(10, 4), Terminal(10, 4, clock=lambda: float(next(ticks)))
+    whole.feed(text)
+    pauses = 0
+    for start in range(0, len(text), cut):
+        paced.feed(text[start : start + cut], 3)
+        while paced.paused:
+            pauses += 1
+            paced.feed(b"", 3)
+    assert paced.display == whole.display
+    assert (at(paced), paced.title) == (at(whole), whole.title)
+    assert paced.take_replies() == whole.take_replies()
+    assert pauses > 5 or cut < 1000
+    assert [look(paced, x, y) for y in range(4) for x in range(10)] == [
+        look(whole, x, y) for y in range(4) for x in range(10)
+    ]
+
+
+def test_what_waits_after_a_pause_is_handed_to_another_terminal():
+    ticks = iter(range(1_000_000))
+    terminal = Terminal(10, 4, clock=lambda: float(next(ticks)))
+    terminal.feed("\x1b[*y\x1b[*y\x1b[*y\x1b[2;2Hend 漢".encode() + b"\xe6", 3)
+    assert terminal.paused
+    successor = Terminal(10, 4)
+    successor.feed(dump(terminal))
+    assert rows(successor) == ["", " end 漢"]
+    successor.feed("字".encode()[1:])
+    terminal.feed("字".encode()[1:])
+    assert rows(successor) == rows(terminal)
