@@ -8,9 +8,15 @@ from dataclasses import dataclass
 
 from synapse_tui.agents.answers.reader import AnswerReader
 from synapse_tui.agents.delivery.deliverer import Delivery
-from synapse_tui.agents.delivery.gate import dialog_open, dialog_takes_keys
+from synapse_tui.agents.delivery.gate import dialog_for_keys, dialog_open
 from synapse_tui.agents.delivery.pace import Pace
-from synapse_tui.agents.process.keyboard import Keyboard, presses_enter, presses_stop
+from synapse_tui.agents.process.keyboard import (
+    DialogGuard,
+    Keyboard,
+    is_shortcut,
+    presses_enter,
+    presses_stop,
+)
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.state.timeline import Timeline
 from synapse_tui.agents.tasks.book import TaskBook
@@ -21,7 +27,7 @@ from synapse_tui.agents.tasks.progress import Progress
 from synapse_tui.agents.tasks.turns import TurnTracker
 from synapse_tui.agents.watch.sight import Post
 from synapse_tui.agents.watch.watcher import Watcher
-from synapse_tui.model import ExitStatus, StateReport, Task
+from synapse_tui.model import AgentState, ExitStatus, StateReport, Task
 from synapse_tui.pty import ReadScheduler
 from synapse_tui.terminal import TerminalEvent
 
@@ -62,12 +68,14 @@ class RunListener:
         event: The terminal tells something.
         state: The detector decided anew: the new report, the one before.
         exited: The process has ended.
+        keys_kept: Keys are kept while a dialog is open.
     """
 
     output: Callable[[bytes], None]
     event: Callable[[TerminalEvent], None]
     state: Callable[[StateReport, StateReport], None]
     exited: Callable[[ExitStatus], None]
+    keys_kept: Callable[[], None]
 
 
 class AgentRun:
@@ -90,6 +98,7 @@ class AgentRun:
     ) -> None:
         self._work = work
         self._listener = listener
+        self._begun = False
         self.turns = TurnTracker(
             work.book,
             asyncio.get_running_loop().time,
@@ -112,7 +121,13 @@ class AgentRun:
         self.keyboard = Keyboard(
             console.write,
             console.now,
-            asked=lambda: dialog_takes_keys(console),
+            guard=DialogGuard(
+                console.now,
+                lambda: dialog_for_keys(console),
+                opens_menu=self._opens_menu,
+                read=console.look,
+                kept=listener.keys_kept,
+            ),
             sending=self._sending,
             taken=self._pace.taken,
             unread=lambda: console.unread,
@@ -129,6 +144,8 @@ class AgentRun:
             compose=work.compose,
             collector=console.collector,
         )
+        self._begun = True
+        self.keyboard.look()  # one that was handed over may show a dialog
         self.delivery.start()
 
     def press(self, data: bytes) -> None:
@@ -148,6 +165,13 @@ class AgentRun:
             self.turns.on_prompt(draft)
         if presses_stop(data):
             self.turns.on_user_stop()
+
+    def _opens_menu(self, data: bytes) -> bool:
+        """Whether keys to the composer may open a menu: a slash command, or a shortcut of an idle agent."""
+        reading = self.console.reading()
+        if presses_enter(data):
+            return (reading.draft.encode() + data).lstrip().startswith(b"/")
+        return self.console.report.state is AgentState.READY and reading.empty and is_shortcut(data)
 
     async def rest(self) -> None:
         """Deliver no more, once what is being typed was submitted and every answer was told."""
@@ -179,6 +203,10 @@ class AgentRun:
             self.console.report_scrolled(False)
 
     def _on_state(self, report: StateReport, previous: StateReport) -> None:
+        if self._begun:
+            if report.state is AgentState.PROCESSING and previous.state is not AgentState.PROCESSING:
+                self.keyboard.guard.works()
+            self.keyboard.look()
         self.turns.on_report(report)
         self._listener.state(report, previous)
 

@@ -50,6 +50,10 @@ from .told import BellLimit, bus_event
 log = logging.getLogger(__name__)
 
 RECENT_CHARACTERS = 4000
+KEYS_KEPT = (
+    "a dialog opened while you were typing. What you type is kept for the composer until the dialog is gone; "
+    "after a short pause one key answers it"
+)
 
 
 class AgentSession(TaskAccess):
@@ -236,7 +240,9 @@ class AgentSession(TaskAccess):
             self.profile,
             launch,
             work=self._work,
-            listener=RunListener(self._on_output, self._on_event, self._on_state, self._on_exited),
+            listener=RunListener(
+                self._on_output, self._on_event, self._on_state, self._on_exited, self._on_keys_kept
+            ),
             scheduler=self._scheduler,
         )
         if self._log is not None:
@@ -413,6 +419,9 @@ class AgentSession(TaskAccess):
         self._events.publish(AgentProcessExited(self.agent_id, status))
         if self.damage_listener is not None:
             self.damage_listener()
+
+    def _on_keys_kept(self) -> None:
+        self._events.publish(Notice(f"{self.name or self.agent_id}: {KEYS_KEPT}", agent_id=self.agent_id))
 
     def _on_event(self, event: TerminalEvent) -> None:
         if (published := bus_event(self.agent_id, event)) is not None:

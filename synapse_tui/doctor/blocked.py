@@ -77,7 +77,7 @@ async def blocked(examination: Examination) -> Verdict:
     if examination.state is not AgentState.WAITING:
         answer = "\n".join(artifact.text for artifact in done.artifacts)
         dialog = Dialog(False, ran=marker.exists(), answer=answer, rested=not done.state.final, last=last)
-        examination.press(*examination.profile.deny)
+        await examination.press(*examination.profile.deny)
         return judge_dialog(dialog, examination.profile)
     second = examination.send(examination.prompts.make("submit").text)
     steady = await examination.holds(lambda: examination.state is AgentState.WAITING, HELD)
@@ -110,7 +110,7 @@ async def _deny(examination: Examination) -> tuple[bool, tuple[bytes, ...]]:
 
 async def _closes(examination: Examination, keys: tuple[bytes, ...]) -> bool:
     for _ in range(DENIALS):
-        examination.press(*keys)
+        await examination.press(*keys)
         if await examination.until(lambda: examination.state is not AgentState.WAITING, DENY):
             # Another dialog may follow at once.
             if await examination.holds(lambda: examination.state is not AgentState.WAITING, 1.0):

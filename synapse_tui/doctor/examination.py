@@ -18,6 +18,7 @@ from .recorder import Recorder, Sample
 from .transcripts import Transcripts
 
 DOCTOR = Sender("synapse-doctor", "system", verified=True)
+PATIENCE = 5.0
 STUCK = 12.0
 """Seconds that a message may wait for one reason: nothing in the scratch folder would change it."""
 ENTERS = (b"\r", b"\n", b"\x1b\r")
@@ -155,8 +156,10 @@ class Examination:
 
     # -- acting ---
 
-    def press(self, *keys: bytes) -> None:
-        """Press keys as a person would."""
+    async def press(self, *keys: bytes) -> None:
+        """Press keys as a person would who has read what the agent asks."""
+        guard = self.session.run.keyboard.guard
+        await self.until(lambda: not guard.answers_in(self.now), PATIENCE)
         for key in keys:
             self.session.user_input(key)
 

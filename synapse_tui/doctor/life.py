@@ -108,7 +108,7 @@ async def _trust(examination: Examination) -> bool:
     await examination.quiet(0.5, 3.0)  # a dialog that is still being drawn may not take keys yet
     if trust is None or not _asks_for_trust(examination):
         return False
-    examination.press(*trust.keys)
+    await examination.press(*trust.keys)
     # Where an agent prints on, the answered question stays on the screen.
     await examination.until(
         lambda: examination.state is AgentState.READY or not _asks_for_trust(examination), _TRUST_WAIT

@@ -86,7 +86,7 @@ async def _approve(examination: Examination, wanted: str) -> bool:
     if not (examination.state is AgentState.WAITING and asked()):
         return False
     before = examination.session.report.since
-    examination.press(*approve.keys)
+    await examination.press(*approve.keys)
     return await examination.until(
         lambda: examination.state is not AgentState.WAITING or examination.session.report.since > before, 10.0
     )

@@ -65,6 +65,16 @@ class Rig:
     def type(self, text: str) -> None:
         self.session.user_input(text.encode())
 
+    async def answer(self, key: str) -> None:
+        """Answer the dialog that is open as a person who has read it would."""
+        await until(self.answers, "a dialog that takes an answer")
+        self.type(key)
+
+    def answers(self) -> bool:
+        """Whether a key would answer a dialog now."""
+        guard, now = self.session.run.keyboard.guard, self.session.console.now()
+        return guard.look() is not None and not guard.answers_in(now)
+
     async def ready(self) -> None:
         await self.state(AgentState.READY)
 
@@ -100,9 +110,7 @@ class Rig:
         """Press Escape at every dialog until a task has ended."""
 
         def ended() -> bool:
-            if self.session.reading().dialog and len(self.records("dialog-open")) > len(
-                self.records("dialog-answer")
-            ):
+            if self.answers() and len(self.records("dialog-open")) > len(self.records("dialog-answer")):
                 self.type("\x1b")
             return self.session.task(task.id).state.final
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.model import AgentState
 from tests.integration.session_rig import Rig, open_rig
 
 QUICK = ("--word-delay", "0")
@@ -14,8 +13,7 @@ SAYS = "synapse-claude-8100 says: "
 async def answer(rig: Rig, text: str, *keys: str) -> str:
     task = rig.send(text)
     for key in keys:
-        await rig.state(AgentState.WAITING)
-        rig.type(key)
+        await rig.answer(key)
     (artifact,) = (await rig.done(task)).artifacts
     assert not artifact.truncated
     return artifact.text

@@ -67,7 +67,7 @@ async def test_an_open_dialog_is_untouched_and_the_message_waits(tmp_path):
         task = rig.send("not into the dialog")
         await rig.delivery(task, DeliveryState.HELD, "permission dialog open")
         assert rig.records("dialog-answer") == []
-        rig.type("\x1b")
+        await rig.answer("\x1b")
         await rig.done(task)
         assert [record["answer"] for record in rig.records("dialog-answer")] == ["denied"]
         assert rig.submitted[-1] == "not into the dialog"
@@ -155,7 +155,7 @@ async def test_a_dialog_that_opens_right_after_the_paste(tmp_path):
         task = await rig.delivery(rig.send("under a dialog"), DeliveryState.HELD, "permission dialog open")
         await rig.state(AgentState.WAITING)
         assert rig.records("dialog-answer") == []
-        rig.type("\x1b")
+        await rig.answer("\x1b")
         await rig.done(task)
         assert rig.submitted == ["under a dialog"]
         assert [record["key"] for record in rig.records("dialog-answer")] == ["escape"]
@@ -167,7 +167,7 @@ async def test_keys_typed_before_a_dialog_opened_do_not_answer_it(tmp_path):
         await until(lambda: rig.session.task(task.id).delivery is DeliveryState.TYPING, "typing")
         rig.type("y\r")
         await rig.state(AgentState.WAITING)
-        rig.type("\x1b")
+        await rig.answer("\x1b")
         await rig.done(task)
         await until(lambda: len(rig.submitted) == 2, "the user's own line")
         assert rig.submitted == ["under a dialog", "y"]
@@ -182,7 +182,7 @@ async def test_a_canceled_message_under_a_dialog_and_keys_that_wait(tmp_path):
         await rig.delivery(task, DeliveryState.HELD, "permission dialog open")
         assert (await rig.session.cancel(task.id)).state is TaskState.CANCELED
         assert rig.records("dialog-answer") == []
-        rig.type("\x1b")
+        await rig.answer("\x1b")
         await until(lambda: rig.submitted, "the user's own line")
         assert rig.submitted == ["mine"]
         assert [record["key"] for record in rig.records("dialog-answer")] == ["escape"]
@@ -247,7 +247,7 @@ async def test_a_question_makes_the_task_wait_for_input(tmp_path):
     async with open_rig(tmp_path) as rig:
         task = rig.send("%%ask:Which?|red|blue%%")
         await until(lambda: rig.session.task(task.id).state is TaskState.INPUT_REQUIRED, "input required")
-        rig.type("2")
+        await rig.answer("2")
         assert (await rig.done(task)).state is TaskState.COMPLETED
         states = [state for state, _ in rig.history(task)]
         assert states.index(TaskState.INPUT_REQUIRED) < len(states) - 1 - states[::-1].index(

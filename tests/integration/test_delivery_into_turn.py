@@ -109,7 +109,7 @@ async def test_a_draft_and_a_dialog_hold_it_all_the_same(tmp_path):
         task = await rig.delivery(rig.send("and this", 4), DeliveryState.HELD, "you have a draft")
         await rig.delivery(task, DeliveryState.HELD, "permission dialog open")
         assert [record for record in rig.records("key") if record.get("dialog")] == []
-        rig.type("\x1b")
+        await rig.answer("\x1b")
         await until(lambda: rig.records("dialog-answer"), "the answer")
         rig.type("\x15")
         await rig.done(task)

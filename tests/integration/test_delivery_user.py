@@ -3,10 +3,12 @@
 import asyncio
 import os
 import random
+import signal
 
 import pytest
 
 from synapse_tui.agents.adoption import read_handover
+from synapse_tui.events import Notice
 from synapse_tui.model import AgentState, DeliveryState
 from synapse_tui.workspace import Handover
 from tests.integration.session_rig import Rig, open_rig, until
@@ -96,7 +98,7 @@ async def test_an_escape_that_was_held_back_is_no_part_of_the_next_key(tmp_path)
 async def test_a_key_typed_right_after_an_answer_is_not_mixed_with_the_message(tmp_path):
     async with open_rig(tmp_path, *QUICK, "--dialog-after-paste", "0") as rig:
         task = await rig.delivery(rig.send("under a dialog"), DeliveryState.HELD, "permission dialog open")
-        rig.type("\x1b")
+        await rig.answer("\x1b")
         for key in "mine":
             rig.type(key)
         await rig.done(task)
@@ -106,20 +108,80 @@ async def test_a_key_typed_right_after_an_answer_is_not_mixed_with_the_message(t
         assert [record["key"] for record in rig.records("dialog-answer")] == ["escape"]
 
 
+@pytest.mark.parametrize("gap", [0.06, 0.0])
+async def test_typing_goes_on_as_a_dialog_opens_and_does_not_answer_it(tmp_path, gap):
+    async with open_rig(tmp_path, *QUICK, "--dialog-after-paste", "20") as rig:
+        task = await rig.delivery(rig.send("under a dialog"), DeliveryState.HELD, "permission dialog open")
+        line = "please rename it"
+        for piece in (*line, "\r") if gap else (f"{line}\r",):
+            rig.type(piece)
+            await asyncio.sleep(gap)
+        await rig.answer("\x1b")
+        await until(lambda: len(rig.submitted) == 2, "the user's line")
+        await rig.done(task)
+        assert answers(rig) == ["escape"]
+        assert rig.submitted == ["under a dialog", line]
+
+
+def answers(rig: Rig) -> list[str]:
+    """What the dummy's dialogs were given."""
+    return [record.get("text") or record["key"] for record in rig.records("key") if "dialog" in record]
+
+
+async def test_a_dialog_in_a_turn_does_not_take_the_draft_that_is_being_typed(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        await rig.ready()
+        rig.type("%%hang:1%% %%perm:make all%%\r")
+        await rig.state(AgentState.PROCESSING)
+        line = ""
+        while len(line) < 400 and not rig.session.reading().dialog:
+            line += "a"
+            rig.type("a")
+            await asyncio.sleep(0.05)
+        line += "s, please"
+        rig.type("s, please")
+        rig.type("\r")
+        [notice] = [event for event in rig.heard if isinstance(event, Notice)]
+        assert notice.agent_id == rig.session.agent_id
+        assert "dialog" in notice.text
+        await rig.answer("\x1b[B")
+        rig.type("\r")
+        await until(lambda: len(rig.submitted) == 2, "the user's line")
+        assert answers(rig) == ["down", "enter"]
+        assert rig.submitted[1] == line
+
+
+async def test_the_dialog_after_a_dialog_is_not_answered_by_the_next_key(tmp_path):
+    async with open_rig(tmp_path, *QUICK) as rig:
+        await rig.ready()
+        for _ in range(2):
+            os.kill(rig.session.pid, signal.SIGUSR1)
+            await asyncio.sleep(0.1)  # signals of one kind that wait are one
+        await rig.answer("1")
+        for key in "go on\r":
+            rig.type(key)
+            await asyncio.sleep(0.05)
+        await rig.answer("3")
+        await until(lambda: rig.submitted, "the user's line")
+        assert answers(rig) == ["1", "3"]
+        assert rig.submitted == ["go on"]
+
+
 async def test_a_message_under_a_dialog_and_the_keys_behind_it_are_handed_over(tmp_path):
     async with open_rig(tmp_path, *QUICK, "--dialog-after-paste", "30") as first:
         task = first.send("under a dialog")
         await first.delivery(task, DeliveryState.TYPING)
-        first.type("mine")
-        first.type("\r")
+        first.type("mi")
         await first.delivery(task, DeliveryState.HELD, "permission dialog open")
+        first.type("ne")
+        first.type("\r")
         handover = Handover("test", agents=(await first.session.hand_over(),))
         agent = Handover.read(handover.write()).agents[0]
         second = Rig(tmp_path, adopted=read_handover(agent))
         second.session.start(agent.columns, agent.lines)
         try:
             await second.state(AgentState.WAITING)
-            second.type("\x1b")
+            await second.answer("\x1b")
             await second.done(task)
             await until(lambda: len(second.submitted) == 2, "the user's line")
             assert second.submitted == ["under a dialog", "mine"]

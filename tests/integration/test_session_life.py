@@ -99,8 +99,7 @@ async def test_a_message_left_in_the_composer_goes_after_a_restart(tmp_path):
         task = await rig.delivery(rig.send("covered"), DeliveryState.HELD, "permission dialog open")
         await rig.session.restart()
         await rig.delivery(task, DeliveryState.HELD, "permission dialog open")
-        await rig.state(AgentState.WAITING)
-        rig.type("\x1b")
+        await rig.answer("\x1b")
         await rig.done(task)
         assert rig.submitted == ["covered"]
 
@@ -241,8 +240,7 @@ async def test_the_loop_is_never_blocked(tmp_path):
         await rig.ready()
         with blockbuster_ctx("synapse_tui.agents"):
             tasks = [rig.send("hello"), rig.send("%%ask:Which?|red|blue%%")]
-            await rig.state(AgentState.WAITING)
-            rig.type("1")
+            await rig.answer("1")
             await rig.until_ended(*tasks)
             rig.send("%%hang:60%%")
             await rig.state(AgentState.PROCESSING)

@@ -201,3 +201,31 @@ async def test_prompts_typed_without_a_look_while_a_message_is_typed_follow_it_o
             assert f"{second} b" in (await lab.once(second)).splitlines(), lab.model.prompts()
             await lab.once(mark)
             lab.note(f"{size}: {[prompt[-40:] for prompt in lab.model.prompts()[-3:]]}")
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+async def test_typing_goes_on_as_a_dialog_opens_and_does_not_answer_it(agent, tmp_path):
+    escalate = "%%esc%%" if agent == "codex" else ""
+    async with open_lab(agent, tmp_path) as lab:
+        session, marker = lab.session, Path.cwd() / f"made-{agent}"
+        guard = session.run.keyboard.guard
+        marker.unlink(missing_ok=True)
+        for key in ("\x1b", "\r"):
+            asking = lab.send(f"{token()} %%run:touch {marker}%%{escalate}")
+            await lab.until(lambda: session.reading().dialog, "the dialog")
+            line = token()
+            for char in f"{line} please\r":
+                lab.type(char)
+                await asyncio.sleep(0.05)
+            await lab.until(lambda: not guard.answers_in(session.console.now()), "a pause")
+            assert session.reading().dialog, lab.screen()
+            assert not marker.exists()
+            begun = time.monotonic()
+            lab.type(key)
+            await lab.until(lambda: not session.reading().dialog, "the end of the dialog", 10)
+            lab.note(f"{key!r} was taken after {time.monotonic() - begun:.2f} s")
+            assert await lab.once(line) == f"{line} please"
+            await lab.until(lambda id_=asking.id: session.task(id_).state.final, "the end of the turn")  # type: ignore[misc]
+            await lab.state(AgentState.READY)
+            assert marker.exists() is (key == "\r"), lab.screen()
+            assert session.reading().empty, lab.screen()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from synapse_tui.agents.composer.reading import ComposerReading
 from synapse_tui.agents.delivery.view import Seen
-from synapse_tui.agents.process.keyboard import Keyboard
+from synapse_tui.agents.process.keyboard import Dialog, DialogGuard, Keyboard
 from synapse_tui.agents.profiles.profile import ComposerRules, Profile, Submit
 from synapse_tui.model import AgentState, StateReport
 from synapse_tui.terminal.modes import Modes
@@ -72,7 +72,9 @@ class FakeAgent:
         self.report = StateReport(AgentState.READY, "fake", "", self.time)
         self._script: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
-        self.keyboard = Keyboard(self.write, self.now, asked=lambda: self.dialog, later=self.after)
+        self.keyboard = Keyboard(
+            self.write, self.now, guard=DialogGuard(self.now, self._dialog), later=self.after
+        )
 
     # what a test does
 
@@ -90,6 +92,9 @@ class FakeAgent:
     def close_dialog(self) -> None:
         self.dialog = False
         self.set_state(AgentState.READY)
+
+    def _dialog(self) -> Dialog | None:
+        return Dialog("fake") if self.dialog else None
 
     # what delivery sees
 

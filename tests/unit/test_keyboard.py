@@ -5,14 +5,18 @@ from collections.abc import Callable
 import pytest
 
 from synapse_tui.agents.process.keyboard import (
-    ANSWER_TIME,
+    DELIBERATE,
     END_GAP,
+    FLICKER,
     KEY_GAP,
+    OPENS,
     QUIET,
     QUIET_BLIND,
     READS,
-    SHOWN,
+    Dialog,
+    DialogGuard,
     Keyboard,
+    is_shortcut,
     presses_enter,
     presses_stop,
 )
@@ -41,13 +45,23 @@ class Time:
         self.now = end
 
 
-class Dialog:
-    """Whether one takes the keys."""
+BASH = Dialog("permission", "Bash command · make all")
+OTHER = Dialog("permission", "Bash command · make clean")
+CHOICE = Dialog("choice", "Which one?", grants=False)
 
-    open = False
 
-    def __call__(self) -> bool:
+class Screen:
+    """Which dialog is open, and what was kept because of one."""
+
+    def __init__(self) -> None:
+        self.open: Dialog | None = None
+        self.kept = 0
+
+    def __call__(self) -> Dialog | None:
         return self.open
+
+    def keeps(self) -> None:
+        self.kept += 1
 
 
 @pytest.fixture
@@ -56,8 +70,8 @@ def clock() -> Time:
 
 
 @pytest.fixture
-def dialog() -> Dialog:
-    return Dialog()
+def dialog() -> Screen:
+    return Screen()
 
 
 @pytest.fixture
@@ -67,7 +81,17 @@ def sent() -> list[bytes]:
 
 @pytest.fixture
 def keyboard(clock, sent, dialog) -> Keyboard:
-    return Keyboard(sent.append, clock, asked=dialog, later=clock.later)
+    return Keyboard(
+        sent.append,
+        clock,
+        guard=DialogGuard(clock, dialog, opens_menu=lambda data: data == b"/\r", kept=dialog.keeps),
+        later=clock.later,
+    )
+
+
+def opens(keyboard: Keyboard, dialog: Screen, which: Dialog | None = BASH) -> None:
+    dialog.open = which
+    keyboard.shown()
 
 
 def test_bytes_pass_in_order(keyboard, sent):
@@ -207,9 +231,12 @@ def test_an_agent_that_never_reads_is_sent_its_keys_all_the_same(clock, sent):
 
 
 def test_an_answer_to_a_dialog_does_not_wait_until_keys_are_read(clock, dialog, sent):
-    keyboard = Keyboard(sent.append, clock, asked=dialog, later=clock.later, unread=lambda: True)
+    keyboard = Keyboard(
+        sent.append, clock, guard=DialogGuard(clock, dialog), later=clock.later, unread=lambda: True
+    )
+    opens(keyboard, dialog)
+    clock.passes(DELIBERATE)
     keyboard.press(b"\x1b[B")
-    dialog.open = True
     keyboard.press(b"\r")
     assert sent == [b"\x1b[B", b"\r"]
 
@@ -301,53 +328,201 @@ def test_a_dialog_that_opens_stops_what_follows(keyboard, clock, dialog, sent):
         keyboard.press(key)
         clock.passes(1)
     keyboard.release()
-    dialog.open = True
+    opens(keyboard, dialog)
     clock.passes(1)
-    assert (sent, keyboard.holding) == ([b"y"], True)
-    dialog.open = False
+    assert (sent, keyboard.holding, dialog.kept) == ([b"y"], True, 1)
+    dialog.open = None
     keyboard.release()
     assert sent == [b"y", b"\r"]
 
 
-def test_an_answer_to_a_dialog_passes_those_that_wait(keyboard, dialog, sent):
+def test_an_answer_to_a_dialog_passes_those_that_wait(keyboard, clock, dialog, sent):
     keyboard.hold()
     keyboard.press(b"h")
-    dialog.open = True
+    opens(keyboard, dialog)
+    clock.passes(DELIBERATE)
     keyboard.press(b"1")
-    dialog.open = False
+    assert sent == [b"1"]
+    dialog.open = None
     keyboard.release()
     assert sent == [b"1", b"h"]
 
 
-def test_the_key_after_an_answer_waits_for_what_the_answer_did(keyboard, clock, dialog, sent):
-    keyboard.hold()
-    keyboard.press(b"h")
-    dialog.open = True
-    keyboard.press(b"1")
-    keyboard.press(b"i")
-    keyboard.shown()  # a first piece of what it did
-    clock.passes(SHOWN / 2)
-    dialog.open = False
+@pytest.mark.parametrize("delivering", [True, False])
+def test_typing_that_goes_on_as_a_dialog_opens_does_not_answer_it(keyboard, clock, dialog, sent, delivering):
+    if delivering:
+        keyboard.hold()
+    keyboard.press(b"a")
+    clock.passes(0.3)
+    opens(keyboard, dialog)
+    for key in (b"y", b"\x1b[B", b"\x1b[200~1\r\x1b[201~", b"1", b"\r"):
+        clock.passes(DELIBERATE - 0.01)
+        keyboard.press(key)
+    clock.passes(20)
     keyboard.shown()
-    clock.passes(SHOWN / 2)
-    keyboard.press(b"j")
-    assert sent == [b"1"]
+    assert b"".join(sent) == (b"" if delivering else b"a")
+    assert (dialog.kept, keyboard.holding) == (1, True)
+    keyboard.press(b"2")
+    assert sent[-1] == b"2"
+    opens(keyboard, dialog, None)
+    keyboard.release()
+    clock.passes(20)
+    assert b"".join(sent) == (b"2ay" if delivering else b"a2y") + b"\x1b[B\x1b[200~1\r\x1b[201~1\r"
+
+
+@pytest.mark.parametrize("key", [b"y", b"1", b"\r", b"\x1b", b"\x03", b"\x1b[B"])
+def test_a_key_that_comes_as_a_dialog_opens_does_not_answer_it(keyboard, clock, dialog, sent, key):
+    opens(keyboard, dialog)
+    clock.passes(DELIBERATE - 0.01)
+    keyboard.press(key)
+    assert (sent, dialog.kept) == ([], 1)
+    assert keyboard.guard.answers_in(clock.now) == pytest.approx(DELIBERATE)
+    clock.passes(DELIBERATE)
+    keyboard.press(key)
+    assert sent == [key]
+
+
+def test_what_would_stop_or_send_something_else_is_dropped(keyboard, clock, dialog, sent):
+    opens(keyboard, dialog)
+    for key in (b"\r", b"\x1b", b"\x03"):
+        keyboard.press(key)
+    assert (keyboard.held, dialog.kept) == ((), 1)
+    opens(keyboard, dialog, None)
+    keyboard.press(b"a")
+    assert sent == [b"a"]
+
+
+def test_a_dialog_that_was_drawn_just_before_the_key_is_seen(clock, dialog, sent):
+    def read() -> None:
+        dialog.open = BASH if sent else None
+
+    keyboard = Keyboard(sent.append, clock, guard=DialogGuard(clock, dialog, read=read), later=clock.later)
+    keyboard.press(b"a")
+    keyboard.press(b"\r")
+    assert (sent, keyboard.held) == ([b"a"], (b"\r",))
+
+
+def test_a_deliberate_choice_takes_every_key_at_once(keyboard, clock, dialog, sent):
+    opens(keyboard, dialog)
+    clock.passes(DELIBERATE)
+    for key in (b"\x1b[B", b"\x1b[B", b"\x1b[A", b"\r"):
+        keyboard.press(key)
+        clock.passes(0.05)
+        opens(keyboard, dialog, None if key == b"\r" else BASH._replace(title=f"{key!r} moved"))
+    assert sent == [b"\x1b[B", b"\x1b[B", b"\x1b[A", b"\r"]
+    assert (keyboard.holding, dialog.kept) == (False, 0)
+
+
+def test_a_question_takes_the_text_that_is_typed_into_it(keyboard, clock, dialog, sent):
+    opens(keyboard, dialog, CHOICE)
+    clock.passes(DELIBERATE)
+    typed = (b"8", b"0", "日本".encode(), b"a run", b"\x1b[200~paste\x1b[201~", b"\r")
+    for key in typed:
+        keyboard.press(key)
+        keyboard.shown()
+        clock.passes(0.1)
+    assert sent == list(typed)
+
+
+@pytest.mark.parametrize("data", [b"yes\r", b"1\r", b"\x1b[200~1\r\x1b[201~"])
+def test_no_permission_is_given_by_several_keys_at_once(keyboard, clock, dialog, sent, data):
+    opens(keyboard, dialog)
+    clock.passes(5)
+    keyboard.press(data)
+    assert (sent, keyboard.held) == ([], (data,))
+
+
+@pytest.mark.parametrize("answer", [b"\r", b"1", b"\x1b"])
+@pytest.mark.parametrize("following", [BASH, OTHER])
+@pytest.mark.parametrize("shown", [True, False])
+def test_the_next_dialog_is_not_answered_by_the_keys_after_an_answer(
+    keyboard, clock, dialog, sent, answer, following, shown
+):
+    opens(keyboard, dialog)
+    clock.passes(DELIBERATE)
+    keyboard.press(answer)
+    dialog.open = following
+    for key in (b"\r", b"1"):
+        clock.passes(0.2)
+        if shown:
+            keyboard.shown()
+        keyboard.press(key)
+    assert (sent, keyboard.held) == ([answer], (b"\r", b"1"))
+    clock.passes(DELIBERATE)
+    keyboard.press(b"3")
+    assert sent == [answer, b"3"]
+
+
+def test_the_same_dialog_once_more_is_another_one(keyboard, clock, dialog, sent):
+    opens(keyboard, dialog)
+    clock.passes(5)
+    opens(keyboard, dialog, None)
+    clock.passes(2 * FLICKER)
+    opens(keyboard, dialog)
+    keyboard.press(b"\r")
+    assert sent == []
+
+
+@pytest.mark.parametrize("between", [None, Dialog()])
+def test_a_dialog_that_is_drawn_anew_is_the_same(keyboard, clock, dialog, sent, between):
+    opens(keyboard, dialog)
+    clock.passes(DELIBERATE)
+    keyboard.press(b"k")
+    opens(keyboard, dialog, between)
+    clock.passes(FLICKER / 2)
+    opens(keyboard, dialog)
+    keyboard.press(b"\r")
+    assert sent == [b"k", b"\r"]
+
+
+def test_a_menu_that_the_user_asked_for_takes_all_keys_at_once(keyboard, clock, dialog, sent):
+    keyboard.press(b"/\r")
+    clock.passes(0.2)
+    opens(keyboard, dialog, CHOICE)
+    keyboard.press(b"\x1b[B")
+    keyboard.press(b"\r")
+    opens(keyboard, dialog, OTHER)
+    keyboard.press(b"\r")
+    assert sent == [b"/\r", b"\x1b[B", b"\r", b"\r"]
+    assert dialog.kept == 0
+
+
+@pytest.mark.parametrize("since", ["work", "text", "time"])
+def test_what_opens_later_is_no_menu_that_the_user_asked_for(keyboard, clock, dialog, sent, since):
+    keyboard.press(b"/\r")
+    if since == "work":
+        keyboard.guard.works()
+    elif since == "text":
+        keyboard.press(b"x")
+    else:
+        clock.passes(OPENS)
+    opens(keyboard, dialog)
+    before = len(sent)
+    keyboard.press(b"\r")
+    assert len(sent) == before
+
+
+def test_keys_that_wait_for_a_composer_let_a_deliberate_key_pass(keyboard, clock, sent):
+    keyboard.hold()
+    keyboard.press(b"a")
+    keyboard.set_aside()
+    for seconds in (0.3, DELIBERATE - 0.01, DELIBERATE):
+        clock.passes(seconds)
+        keyboard.set_aside()
+        keyboard.press(b"q")
+    assert (sent, keyboard.held) == ([b"q"], (b"a", b"q", b"q"))
     keyboard.release()
     clock.passes(1)
-    assert b"".join(sent) == b"1hij"
+    assert sent == [b"q", b"a", b"q", b"q"]
 
 
-def test_several_keys_for_a_dialog_follow_one_another(keyboard, clock, dialog, sent):
+@pytest.mark.parametrize("report", [b"\x1b[<0;10;5M", b"\x1b[I"])
+def test_the_mouse_and_the_focus_reach_a_dialog_at_once(keyboard, dialog, sent, report):
     keyboard.hold()
-    dialog.open = True
-    for key in (b"\x1b[B", b"\x1b[B", b"\r"):
-        keyboard.press(key)
-    assert len(sent) == 1
-    keyboard.shown()
-    clock.passes(SHOWN)
-    assert len(sent) == 2
-    clock.passes(ANSWER_TIME)
-    assert sent == [b"\x1b[B", b"\x1b[B", b"\r"]
+    keyboard.press(b"a")
+    opens(keyboard, dialog)
+    keyboard.press(report)
+    assert (sent, keyboard.held) == ([report], (b"a",))
 
 
 def test_enters_can_be_taken_out_of_what_is_held_back(keyboard):
@@ -371,12 +546,11 @@ def test_another_keyboard_goes_on_with_what_was_held(keyboard, clock, sent):
 def test_a_new_start_forgets_what_was_held(keyboard, clock, dialog, sent):
     keyboard.hold()
     keyboard.press(b"a")
-    dialog.open = True
+    opens(keyboard, dialog)
     keyboard.press(b"1")
-    keyboard.press(b"2")
     keyboard.reset()
     clock.passes(1)
-    assert (sent, keyboard.holding, keyboard.held) == ([b"1"], False, ())
+    assert (sent, keyboard.holding, keyboard.held) == ([], False, ())
 
 
 def test_bytes_are_told_when_they_are_sent(clock, sent):
@@ -465,3 +639,13 @@ def test_stop_keys_in_any_encoding(data):
 @pytest.mark.parametrize("data", [b"\x1b[A", b"\x1b\r", b"c", b"\x1b[27;1:3u"])
 def test_what_stops_nothing(data):
     assert not presses_stop(data)
+
+
+@pytest.mark.parametrize("data", [b"\x1b", b"\x12", b"\x1b[A", b"\t", b"\x1b[15~"])
+def test_shortcuts(data):
+    assert is_shortcut(data)
+
+
+@pytest.mark.parametrize("data", [b"a", b"\r", "日".encode(), b"\x1b[200~a\x1b[201~", b"\x7f", b"\x1b[13u"])
+def test_what_is_no_shortcut(data):
+    assert not is_shortcut(data)

@@ -186,11 +186,18 @@ class Delivery:
         if self._keyboard.holding and not dialog_open(self._view) and not self._busy.locked():
             if settles := self._typist.settles_in():
                 return settles
-            self._keyboard.release()
+            self._let_keys_follow()
         if self._left.standing is not None and self._watch(self._left.standing):
             recheck = STEADY
         task = self._outbox.head
         return recheck if task is None else await self._send(task, recheck)
+
+    def _let_keys_follow(self) -> None:
+        """Let what the user typed go to the composer; where there is none, only what is typed from now on."""
+        if self._profile.composer is None or self._view.reading().visible or not self._keyboard.held:
+            self._keyboard.release()
+        else:
+            self._keyboard.set_aside()
 
     async def _make_room(self, task: Task, hold: Hold) -> bool:
         """Deal with a text in the composer that is no draft of the user's.

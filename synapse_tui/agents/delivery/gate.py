@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from synapse_tui.agents.process.keyboard import Keyboard
+from synapse_tui.agents.process.keyboard import Dialog, Keyboard
 from synapse_tui.agents.profiles.profile import DialogKind, Profile
 from synapse_tui.model import AGENT_EXITED, AgentState
 
@@ -74,9 +74,12 @@ def dialog_open(view: AgentView) -> bool:
     return view.report.state is AgentState.WAITING or view.reading().dialog
 
 
-def dialog_takes_keys(view: AgentView) -> bool:
-    """Whether the user's next key answers a dialog: a composer that is there again takes it itself."""
-    return dialog_open(view) and not view.reading().visible
+def dialog_for_keys(view: AgentView) -> Dialog | None:
+    """The dialog that the user's next key answers; a composer that is there again takes the key itself."""
+    reading = view.reading()
+    if reading.visible or not dialog_open(view):
+        return None
+    return Dialog(reading.dialog_name, reading.dialog_title, reading.dialog_kind == "permission")
 
 
 def dialog_words(view: AgentView) -> str:

@@ -1,4 +1,4 @@
-"""The user's own bytes on their way to the agent, held back while a message is being typed."""
+"""The user's own bytes on their way to the agent, held back while a message is typed or a dialog opens."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ READS = 3.0
 """Seconds that an agent has to read a key before another one that must be read apart from it is sent."""
 READ_AGAIN = 0.005
 """Seconds between two looks whether it has."""
-ANSWER_TIME = 0.3
-"""Seconds in which an agent shows what an answer to its dialog did."""
-SHOWN = 0.06
-"""Seconds without output after which it has shown that: it may come in pieces."""
+DELIBERATE = 0.7
+"""Seconds without a key, and since a dialog opened, after which a key is meant for it and not for a draft."""
+OPENS = 1.0
+"""Seconds in which an agent opens the menu that a key of the user's asked for."""
+FLICKER = 0.15
+"""Seconds for which a dialog that is being redrawn may be gone."""
+ALWAYS = float("-inf")
 
 _REPORTS = re.compile(
     rb"\x1b\[<[0-9;]*[Mm]"  # SGR mouse
@@ -41,6 +44,11 @@ _ENDS_DRAFT = re.compile(rb"[\r\x03\x04\x15]|\x1b\[13(?:;1(?::1)?)?u")
 _ENTER = re.compile(rb"\r|\x1b\[13(?:;1(?::1)?)?u")
 _ESCAPE = re.compile(rb"\x1b|\x1b\[27(?:;1(?::1)?)?u")
 _STOP = re.compile(rb"\x1b|\x03|\x1b\[27(?:;1(?::1)?)?u|\x1b\[99;5(?::1)?u")
+_ARROWS = re.compile(rb"\x1b(?:\[[0-9;:]*[A-HZ~]|O[A-H])|[\t\x0e\x10]|\x1b\[9(?:;[0-9:]*)?u")
+"""Keys that move within a dialog and cannot answer it: arrows, Tab, Home, End, page keys, Ctrl+N, Ctrl+P."""
+_ONE_KEY = re.compile(
+    rb"\x1b?(?:[\x00-\x1a\x1c-\x7f]|[\xc2-\xf4][\x80-\xbf]+)|\x1b|\x1b\[[0-9;:?]*[@-~]|\x1bO."
+)
 
 
 def presses_enter(data: bytes) -> bool:
@@ -62,6 +70,25 @@ def presses_stop(data: bytes) -> bool:
     return _STOP.fullmatch(data) is not None
 
 
+def is_shortcut(data: bytes) -> bool:
+    """Whether this is a key that types nothing and is not Enter, which may open a menu of the agent's."""
+    return data[:1] < b" " and not presses_enter(data) and not data.startswith(b"\x1b[200~")
+
+
+class Dialog(NamedTuple):
+    """A dialog that takes the keys.
+
+    Attributes:
+        name: Of the profile's rule; empty where only the agent's state shows that it is open.
+        title: What it asks.
+        grants: Whether it asks for a permission.
+    """
+
+    name: str = ""
+    title: str = ""
+    grants: bool = True
+
+
 class _Held(NamedTuple):
     """Bytes that wait, and when they were typed."""
 
@@ -69,12 +96,139 @@ class _Held(NamedTuple):
     data: bytes
 
 
+class DialogGuard:
+    """Keeps dialogs from being answered by what was meant for a draft.
+
+    A key is meant for a dialog unless it goes on with typing that began before the dialog opened or less than
+    `DELIBERATE` after it. A menu that the user's own key opened takes all keys at once.
+
+    Args:
+        clock: Monotonic seconds.
+        dialog: The dialog that takes the keys; None when the composer does.
+        opens_menu: Whether keys that are sent to the composer may open a menu.
+        read: Takes in what the agent has put out up to now.
+        kept: Called once for each dialog when keys are held back while it is open.
+
+    Attributes:
+        typing_begins: Whether the last key was typed after a pause.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        dialog: Callable[[], Dialog | None] = lambda: None,
+        *,
+        opens_menu: Callable[[bytes], bool] = lambda _data: False,
+        read: Callable[[], None] = lambda: None,
+        kept: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._clock = clock
+        self._dialog = dialog
+        self._opens_menu = opens_menu
+        self._read = read
+        self._kept = kept
+        self._told_kept = False
+        self.typing_begins = False
+        self._typed_at = float("-inf")
+        self._burst = float("-inf")
+        """When the typing began that goes on."""
+        self._seen: Dialog | None = None
+        """The dialog that is open; None also when it was answered: the same once more is another one."""
+        self._gone_at: float | None = None
+        self._opened_at = ALWAYS
+        """When it opened; `ALWAYS` for a menu that the user asked for."""
+        self._asked_until = ALWAYS
+        """Until when a dialog that opens is one that the user's last key asked for."""
+
+    def typed(self) -> None:
+        """A key is typed now; whom it goes to is asked next."""
+        self._read()  # a dialog may have been drawn a moment ago
+        now = self._clock()
+        self.typing_begins = now - self._typed_at >= DELIBERATE
+        if self.typing_begins:
+            self._burst = now
+        self._typed_at = now
+
+    def look(self, *, fresh: bool = False) -> Dialog | None:
+        """Note which dialog is open.
+
+        Args:
+            fresh: Whether what the agent has put out is taken in first.
+        """
+        if fresh:
+            self._read()
+        dialog, now = self._dialog(), self._clock()
+        hidden = dialog is None or (not dialog.name and self._seen is not None)
+        if hidden and dialog != self._seen:
+            self._gone_at = now if self._gone_at is None else self._gone_at
+            return self._seen if dialog is not None else None
+        back = self._gone_at is None or now - self._gone_at < FLICKER
+        self._gone_at = None
+        if dialog is not None and (dialog != self._seen or not back):
+            self._seen, self._told_kept = dialog, False
+            if now >= self._asked_until:
+                self._opened_at = now
+        return dialog
+
+    def deliberate_since(self, instant: float) -> bool:
+        """Whether the typing that goes on began a while after an instant."""
+        return self._burst - instant >= DELIBERATE
+
+    def meant_for(self, dialog: Dialog, data: bytes) -> bool:
+        """Whether keys that were just typed are meant for the dialog that is open."""
+        if self._opened_at == ALWAYS:
+            return True
+        # What types several keys at once is text: it fills in a question, but gives no permission.
+        text = _ONE_KEY.fullmatch(data) is None
+        return self.deliberate_since(self._opened_at) and not (
+            text and (dialog.grants or presses_enter(data))
+        )
+
+    def answered(self, dialog: Dialog, data: bytes) -> None:
+        """Keys were sent to the dialog that is open."""
+        if _is_report(data):
+            return
+        goes_on = self._opened_at == ALWAYS or _ARROWS.fullmatch(data) is not None
+        self._asked_until = self._clock() + OPENS if goes_on else ALWAYS
+        number = dialog.grants and data.isdigit() and self.typing_begins
+        if not goes_on and (number or presses_enter(data) or presses_stop(data)):
+            self._seen = None
+
+    def passed(self, data: bytes) -> None:
+        """Keys are sent to the composer now."""
+        if _is_report(data):
+            return
+        self._asked_until = ALWAYS
+        if self._opens_menu(data):
+            self._opened_at, self._asked_until = ALWAYS, self._clock() + OPENS
+
+    def works(self) -> None:
+        """The agent has begun to work: a dialog that opens next is not one that the user asked for."""
+        self._asked_until = ALWAYS
+
+    def answers_in(self, now: float) -> float:
+        """Seconds until a key answers the dialog that is open; 0 when it does so at once."""
+        self.look()
+        if self._opened_at == ALWAYS or self.deliberate_since(self._opened_at):
+            return 0.0
+        return max(0.0, max(self._opened_at, self._typed_at) + DELIBERATE - now)
+
+    def tell_kept(self) -> None:
+        """Keys are held back because of the dialog that is open."""
+        if not self._told_kept:
+            self._told_kept = True
+            self._kept()
+
+
 class Keyboard:
     """Routes the user's bytes, in order, and remembers when the last one was typed.
 
-    What was held back follows as it was typed, only faster, and no faster than the agent takes it. A dialog
-    stops it: keys that were typed before it opened do not answer it. Keys typed while it is open do, one by
-    one, each once the agent has shown what the one before did, since the next may be for the composer again.
+    What was held back follows as it was typed, only faster, and no faster than the agent takes it. It never
+    answers a dialog, which stops it until the composer takes the keys again.
+
+    Keys that are not meant for a dialog (`DialogGuard`) are held back while it is open, whether or not a
+    message is being typed. Escape, Ctrl+C and an Enter without text are dropped: once the dialog is gone they
+    would stop or send something else.
 
     Keys that are typed while nothing is held back go to the agent at once, with one exception: Enter and
     Escape are not sent behind, nor anything behind them, what a busy agent has not read yet. Read together
@@ -83,7 +237,7 @@ class Keyboard:
     Args:
         write: Sends bytes to the agent.
         clock: Monotonic seconds.
-        asked: Tells whether a dialog takes the keys.
+        guard: Tells which keys answer a dialog; None where there are no dialogs.
         sending: Told of the user's bytes just before they are sent.
         later: Calls back after some seconds; None for the running loop.
         taken: Calls back once the agent has taken what it was sent.
@@ -96,7 +250,7 @@ class Keyboard:
         write: Callable[[bytes], None],
         clock: Callable[[], float],
         *,
-        asked: Callable[[], bool] = lambda: False,
+        guard: DialogGuard | None = None,
         sending: Callable[[bytes], None] = lambda _data: None,
         later: Callable[[float, Callable[[], None]], object] | None = None,
         taken: Callable[[Callable[[], None]], None] = lambda follow: follow(),
@@ -105,7 +259,7 @@ class Keyboard:
     ) -> None:
         self._write = write
         self._clock = clock
-        self._asked = asked
+        self.guard = guard or DialogGuard(clock)
         self._sending = sending
         self._later = later or _call_later
         self._taken = taken
@@ -113,9 +267,8 @@ class Keyboard:
         self._all_followed = followed
         self._holding = False
         self._held: deque[_Held] = deque()
-        self._answers: deque[_Held] = deque()
-        self._answered_at: float | None = None
-        self._expected: object | None = None
+        self._aside_at: float | None = None
+        """Since when what is held back does not keep back what is typed."""
         self._following: object | None = None
         self._held_back = False
         """Whether what follows was held back, and is not just typed to an agent that is busy."""
@@ -148,33 +301,44 @@ class Keyboard:
 
     def press(self, data: bytes) -> None:
         """Take bytes of the user: keys, pastes and mouse, encoded for the agent."""
-        self._note(data)
-        held = _Held(self._clock(), data)
-        if not self.holding:
-            self._pass(held)
-        elif self._answered_at is not None:
-            self._answers.append(held)
-        elif self._asked():
-            self._answer(data)
-        else:
-            self._held.append(held)
+        typed = not _is_report(data)
+        if typed:
+            self._note(data)
+            self.guard.typed()
+        dialog = self.guard.look()
+        if dialog is not None and typed and not self.guard.meant_for(dialog, data):
+            self._keep(data)
+        elif dialog is not None:
+            self._send(data)
+            self.guard.answered(dialog, data)
+        elif self._aside_at is not None and self.guard.deliberate_since(self._aside_at):
+            self._to_composer(data)
+        elif self.holding:
+            self._held.append(_Held(self._clock(), data))
             if self._following is not None and len(self._held) == 1:
                 self._follow_in(self._wait())
+        else:
+            self._pass(_Held(self._clock(), data))
 
     def hold(self) -> None:
         """Hold back what comes from now on, and what still follows."""
-        self._holding, self._following = True, None
+        self._holding, self._following, self._aside_at = True, None, None
 
     def release(self) -> None:
         """Let what was held back follow, in order, and then all that comes."""
-        self._holding = False
+        self._holding, self._aside_at = False, None
         if self._held and self._following is None:
             self._held_back = True
             self._following = following = object()
             self._follow(following)
 
+    def set_aside(self) -> None:
+        """Go on holding back what is held; what is typed after a pause goes to the agent at once."""
+        if self._aside_at is None:
+            self._aside_at = self._clock()
+
     def drop_enters(self) -> None:
-        """Take every Enter out of what is held back: it was not meant for what stands in the composer now."""
+        """Take every Enter out of what is held back: it was not meant for what it would go to now."""
         kept = [_Held(held.at, without_enter(held.data)) for held in self._held]
         self._held = deque(held for held in kept if held.data)
 
@@ -191,8 +355,12 @@ class Keyboard:
     def shown(self) -> None:
         """The agent has put out something since the last key."""
         self._shown = True
-        if self._answered_at is not None:
-            self._expect(self._answered_at)
+        self.look()
+
+    def look(self) -> None:
+        """Note which dialog is open; to be called at each change of the screen or the state."""
+        if self.guard.look() is not None and self._held:
+            self.guard.tell_kept()
 
     def quiet_in(self, now: float) -> float:
         """Seconds until the user counts as not typing; 0 when that is so already."""
@@ -201,22 +369,20 @@ class Keyboard:
 
     def reset(self) -> None:
         """Forget all: the agent was started anew."""
-        self._holding, self._following = False, None
+        self._holding, self._following, self._aside_at = False, None, None
         self._held.clear()
-        self._answers.clear()
-        self._answered_at = None
         self._last_key = float("-inf")
         self.drafting = False
 
     def _pass(self, typed: _Held) -> None:
         """Send what was typed, once the agent has read what that must be apart from."""
-        if _apart(self._followed.data, typed.data) and self._unread() and not self._asked():
+        if _apart(self._followed.data, typed.data) and self._unread():
             self._held.append(typed)
             self._held_back = False
             self._follow_in(READ_AGAIN)
         else:
             self._followed = typed
-            self._send(typed.data)
+            self._to_composer(typed.data)
 
     # -- what was held back ---
 
@@ -225,10 +391,10 @@ class Keyboard:
         if following is not self._following:
             return
         wait = 0.0
-        while self._held and not wait and not self._asked():
+        while self._held and not wait and self.guard.look(fresh=True) is None:
             self._followed = self._held.popleft()
             self._note(self._followed.data)
-            self._send(self._followed.data)
+            self._to_composer(self._followed.data)
             wait = self._wait()
         if wait:
             self._follow_in(wait)
@@ -271,31 +437,17 @@ class Keyboard:
         apart = not self._held_back and _apart(before.data, after.data)
         return max(wait, READ_AGAIN) if apart else wait
 
-    # -- answers to a dialog over what is held back ---
-
-    def _answer(self, data: bytes) -> None:
-        self._answered_at = answered_at = self._clock()
+    def _to_composer(self, data: bytes) -> None:
+        self.guard.passed(data)
         self._send(data)
-        self._later(ANSWER_TIME, lambda: self._next_answer(answered_at))
 
-    def _expect(self, answered_at: float) -> None:
-        """The answer's effect is shown if nothing more comes for so long."""
-        self._expected = expected = object()
-        self._later(SHOWN, lambda: self._next_answer(answered_at) if expected is self._expected else None)
-
-    def _next_answer(self, answered_at: float) -> None:
-        """The agent has shown what an answer did, or the time for it is over: route the next key."""
-        if answered_at != self._answered_at:
-            return
-        self._answered_at = None
-        while self._answers and self._answered_at is None:
-            answer = self._answers.popleft()
-            if self.holding and self._asked():
-                self._answer(answer.data)
-            elif self.holding:
-                self._held.append(answer)
-            else:
-                self._send(answer.data)
+    def _keep(self, data: bytes) -> None:
+        """Hold back keys that are not meant for the dialog that is open."""
+        alone = self.guard.typing_begins and not without_enter(data)
+        if not presses_stop(data) and not alone:
+            self.hold()
+            self._held.append(_Held(self._clock(), data))
+        self.guard.tell_kept()
 
     def _send(self, data: bytes) -> None:
         self._sending(data)
@@ -303,13 +455,18 @@ class Keyboard:
         self._write(data)
 
     def _note(self, data: bytes) -> None:
-        keys = _REPORTS.sub(b"", data)
-        if not keys:
+        if _is_report(data):
             return
+        keys = _REPORTS.sub(b"", data)
         self._last_key = self._clock()
         self._shown = False
         *_, rest = _ENDS_DRAFT.split(keys)
         self.drafting = bool(rest.strip()) or (self.drafting and len(rest) == len(keys))
+
+
+def _is_report(data: bytes) -> bool:
+    """Whether this is the mouse or the focus, and no typing."""
+    return not _REPORTS.sub(b"", data)
 
 
 def _gap(before: _Held, after: _Held) -> float:
