@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from .composer import Composer
-from .dialogs import Dialog
+from .dialogs import Dialog, question
 from .journal import Journal
 from .keyboard import Keyboard
 from .loop import Loop, Timer
@@ -258,6 +258,8 @@ class DummyApp:
             self.painter.restart()
         elif command in ("/exit", "/quit"):
             self.leave(0)
+        elif command == "/menu":
+            self.open_dialog(question("Which one?|first|second|third"))
         else:
             name = command.split(maxsplit=1)[0]
             self.transcript.add("note", f"There is no command {name}; /help tells what there is.")

@@ -14,6 +14,7 @@ directives in a message (in place of a model; more than one may stand in a messa
                        ask for permission, do nothing with it
   %%run:COMMAND%%      ask for permission, then run the command and show its output
   %%ask:QUESTION%%     ask a question; options may follow: %%ask:Which?|red|blue%%
+  /menu                open a menu at once, without a turn
   %%wide%%             answer with wide characters, emoji and accents
   %%flood:SECS%%       write as fast as possible
   %%alt:SECS%%         show something on the alternate screen

@@ -151,6 +151,25 @@ async def test_a_dialog_in_a_turn_does_not_take_the_draft_that_is_being_typed(tm
         assert rig.submitted[1] == line
 
 
+@pytest.mark.parametrize("working", [False, True])
+async def test_a_menu_that_the_user_opens_takes_every_key_at_once(tmp_path, working):
+    async with open_rig(tmp_path, *QUICK, "--while-working", "steer") as rig:
+        await rig.ready()
+        if working:
+            rig.type("%%hang:60%%\r")
+            await rig.state(AgentState.PROCESSING)
+        for key in "/menu":
+            rig.type(key)
+        await rig.draft("/menu")
+        rig.type("\r")
+        await until(lambda: rig.session.reading().dialog, "the menu")
+        for key in ("\x1b[B", "\x1b[B", "\r"):
+            rig.type(key)
+        await until(lambda: rig.records("dialog-answer"), "the answer")
+        assert rig.records("dialog-answer")[0]["answer"] == "third"
+        assert answers(rig) == ["down", "down", "enter"]
+
+
 async def test_the_dialog_after_a_dialog_is_not_answered_by_the_next_key(tmp_path):
     async with open_rig(tmp_path, *QUICK) as rig:
         await rig.ready()

@@ -207,7 +207,11 @@ class Person:
 
     async def denies(self) -> None:
         """Press Escape at a dialog until it is gone."""
+        session = self._lab.session
         for _ in range(3):
+            await self._lab.until(
+                lambda: not session.run.keyboard.guard.answers_in(session.console.now()), "a pause"
+            )
             key = encode_key(KeyEvent("escape"), self._lab.session.terminal.modes)
             self.keys.add(key)
             self._sends(key)

@@ -52,7 +52,7 @@ class Couple(SideBySide):
         if not isinstance(event, AgentStateChanged) or event.agent_id != self.claude.agent_id:
             return
         if event.report.state is AgentState.WAITING and event.previous.state is not AgentState.WAITING:
-            asyncio.get_running_loop().call_later(0.5, self._allow)
+            asyncio.get_running_loop().call_later(1.0, self._allow)
 
     def _allow(self) -> None:
         if self.claude.reading().dialog and self.claude.reading().dialog_kind == "permission":

@@ -68,12 +68,13 @@ class Shop:
 
     @staticmethod
     def _drawn(session: AgentSession) -> bool:
-        # Hooks and signals are earlier than the dialog, which takes no key before it is there.
-        return session.report.state is AgentState.WAITING and session.reading().dialog
+        # Hooks and signals are earlier than the dialog, which takes no key before it was there for a while.
+        if session.report.state is not AgentState.WAITING or not session.reading().dialog:
+            return False
+        return not session.run.keyboard.guard.answers_in(session.console.now())
 
     async def asks(self, session: AgentSession) -> None:
         await self.until(lambda: self._drawn(session), "a dialog", session)
-        await asyncio.sleep(0.5)
 
     async def carry_out(self, session: AgentSession, text: str) -> None:
         """Have the agent told something, let it do so where it asks, and wait for the end of its turn."""
@@ -84,7 +85,6 @@ class Shop:
 
         await self.until(lambda: over() or self._drawn(session), "a dialog or the end of the turn", session)
         if not over():
-            await asyncio.sleep(0.5)
             self.press(session, "enter")
         await self.until(over, "the end of the turn", session)
         await self.rests(session)
