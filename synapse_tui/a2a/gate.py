@@ -19,7 +19,7 @@ from .access import CHALLENGE, DEFAULT_RULES, Access, Caller
 from .agent import HostedAgent
 from .bodies import BODY_TIMEOUT, MAX_BODY, BodyReader, check_content_type, replay
 from .dialect import KEY_HEADER
-from .peers import Owner, OwnerOf, owner_of
+from .peers import Owner, OwnerOf, agent_at, owner_of
 from .permits import check_permit, is_card
 from .principal import NOBODY, Principal, signed_by
 from .problems import HttpProblem
@@ -111,7 +111,7 @@ class Gate:
         await visit.read_body(self._bodies)
         if scope["method"] == "POST" and visit.body:
             check_content_type(visit.headers)
-        sender_id = self._verified_sender(visit, principal)
+        sender_id = self._verified_sender(visit, principal) or await self._calling_agent(visit, caller)
         if sender_id:
             principal = signed_by(sender_id)
         assert isinstance(principal, Principal)
@@ -150,6 +150,24 @@ class Gate:
         if "owner" not in notebook:
             notebook["owner"] = await self._owner((client[0], client[1]), (server[0], server[1]))
         return notebook["owner"]
+
+    async def _calling_agent(self, visit: _Visit, caller: Caller) -> str:
+        """The agent of this host from inside which a call comes that is neither signed nor made with a key.
+
+        It would be taken for the person's own. Only what changes something is looked at.
+        """
+        scope = visit.scope
+        proved = caller.key is not None or SIGNATURE_HEADER.lower() in visit.headers
+        if proved or scope["method"] in ("GET", "HEAD") or not (caller.near and caller.owner is Owner.OURS):
+            return ""
+        client, server = scope.get("client"), scope.get("server")
+        notebook: dict[str, str] = scope["state"].get("connection", {})
+        if client is None or server is None:
+            return ""
+        if "agent" not in notebook:
+            processes = self._services.processes()
+            notebook["agent"] = await agent_at((client[0], client[1]), (server[0], server[1]), processes)
+        return notebook["agent"]
 
     def _verified_sender(self, visit: _Visit, principal: Principal | HttpProblem) -> str:
         """The sender that a signature proves; "" when there is none, or it is of an agent unknown here.

@@ -11,13 +11,16 @@ import contextlib
 import ipaddress
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 
 from .sock_diag import Address, NoAnswer, TcpSocket, find_socket
 
 Find = Callable[[Address, Address], TcpSocket | None]
+PROC = Path("/proc")
+_DEEPEST = 64
+"""Ancestors that are looked at."""
 
 
 class Owner(StrEnum):
@@ -76,6 +79,78 @@ def ask_kernel(client: Address, server: Address, *, uid: int, find: Find = find_
         return _judge(caller.uid, caller.inode, uid)
     # Where not even our own end is shown, nothing follows from the absence of the other.
     return Owner.UNKNOWN if find(server, client) is None else Owner.OTHER
+
+
+async def agent_at(client: Address, server: Address, processes: Mapping[int, str]) -> str:
+    """The agent inside which the client's end of a connection is held; empty for none known.
+
+    Args:
+        client: The caller's address.
+        server: Ours.
+        processes: Agents by the ids of their processes.
+    """
+    if not processes or not sys.platform.startswith("linux"):
+        return ""
+    try:
+        caller = find_socket(client, server)
+    except (NoAnswer, ValueError):
+        return ""
+    return await asyncio.to_thread(_holder, caller.inode, processes) if caller is not None else ""
+
+
+def _holder(inode: int, processes: Mapping[int, str]) -> str:
+    tree = _ProcessTree(processes)
+    wanted = f"socket:[{inode}]"
+    for pid in (int(name) for name in os.listdir(PROC) if name.isdigit()):  # noqa: PTH208 - of hundreds
+        agent_id = tree.agent_of(pid)
+        if agent_id and _holds(pid, wanted):
+            return agent_id
+    return ""
+
+
+class _ProcessTree:
+    """Finds the agent in whose session, or below whose process, a process runs.
+
+    Args:
+        processes: Agents by the ids of their processes.
+    """
+
+    def __init__(self, processes: Mapping[int, str]) -> None:
+        self._processes = processes
+        self._sessions: dict[int, str] = {}
+
+    def agent_of(self, pid: int, depth: int = 0) -> str:
+        """The agent of a process; empty for none."""
+        if pid <= 1 or depth > _DEEPEST:
+            return ""
+        try:
+            session = os.getsid(pid)
+        except OSError:
+            return ""
+        found = self._processes.get(pid) or self._processes.get(session) or self._sessions.get(session)
+        if found is None:
+            # What began a session of its own belongs to whoever started the session's first process.
+            found = self.agent_of(_parent(session) or _parent(pid), depth + 1)
+            self._sessions[session] = found
+        return found
+
+
+def _parent(pid: int) -> int:
+    """The parent of a process (proc(5)); 0 when it is gone."""
+    try:
+        # The second field is the name in brackets, in which anything may stand.
+        return int((PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _holds(pid: int, wanted: str) -> bool:
+    with contextlib.suppress(OSError), os.scandir(PROC / str(pid) / "fd") as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                if os.readlink(entry.path) == wanted:  # noqa: PTH115 - of hundreds
+                    return True
+    return False
 
 
 def _judge(owner: int, inode: int, uid: int) -> Owner:

@@ -8,9 +8,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from synapse_tui.addresses import fold
 from synapse_tui.errors import MessageError
 from synapse_tui.model import Sender
 
+from .external.untrusted import clean_line
 from .problems import HttpProblem
 from .wire import WireSender
 
@@ -30,7 +32,7 @@ def sender_of(
 
     Args:
         metadata: The message's metadata; its `sender` is the claim.
-        verified_id: Whose signature the request carries; empty for none.
+        verified_id: Who sends it, as a signature or the kernel proves; empty for nobody known.
         is_ours: Tells whether an id is that of an agent of this host.
 
     Raises:
@@ -43,15 +45,16 @@ def sender_of(
             raise HttpProblem(
                 403,
                 "sender_mismatch",
-                f"the request is signed by '{verified_id}' but says that it is from '{claim.sender_id}'",
-                "leave metadata.sender.sender_id out, or name the one who signs",
+                f"the request comes from '{verified_id}' but says that it is from '{claim.sender_id}'",
+                "leave metadata.sender.sender_id out, or name the agent that sends",
             )
         return Sender(verified_id, type_of(verified_id), claim.sender_endpoint, verified=True)
-    if claim.sender_id.lower() == RESERVED or claim.sender_type.lower() == "system":
+    read_as = fold(clean_line(claim.sender_id))
+    if read_as == RESERVED or claim.sender_type.lower() == "system":
         raise HttpProblem(
             403, "sender_reserved", f"'{RESERVED}' is reserved", "send under a name of your own"
         )
-    if is_ours(claim.sender_id):
+    if is_ours(claim.sender_id) or is_ours(read_as):
         raise HttpProblem(
             403,
             "sender_not_proved",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,6 +33,7 @@ class Services:
         card: Whether cards have the fields of A2A 0.3 besides those of 1.0.
         push: Tells those who asked of tasks; None where nobody can be told.
         external: The agents elsewhere; None where there are none.
+        processes: Gives the agents of this host by the ids of their processes.
     """
 
     desk_of: Callable[[str], TaskDesk | None] = no_desk
@@ -41,6 +42,7 @@ class Services:
     network: Network = LOOPBACK
     card: CardForm = "dual"
     external: ExternalDesk | None = None
+    processes: Callable[[], Mapping[int, str]] = dict
 
 
 NO_SERVICES = Services()

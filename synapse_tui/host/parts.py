@@ -112,6 +112,7 @@ class Parts:
                 push=self.pushing.desk,
                 network=self.reach.network,
                 card="v1" if settings.text("a2a.card") == "v1" else "dual",
+                processes=lambda: {agent.pid: agent_id for agent_id, agent in agents.items()},
             ),
             lambda endpoint: name_at(endpoint, self.router.addresses()),
             key=of.environ.get("SYNAPSE_API_KEY", ""),

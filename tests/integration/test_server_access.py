@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
+import shlex
 import socket
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -253,6 +257,54 @@ async def test_a_key_interrupts_only_where_the_person_allowed_it(path: str, body
             data = json.dumps(body).replace('"m1"', f'"m1-{at}"').encode()
             await ask("POST", path, {**headers, "X-API-Key": key}, data)
             assert [request.priority for request in agent.requests] == [5] * at
+
+
+CALL = """
+import sys, urllib.request
+request = urllib.request.Request(sys.argv[1], sys.argv[2].encode(), {"Content-Type": "application/json"})
+try:
+    print(urllib.request.urlopen(request).status)
+except urllib.error.HTTPError as error:
+    print(error.code, error.read().decode())
+"""
+
+
+async def called(url: str, body: dict[str, object], *, shell: str) -> str:
+    """Call from below a process of its own session, as agents' tools do; what was answered."""
+    words = [sys.executable, "-c", CALL, url, json.dumps(body)]
+    environ = {"PATH": os.environ["PATH"]}
+    line = shell.replace("CALL", shlex.join(words))
+    process = await asyncio.create_subprocess_exec(
+        "/bin/sh", "-c", f"read go; {line}", start_new_session=True, stdin=PIPE, stdout=PIPE, env=environ
+    )
+    PROCESSES[process.pid] = CODEX.sender_id
+    out, _ = await process.communicate(b"go\n")
+    return out.decode().strip()
+
+
+PROCESSES: dict[int, str] = {}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs the kernel's word on sockets")
+@pytest.mark.parametrize("shell", ["CALL", "setsid -w CALL; true", "(CALL &) ; sleep 3", "exec CALL"])
+async def test_an_unsigned_call_from_inside_an_agent_is_that_agents(shell: str) -> None:
+    PROCESSES.clear()
+    both = Services(access=Access(AccessRules()), processes=lambda: PROCESSES)
+    body: dict[str, object] = {"message": {"role": "user", "parts": [{"text": "hello"}]}}
+    async with running(services=both) as (agent, _):
+        url = f"{agent.endpoint}/tasks/send"
+        told = await called(url, body, shell=shell)
+        assert told == "200"
+        assert agent.requests[-1].sender == Sender(CODEX.sender_id, "codex", "", verified=True)
+        told = await called(url, {**body, "metadata": {"sender": {"sender_id": "user"}}}, shell=shell)
+        assert told.startswith("403")
+        assert "sender_mismatch" in told
+        PROCESSES.clear()
+        status, _, _ = await Caller(agent.port)("POST", "/tasks/send", body=json.dumps(body).encode())
+        assert status == 200
+        assert agent.requests[-1].sender.sender_id == "external", (
+            "the person's own processes stay the person's"
+        )
 
 
 async def test_the_protocols_callers_are_refused_in_its_words(ask: Caller) -> None:

@@ -270,6 +270,21 @@ async def test_who_claims_to_be_an_agent_of_this_host_must_sign(
     refused(answer, 403, "sender_not_proved", agent)
 
 
+@pytest.mark.parametrize(
+    ("claimed", "code"),
+    [
+        ("Synapse-codex-8120", "sender_not_proved"),
+        ("SYNAPSE-CODEX-8120", "sender_not_proved"),
+        ("Synapse-System", "sender_reserved"),
+    ],
+)
+async def test_a_name_that_reads_like_an_agents_must_be_proved(
+    client: httpx.AsyncClient, agent: FakeAgent, claimed: str, code: str
+) -> None:
+    answer = await client.post("/tasks/send", json=message(sender={"sender_id": claimed}))
+    refused(answer, 403, code, agent)
+
+
 async def test_an_agent_may_not_sign_for_another(client: httpx.AsyncClient, agent: FakeAgent) -> None:
     request = client.build_request(
         "POST", "/tasks/send", json=message(sender={"sender_id": "synapse-claude-8101"})
