@@ -77,7 +77,9 @@ def adopt(
         lost: Told of one that was ended, and why.
     """
     kept = handover.guardian
-    parts.factory.guardian = Guardian.adopt(GuardianHandle(kept.pid, kept.fd, dict(kept.leaders)))
+    parts.factory.guardian = Guardian.adopt(
+        GuardianHandle(kept.pid, kept.fd, dict(kept.leaders)), report=parts.factory.guardian.report
+    )
     for agent in handover.agents:
         endpoint = str(agent.environ.get("SYNAPSE_ENDPOINT", ""))
         sockets = adopted_sockets(agent.port, agent.sockets, scheme=endpoint.partition(":")[0] or "http")

@@ -9,7 +9,7 @@ from pathlib import Path
 from synapse_tui.a2a.services import Services
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.events import EventBus
+from synapse_tui.events import EventBus, Notice
 from synapse_tui.paths import UserPaths
 from synapse_tui.pty import Guardian, ReadScheduler
 from synapse_tui.registry import Registry
@@ -134,7 +134,7 @@ class Parts:
             settings,
             events,
             of.scheduler,
-            Guardian(),
+            Guardian(report=lambda text: events.publish(Notice(text, "warning"))),
             self.tokens,
             self.history,
             self.spools,

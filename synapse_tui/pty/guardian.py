@@ -7,12 +7,15 @@ process is gone, however it went, the pipe ends.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import os
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from . import guardian_process
@@ -22,39 +25,78 @@ from .guardian_process import ProcessKey
 log = logging.getLogger(__name__)
 
 
+STABLE = 10.0
+"""Seconds after which the end of a guardian is not the next one of a row."""
+LONGEST_DELAY = 60.0
+"""Seconds between two tries, when none stays."""
+REPORTED = 3
+"""So many ends in a row are reported to people."""
+
+
+def restart_delay(failures: int) -> float:
+    """Seconds before the next guardian is started.
+
+    Args:
+        failures: How many have ended soon after their start, one after the other.
+    """
+    return min(0.5 * 2 ** (min(failures, 10) - 1), LONGEST_DELAY) if failures else 0.0
+
+
 class Guardian:
     """Tells a guardian process which session leaders live; the first one starts it, in some milliseconds.
 
+    A guardian process that ends while there are leaders is replaced at once, while the loop runs in which it
+    was started; where one after the other ends, ever more seldom.
+
     Args:
         python: The interpreter to run it with.
+        report: Told what a person should know; called in the loop.
     """
 
-    def __init__(self, python: str = sys.executable) -> None:
+    def __init__(
+        self, python: str = sys.executable, *, report: Callable[[str], None] = lambda _text: None
+    ) -> None:
         self._python = python
+        self.report = report
         self._process: subprocess.Popen[bytes] | AdoptedGuardian | None = None
         self._leaders: dict[int, str] = {}
         self._unsent: list[str] = []
+        self._failures = 0
+        """How many guardian processes have ended in a row."""
+        self._started = 0.0
+        """When the last one was started, seconds on the loop's clock."""
+        self._timer: asyncio.TimerHandle | None = None
 
     @classmethod
-    def adopt(cls, handle: GuardianHandle, python: str = sys.executable) -> Guardian:
+    def adopt(
+        cls,
+        handle: GuardianHandle,
+        python: str = sys.executable,
+        *,
+        report: Callable[[str], None] = lambda _text: None,
+    ) -> Guardian:
         """Go on with a guardian that was handed over.
 
         Args:
             handle: What `hand_over` gave; see `PtyProcess.adopt`.
             python: The interpreter to run another one with, when it has ended.
+            report: Told what a person should know; called in the loop.
 
         Raises:
             HandoverError: Its pipe is not there any more.
         """
-        guardian = cls(python)
+        guardian = cls(python, report=report)
         guardian._leaders = dict(handle.leaders)
         if handle.pid:
             guardian._process = AdoptedGuardian(handle)
+            guardian._follow(guardian._process)
+        elif guardian._leaders:
+            guardian._start()
         return guardian
 
     def hand_over(self) -> GuardianHandle:
         """Leave the guardian to whoever adopts it: its pipe outlives execve(2), so it goes on watching."""
-        process, self._process = self._process, None
+        process = self._let_go()
         leaders, self._leaders = self._leaders, {}
         if process is None or process.stdin is None or process.poll() is not None:
             return GuardianHandle(0, -1, leaders)
@@ -86,24 +128,77 @@ class Guardian:
 
     def close(self) -> None:
         """Let it go; the sessions that it still knows are ended."""
-        process, self._process = self._process, None
+        process = self._let_go()
         self._leaders.clear()
         self._unsent.clear()
-        if process is not None:
-            _release(process)
+        if process is not None and process.stdin is not None:
+            process.stdin.close()  # at which it ends
+
+    def _let_go(self) -> subprocess.Popen[bytes] | AdoptedGuardian | None:
+        """Follow the process no more; gives it."""
+        process, self._process = self._process, None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        return process
 
     def _tell(self, line: str) -> None:
         self._unsent.append(line)
-        if self._process is None or self._process.poll() is not None:
+        if (self._process is None or self._process.poll() is not None) and self._timer is None:
             self._start()
-        self._send()
+        else:
+            self._send()
 
     def _start(self) -> None:
-        """Start it, or a new one that is told everything when somebody ended the old one."""
-        if self._process is not None:
-            _release(self._process)
+        """Start it, or a new one that is told everything when the old one has ended."""
+        old = self._let_go()
+        if old is not None and old.stdin is not None:
+            old.stdin.close()
         self._process = _start(self._python)
         self._unsent = [f"+{pid} {start}\n" for pid, start in self._leaders.items()]
+        if self._process is not None:
+            self._follow(self._process)
+            self._send()
+        else:
+            self._try_again()
+
+    def _follow(self, process: subprocess.Popen[bytes] | AdoptedGuardian) -> None:
+        """Collect it when it ends, and replace it when it should not have."""
+        loop = _running_loop()
+        if loop is not None:
+            self._started = loop.time()
+
+        def wait() -> None:
+            process.wait()
+            if loop is not None:
+                with contextlib.suppress(RuntimeError):  # the loop is closed
+                    loop.call_soon_threadsafe(self._ended, process)
+
+        threading.Thread(target=wait, name="guardian-watch", daemon=True).start()
+
+    def _ended(self, process: subprocess.Popen[bytes] | AdoptedGuardian) -> None:
+        if self._process is not process:
+            return  # it was let go, or replaced already
+        if not self._leaders:
+            return  # the next agent starts another one
+        log.warning("the guardian has ended, another one is started", extra={"guardian": process.pid})
+        self._try_again()
+
+    def _try_again(self) -> None:
+        """Start another one, the later the more have ended one after the other."""
+        loop = _running_loop()
+        if loop is None:
+            return
+        if loop.time() - self._started > STABLE:
+            self._failures = 0
+        delay = restart_delay(self._failures)
+        self._failures += 1
+        if self._failures == REPORTED:
+            self.report(
+                "agents would outlive this session if it were killed: the guardian process that ends them "
+                f"then has itself ended {REPORTED} times in a row; another one is tried from time to time"
+            )
+        self._timer = loop.call_later(delay, self._start)
 
     def _send(self) -> None:
         """Write what it does not know yet; what the pipe does not take stays for the next time."""
@@ -151,8 +246,8 @@ def _start(python: str) -> subprocess.Popen[bytes] | None:
     return process
 
 
-def _release(process: subprocess.Popen[bytes] | AdoptedGuardian) -> None:
-    """Close its input, at which it ends, and collect it without waiting here."""
-    if process.stdin is not None:
-        process.stdin.close()
-    threading.Thread(target=process.wait, name="guardian-reaper", daemon=True).start()
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

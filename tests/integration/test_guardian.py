@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.pty import Guardian
+from synapse_tui.pty.guardian import restart_delay
 from synapse_tui.pty.guardian_process import (
     Family,
     ProcessKey,
@@ -176,6 +178,64 @@ async def test_a_guardian_that_was_killed_is_replaced_and_knows_all(children, tm
     assert (await deaf.ends()).signal == signal.SIGKILL
     assert (await other.ends()).signal == signal.SIGHUP
     await until(lambda: not children(), "no child")
+
+
+def guardians_of(pid: int) -> list[int]:
+    """The guardians that a process has started and that run."""
+    found = []
+    for row in read_table():
+        with contextlib.suppress(OSError):
+            words = Path(f"/proc/{row.key.pid}/cmdline").read_bytes()
+            if row.parent == pid and not row.zombie and b"guardian_process.py" in words:
+                found.append(row.key.pid)
+    return found
+
+
+async def test_a_killed_guardian_is_replaced_at_once(start_owner):
+    owner, pids, first = start_owner(PLAIN, DEAF)
+    os.kill(first, signal.SIGKILL)
+    await until(lambda: guardians_of(owner.pid) not in ([], [first]), "another guardian")
+    (second,) = guardians_of(owner.pid)
+    await until(lambda: descriptors(second) == {0, 1, 2}, "a guardian that has started")
+    assert all(map(runs, pids)), "agents do not notice"
+    owner.kill()
+    finish(owner)
+    await until(lambda: not any(map(runs, pids)), f"the end of {pids}")
+    await until(lambda: not runs(second), "the end of the guardian")
+
+
+async def test_a_killed_guardian_that_was_handed_over_is_replaced(children, tmp_path):
+    before = Guardian()
+    harness = Harness(tmp_path)
+    program = harness.spawn("/bin/sh", "-c", "echo up; exec sleep 1000", guardian=before)
+    await program.says(b"up")
+    guardian = Guardian.adopt(before.hand_over())
+    first = guardian.pid
+    assert first
+    os.kill(first, signal.SIGKILL)
+    await until(lambda: guardian.pid not in (None, first), "another guardian")
+    guardian.close()
+    assert (await program.ends()).signal == signal.SIGHUP
+    await until(lambda: not children(), "no child")
+
+
+async def test_a_guardian_that_never_stays_is_tried_ever_more_seldom_and_reported(tmp_path, caplog):
+    starts, python = tmp_path / "starts", tmp_path / "python"
+    python.write_text(f"#!/bin/sh\necho started >> {starts}\n")
+    python.chmod(0o700)
+    reports: list[str] = []
+    guardian = Guardian(python=str(python), report=reports.append)
+    harness = Harness(tmp_path)
+    program = harness.spawn("/bin/sh", "-c", "echo up; exec sleep 1000", guardian=guardian)
+    await program.says(b"up")
+    await until(lambda: reports, "a report")
+    assert len(starts.read_text().splitlines()) == 3
+    assert "would outlive" in reports[0]
+    assert "guardian has ended" in caplog.text
+    guardian.close()
+    await harness.close()
+    assert len(reports) == 1
+    assert [restart_delay(failures) for failures in (0, 1, 2, 3, 7, 8, 100)] == [0, 0.5, 1, 2, 32, 60, 60]
 
 
 async def test_without_an_interpreter_agents_start_all_the_same(tmp_path, caplog):
