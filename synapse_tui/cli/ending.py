@@ -17,10 +17,10 @@ from typing import Literal
 
 from synapse_tui.errors import SessionError, SynapseError
 from synapse_tui.pty.guardian_process import (
+    Family,
     ProcessKey,
     alive,
-    end_sessions,
-    members,
+    end_family,
     read_table,
     send,
     start_time,
@@ -63,7 +63,7 @@ class HostProcess:
 
     def family(self) -> set[ProcessKey]:
         """The host, its agents and whatever these have started; this process is left out."""
-        return {key for key in members([self.key], read_table()) if key.pid != os.getpid()}
+        return {key for key in Family([self.key]).members(read_table()) if key.pid != os.getpid()}
 
 
 def find_host(socket: Path) -> HostProcess | None:
@@ -172,7 +172,7 @@ def _end_process(host: HostProcess, place: SessionPlace, *, answered: bool) -> H
             "the system keeps it: 'ps -o stat,wchan -p' with its number tells in what it waits",
         )
     if not _gone(family, KILL_SECONDS):  # the guardian ends them, unless it was killed too
-        end_sessions((), [key for key in family if alive(key)])
+        end_family(Family((), known=[key for key in family if alive(key)]))
     left = sorted(key.pid for key in family if alive(key))
     if left:
         raise SessionError(

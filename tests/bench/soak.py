@@ -1,10 +1,10 @@
 """Memory of a session's host over a long quiet time, and what an answer costs on disk.
 
 `python -m tests.bench.soak [MINUTES [FLOODS]]`, 60 minutes without floods by default. A message goes to one of four
-dummies every 2.5 seconds, half of them are streamed and half are polled; pages of tasks are listed, and a
-terminal attaches and detaches every two minutes. The resident memory is printed every 30 seconds, and in
-the end its slope by least squares (target: at most 2 MB an hour), what kinds of objects became more, and the size of
-`history.db` for each byte of the answers in it. With FLOODS, so many of the first messages let their
+dummies every 2.5 seconds, half of them are streamed and half are polled; pages of tasks are listed,
+and a terminal attaches and detaches every two minutes. The resident memory is printed every 30 seconds, and in
+the end its slope by least squares (target: at most 2 MB an hour), what kinds of objects became more,
+and the size of `history.db` for each byte of the answers in it. With FLOODS, so many of the first messages let their
 agent write for a second as fast as it can: the scrollback that this fills is bounded.
 """
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import random
 import signal
 import sqlite3
@@ -25,7 +24,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import yaml
 
 from tests.bench.a2a_client import OVER, Client, TooMany, message
@@ -45,7 +43,8 @@ import collections, gc, json, os, signal
 
 def count(*_):
     gc.collect()
-    kinds = collections.Counter(f"{type(each).__module__}.{type(each).__qualname__}" for each in gc.get_objects())
+    names = (f"{type(each).__module__}.{type(each).__qualname__}" for each in gc.get_objects())
+    kinds = collections.Counter(names)
     path = f"{os.environ['SOAK_COUNTS']}.{os.getpid()}"
     with open(path + ".new", "w") as file:
         json.dump(kinds, file)
@@ -53,7 +52,7 @@ def count(*_):
 
 signal.signal(signal.SIGUSR2, count)
 """
-"""Imported by each Python below the host: on a signal it writes down how many objects of each kind there are."""
+"""Imported by each Python below the host: on a signal it writes down how many objects of each kind exist."""
 
 
 class Soak:
@@ -188,7 +187,8 @@ def report(soak: Soak, samples: list[tuple[float, float]], before: Counter[str],
     if len(steady) > 1:
         slope = statistics.linear_regression(*zip(*steady, strict=True)).slope
         hours = steady[-1][0] - steady[0][0]
-        print(f"slope {slope:+.2f} MB/h over {hours:.2f} h (RSS {steady[0][1]:.1f} -> {steady[-1][1]:.1f} MB)")
+        rss = f"RSS {steady[0][1]:.1f} -> {steady[-1][1]:.1f} MB"
+        print(f"slope {slope:+.2f} MB/h over {hours:.2f} h ({rss})")
     print(f"sent {soak.sent}, ended {soak.done}, refused {soak.refused}")
     print(f"objects {before.total()} -> {after.total()}")
     for kind, more in (after - before).most_common(12):

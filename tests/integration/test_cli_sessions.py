@@ -144,7 +144,7 @@ def test_what_could_not_be_ended_with_an_agent_is_named(
     runtime: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     agent_id = "synapse-dummy-8190"
-    stopped = {"is": "stopped", "kept": {}, "left": {agent_id: ["1234 sudo", "1235 vim"]}}
+    stopped: dict[str, object] = {"is": "stopped", "kept": {}, "left": {agent_id: ["1234 sudo", "1235 vim"]}}
     for words in ((), ("--json",)):
         with ExitStack() as stack:
             stack.callback(Host(runtime / "fine.sock", threading.Barrier(1), stop=stopped).close)

@@ -79,7 +79,7 @@ def bystander(agent_id: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(["sleep", "1000"], env={**os.environ, "SYNAPSE_AGENT_ID": agent_id})
 
 
-def pids_in(output: bytes) -> list[int]:
+def pids_in(output: bytes | bytearray) -> list[int]:
     return [int(word) for word in output.replace(b"PID", b"").split()]
 
 

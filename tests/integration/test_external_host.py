@@ -237,7 +237,7 @@ async def test_an_agent_that_never_ends_is_cut_off_and_nobody_else_waits(tmp_pat
                 assert talked <= 10 * lasted + 5, "updates are merged to ten a second"
                 changed = [e for e in events if isinstance(e, TaskChanged) and e.task.id == task.id]
                 assert len(changed) <= 10 * lasted + 5
-                await until(lambda agent=agent: agent.ended == agent.streams == 1)
+                await until(lambda agent=agent: agent.ended == agent.streams == 1)  # type: ignore[misc]
             conversation = host.externals.conversation("endless-0")
             assert conversation is not None
             assert len(conversation.entries) <= 310, "what came until then is kept"
