@@ -576,6 +576,15 @@ def test_keys_that_the_agent_has_not_shown_yet_count_longer(keyboard, clock):
     assert keyboard.quiet_in(clock.now + QUIET) == pytest.approx(QUIET_BLIND - QUIET)
 
 
+def test_what_the_agent_put_out_before_a_key_does_not_show_it(clock, sent):
+    def read() -> None:
+        keyboard.shown()
+
+    keyboard = Keyboard(sent.append, clock, guard=DialogGuard(clock, read=read))
+    keyboard.press(b"a")
+    assert keyboard.quiet_in(clock.now + QUIET) == pytest.approx(QUIET_BLIND - QUIET)
+
+
 @pytest.mark.parametrize(
     "report", [b"\x1b[<35;10;5M", b"\x1b[M !!", b"\x1b[32;4;5M", b"\x1b[I", b"\x1b[<0;1;1M\x1b[<0;1;1m"]
 )

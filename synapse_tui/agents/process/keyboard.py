@@ -303,8 +303,8 @@ class Keyboard:
         """Take bytes of the user: keys, pastes and mouse, encoded for the agent."""
         typed = not _is_report(data)
         if typed:
+            self.guard.typed()  # reads what was put out before, which shows nothing of this key
             self._note(data)
-            self.guard.typed()
         dialog = self.guard.look()
         if dialog is not None and typed and not self.guard.meant_for(dialog, data):
             self._keep(data)
