@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from synapse_tui import __version__
+from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import ConfigError, SessionError, SynapseError
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
@@ -197,24 +198,40 @@ class SessionServer:
     async def _open(self, connection: Connection, line: Line) -> None:
         """Open agents without a terminal."""
         environ = _environ(line)
-        await self._restored()
+        again = await self._restored()
         opened = []
         columns, lines = IDLE_SIZE
         for spec in _specs(line):
-            session = await self._host.open(spec, columns=columns, lines=lines, environ=environ)
+            session = self._open_again(spec) if again else None
+            if session is None:
+                session = await self._host.open(spec, columns=columns, lines=lines, environ=environ)
             opened.append({"agent_id": session.agent_id, "endpoint": session.endpoint, "pid": session.pid})
         connection.answer({"is": "opened", "agents": opened, "session": self._name})
 
-    async def _restored(self) -> None:
-        """Wait for the agents that are opened again unasked: their names and ports are theirs."""
-        if self.lost is None or self.lost.ask:
-            return
+    async def _restored(self) -> bool:
+        """Wait for the agents that are opened again unasked: their names and ports are theirs.
+
+        Returns:
+            Whether they were not open before.
+        """
+        if self.lost is None or self.lost.ask or self.lost.decided.is_set():
+            return False
         self.asked.set()  # the application, which opens them, need not wait for this answer
         try:
             async with asyncio.timeout(RESTORE_SECONDS):
                 await self.lost.decided.wait()
         except TimeoutError:
             log.warning("the last workspace is not open again after %g s", RESTORE_SECONDS)
+        return True
+
+    def _open_again(self, spec: AgentSpec) -> AgentSession | None:
+        """The restored agent that a command asks for by its name or port; None for another one."""
+        for session in self._host.agents.values():
+            named = spec.name and spec.name.casefold() == session.name.casefold()
+            meant = spec.port == session.port or (named and not spec.port)
+            if meant and session.spec.restore and session.agent_type == spec.profile and not spec.prompt:
+                return session
+        return None
 
     async def _stop_agent(self, connection: Connection, line: Line) -> None:
         kept, left = {}, {}

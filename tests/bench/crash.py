@@ -5,6 +5,10 @@ database, messages are sent to its dummy over HTTP, and the host is killed by SI
 start, or a few milliseconds after the dummy's log tells that a text was pasted or submitted, where it hurts
 most. In the end the dummy's log is held against the database: nothing may have been submitted twice, and what
 was not submitted must be shown as held or uncertain, unless its sender was never told that it was taken.
+
+`python -m tests.bench.crash restored [RUNS] [SEED]` (6 runs) does so with whole sessions and `tui.restore:
+always`: two kills among 200 messages to two agents, each session started again by `synapse start` or
+`synapse-tui`. In the end nothing may be held but what is uncertain.
 """
 
 from __future__ import annotations
@@ -28,11 +32,14 @@ from pathlib import Path
 
 from synapse_tui.a2a.light import LightClient
 from synapse_tui.errors import SynapseError
+from tests.bench.sessions import Bench, leave
 from tests.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 MESSAGES = 3
 """How many are sent before each kill."""
+SESSION_MESSAGES = 200
+"""How many are sent to a whole session that is killed."""
 PATIENCE = 60.0
 NOT_WRITTEN = "history cannot be written"
 _TEXT = re.compile(r"message \d+-\d+$")
@@ -166,9 +173,7 @@ class Victim:
 
     def rows(self) -> dict[str, tuple[str, str, str]]:
         """State, delivery and reason of each message in the database."""
-        with contextlib.closing(sqlite3.connect(self.database, timeout=10)) as connection:
-            found = connection.execute("SELECT input, status, delivery, reason FROM tasks").fetchall()
-        return {text: (status, delivery, reason) for text, status, delivery, reason in found}
+        return _rows(self.database)
 
     def wait_quiet(self) -> None:
         """Wait until all that can go on by itself has ended."""
@@ -247,6 +252,66 @@ class Killer:
         return self.outcome
 
 
+def restored(folder: Path, chance: random.Random) -> Counter[str]:
+    """Kill a session twice; how many messages stand how when all that goes on by itself has ended."""
+    bench = Bench(folder)
+    settings = folder / ".synapse" / "settings.json"
+    settings.write_text(json.dumps({"tui": {"restore": "always"}}))
+    for each in (settings.parent, settings.parent / "profiles"):
+        each.chmod(0o700)
+    try:
+        for _ in range(2):
+            bench.run("synapse", "start", "dummy", "--", "--word-delay", "0")
+        addresses = [each["endpoint"] for each in json.loads(bench.run("synapse", "list", "--json"))]
+        for number in range(SESSION_MESSAGES):
+            LightClient(timeout=PATIENCE).send(chance.choice(addresses), f"message {number}")
+        for _ in range(2):
+            time.sleep(chance.uniform(1.5, 8))  # what was opened is saved after a second
+            host = bench.host()
+            host.kill()
+            host.wait(PATIENCE)
+            if chance.random() < 1 / 2:
+                bench.run("synapse", "start", "dummy")
+            else:
+                client = bench.client()
+                client.wait(lambda: "ready" in client.text, "the agents")  # noqa: B023 - called at once
+                leave(client)
+        deadline = time.monotonic() + PATIENCE + SESSION_MESSAGES
+        while not all(map(_at_rest, _rows(folder / ".synapse" / "history.db").values())):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.5)
+        found = _rows(folder / ".synapse" / "history.db").values()
+        return Counter(f"{delivery} {reason}".strip() for _, delivery, reason in found)
+    finally:
+        bench.run("synapse-tui", "kill", "--all")
+
+
+def _rows(database: Path) -> dict[str, tuple[str, str, str]]:
+    """State, delivery and reason of each message in a database."""
+    with contextlib.closing(sqlite3.connect(database, timeout=10)) as connection:
+        found = connection.execute("SELECT input, status, delivery, reason FROM tasks").fetchall()
+    return {text: (status, delivery, reason) for text, status, delivery, reason in found}
+
+
+def _restored(runs: int, seed: int) -> bool:
+    """Print how the messages of each run stand.
+
+    Returns:
+        Whether some were held that were not uncertain, or lost.
+    """
+    wrong = False
+    for number in range(runs):
+        with _folder() as folder:
+            found = restored(folder, random.Random(seed + number))
+        words = ", ".join(f"{count} {standing}" for standing, count in sorted(found.items()))
+        print(f"run {number}, seed {seed + number}: {words}", flush=True)
+        held = (standing for standing in found if standing.startswith("held"))
+        wrong |= any(not standing.startswith("held uncertain") for standing in held)
+        wrong |= found.total() != SESSION_MESSAGES
+    return wrong
+
+
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="synapse-crash-") as name:
@@ -272,7 +337,10 @@ def run(folder: Path, kills: int, seed: int) -> Outcome:
 
 
 def main() -> None:
-    """Print the table; the status is 1 when something was given twice or lost."""
+    """Print the table; the status is 1 when something was given twice, lost, or held that should go on."""
+    if sys.argv[1:2] == ["restored"]:
+        runs = int(sys.argv[2]) if len(sys.argv) > 2 else 6
+        sys.exit(_restored(runs, int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(1 << 30)))
     kills = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 30)
     with _folder() as folder:

@@ -650,23 +650,24 @@ def test_messages_go_on_by_themselves_however_a_killed_session_is_started_again(
 ) -> None:
     (home / ".synapse" / "settings.json").write_text(json.dumps({"tui": {"restore": "always"}}))
     try:
-        for _ in range(2):  # what the first start held, the second would go on holding
-            started = run("synapse", "start", "dummy")
-            assert started.returncode == 0, started.stderr
+        for agent in ("dummy:one", "dummy"):
+            assert run("synapse", "start", agent).returncode == 0
         ports = sorted(str(record["port"]) for record in records(home))
         until(lambda: all(record["status"] == "READY" for record in records(home)), "two ready agents")
         for port in ports:
             for text in ("%%perm:may I?%%", f"first to {port}", f"second to {port}"):
                 assert run("synapse", "send", f"dummy-{port}", text, "--no-response").returncode == 0
-        for count in (2, 3):
-            until(partial(saved, run, home, count), "the workspace to be saved")
+        for agent, count in (("dummy:one", 2), ("dummy", 3)):
+            until(partial(saved, run, home, 2), "the workspace to be saved")
             host = host_of(run)
             host.kill()
             host.wait(30)
-            started = run("synapse", "start", "dummy")
+            started = run("synapse", "start", agent)
             assert started.returncode == 0, started.stderr
-            until(partial(are_recorded, home, count + 1), f"{count} restored agents and a new one")
-            assert set(ports) < {str(record["port"]) for record in records(home)}
+            until(
+                partial(are_recorded, home, count), "two restored agents, and a new one where it is asked for"
+            )
+            assert set(ports) <= {str(record["port"]) for record in records(home)}
         wanted = {f"{place} to {port}" for place in ("first", "second") for port in ports}
         until(
             lambda: wanted <= {str(entry["text"]).partition("] ")[2] for entry in dummy_log("submit")},
