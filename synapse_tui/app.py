@@ -33,6 +33,7 @@ from .screens.pane_messages import PaneMessages
 from .screens.preferences import read_keymap
 from .screens.receipts import Line
 from .screens.session import RestoreOffer, SessionControls
+from .screens.unasked import QuestionQueue
 from .screens.view_state import restore_view
 from .themes import variable_defaults
 from .widgets.pane_keys import Interceptor
@@ -117,6 +118,7 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         self._restore = restore
         self.errors = ErrorGate(monotonic)
         self.keymap = read_keymap(host.settings, leader)
+        self.questions = QuestionQueue(self)
         self.gate = KeyGate(self, Leader(self.keymap))
         self.begun = False
         """Whether the agents that were there are shown and the first question is asked."""
@@ -260,7 +262,9 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
     async def on_event(self, event: events.Event) -> None:
         """Look at keys for the leader before anyone else does; keep keys for a dialog that opens."""
         if isinstance(event, TerminalText):
-            if not self.gate.hand_over(event):
+            if self.gate.hand_over(event):
+                self.questions.typed(event)
+            else:
                 for key in event.singly():
                     await self.on_event(key)
             return
@@ -280,6 +284,7 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
     async def on_main_screen_resumed(self) -> None:
         """A dialog is gone: what was typed after the key that closed it is for the agent."""
         await self._catch_up(self.gate.for_main())
+        self.questions.open_next()
 
     async def _catch_up(self, kept: Sequence[events.Event]) -> None:
         for event in kept:

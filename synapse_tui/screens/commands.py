@@ -354,8 +354,7 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
                 self.app.trust_project()
             then()
 
-        self.app.gate.drop()
-        self.app.push_screen(TrustQuestion(self.host.profiles.untrusted), answered)
+        self.app.questions.ask(lambda: TrustQuestion(self.host.profiles.untrusted), answered)
 
     def ask_restore(self, offer: RestoreOffer, otherwise: Callable[[], None]) -> None:
         """Open a lost workspace again, after asking where that is wanted; otherwise begin anew."""
@@ -369,8 +368,7 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
                 otherwise()
 
         if offer.ask:
-            self.app.gate.drop()
-            self.app.push_screen(RestoreQuestion(offer), answered)
+            self.app.questions.ask(lambda: RestoreQuestion(offer), answered)
         else:
             answered(True)
 

@@ -12,10 +12,10 @@ from textual.widgets import Button, Static
 
 from synapse_tui.hooks.consent import Consent
 
-from .dialog import Dialog
+from .unasked import Unasked
 
 
-class HookQuestion(Dialog[Consent]):
+class HookQuestion(Unasked[Consent]):
     """Leaves with the answer; Esc means not now.
 
     Args:
@@ -23,8 +23,9 @@ class HookQuestion(Dialog[Consent]):
     """
 
     BOX_CLASSES: ClassVar[str] = "-alert"
-    SUBTITLE: ClassVar[str] = "y install · n not now · Esc not now"
-    AUTO_FOCUS = "#yes"
+    SUBTITLE: ClassVar[str] = "Tab to answer · Esc not now"
+    KEYS: ClassVar[str] = "y install · n not now · Esc not now"
+    ENTRY = "#yes"
     BINDINGS: ClassVar = [
         Binding("y", "answer('yes')", show=False),
         Binding("n", "leave", show=False),

@@ -13,6 +13,7 @@ from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import plural
 
 from .dialog import Dialog
+from .unasked import Unasked
 
 if TYPE_CHECKING:
     from synapse_tui.app import SynapseApp
@@ -79,8 +80,16 @@ class KeyGate:
     def takes(self, event: events.Event) -> bool:
         """Whether input goes no further for now."""
         app, screen = self._app, self._app.screen
+        leads = isinstance(event, events.Key) and self._is_for_leader(event)
+        taken = app.questions.takes(event, screen) if isinstance(screen, Unasked) and not leads else "screen"
+        if taken == "nobody":
+            return True
+        app.questions.typed(event)
+        if taken == "main":
+            self._kept.append(Kept(event, for_dialog=False))
+            return True
         if isinstance(screen, Dialog):
-            if isinstance(event, events.Key) and self._is_for_leader(event):
+            if isinstance(event, events.Key) and leads:
                 return self._lead(event, anywhere=False)
             # A key that comes before the message that tells of the dialog's being ready must not overtake.
             early = not screen.ready or any(kept.for_dialog for kept in self._kept)
@@ -160,7 +169,8 @@ class KeyGate:
         own = isinstance(event, events.Key) and (
             self._is_for_leader(event) or self.leader.keymap.by_key(event.key) is not None
         )
-        return not own and (bool(self._opening) or not self._app.begun)
+        coming = self._opening or self._app.host.agents or self._app.questions.pending
+        return not own and (bool(coming) or not self._app.begun)
 
     def _keep(self, event: events.Event, screen: Dialog[object]) -> bool:
         """Keep a key for later, but never the one that leaves a dialog that is busy; whether it was kept."""

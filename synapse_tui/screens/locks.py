@@ -116,8 +116,12 @@ class LockCommands(MessageCommands):
         if session is None or not await self.host.safety.asks_for_hooks(agent_id):
             return
         name = session.profile.display
-        self.app.gate.drop()
-        self._ask(HookQuestion(name), lambda answer: self.run(self._install(agent_id, name, answer)))
+
+        def answered(answer: Consent | None) -> None:
+            if answer is not None:
+                self.run(self._install(agent_id, name, answer))
+
+        self.app.questions.ask(lambda: HookQuestion(name), answered)
 
     async def _install(self, agent_id: str, name: str, answer: Consent) -> None:
         place = await self.host.safety.answer_for_hooks(agent_id, answer)

@@ -13,21 +13,22 @@ from textual.widgets import Button, Static
 from synapse_tui.errors import HistoryError
 from synapse_tui.widgets.text import plural, printable
 
-from .dialog import Dialog
 from .session import RestoreOffer
+from .unasked import Unasked
 
 WHAT = "Each takes up its last conversation if it can; what it showed stands above."
 
 
-class RestoreQuestion(Dialog[bool]):
+class RestoreQuestion(Unasked[bool]):
     """Shows what was open; leaves with True when it is to be opened again.
 
     Args:
         offer: What was open.
     """
 
-    SUBTITLE: ClassVar[str] = "y open them again · n begin anew · Esc begins anew"
-    AUTO_FOCUS = "#restore"
+    SUBTITLE: ClassVar[str] = "Tab to answer · Esc begins anew"
+    KEYS: ClassVar[str] = "y open them again · n begin anew · Esc begins anew"
+    ENTRY = "#restore"
     BINDINGS: ClassVar = [
         Binding("y", "restore", show=False),
         Binding("n", "leave", show=False),

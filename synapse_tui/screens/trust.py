@@ -14,13 +14,14 @@ from textual.widgets import Button, Static
 from synapse_tui.widgets.rows import short_path
 from synapse_tui.widgets.text import plural, printable
 
-from .dialog import Dialog, label
+from .dialog import label
+from .unasked import Unasked
 
 if TYPE_CHECKING:
     from synapse_tui.agents.profiles.trust import UntrustedFile
 
 
-class TrustQuestion(Dialog[bool]):
+class TrustQuestion(Unasked[bool]):
     """Shows the files whole; leaves with True when the person trusts what was shown.
 
     Args:
@@ -29,8 +30,9 @@ class TrustQuestion(Dialog[bool]):
 
     BOX_CLASSES: ClassVar[str] = "-wide -alert"
     TITLE_TEXT: ClassVar[str] = "Trust the files of this project?"
-    SUBTITLE: ClassVar[str] = "Tab to the buttons · Esc leaves them unused"
-    AUTO_FOCUS = ".body"
+    SUBTITLE: ClassVar[str] = "Tab to read and answer · Esc leaves them unused"
+    KEYS: ClassVar[str] = "Tab to the buttons · Esc leaves them unused"
+    ENTRY = ".body"
 
     def __init__(self, files: Sequence[UntrustedFile]) -> None:
         super().__init__()

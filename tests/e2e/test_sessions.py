@@ -405,7 +405,7 @@ def test_a_host_that_is_killed_leaves_a_clean_terminal_and_the_next_start_works(
     assert not alive
     assert sessions(run) == []
     terminal.keys("clear; synapse-tui dummy", "Enter")
-    terminal.wait_for("Open the last workspace again?")
+    terminal.enter_dialog("Open the last workspace again?")
     terminal.keys("n")
     terminal.wait_for("❯")
 
@@ -625,6 +625,7 @@ def test_a_lost_workspace_is_offered_and_opened_again(launch: Launch, agents: Re
     terminal.wait_for("all agents are stopped")
     terminal.keys("clear; synapse-tui", "Enter")
     terminal.wait_for("Open the last workspace again?", "dummy 'one'", "dummy 'two'")
+    terminal.enter_dialog("Open the last workspace again?")
     terminal.keys("y")
     agents(terminal, 2)
     terminal.wait(lambda: "1 one" in terminal.rows[1] and "2 two" in terminal.rows[1], "names and layout")
@@ -696,6 +697,6 @@ def test_a_workspace_of_a_killed_host_can_be_declined(
     terminal.wait_for("detached from session")
     terminal.wait(lambda: not sessions(run), "the end of the host")
     terminal.keys("clear; synapse-tui dummy:fresh", "Enter")
-    terminal.wait_for("Open the last workspace again?")
+    terminal.enter_dialog("Open the last workspace again?")
     terminal.keys("n")
     terminal.wait_for("1 fresh", "❯")

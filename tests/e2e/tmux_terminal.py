@@ -73,6 +73,14 @@ class TmuxTerminal:
         """Press keys by tmux's names; other words are typed."""
         self._tmux("send-keys", *names)
 
+    def enter_dialog(self, title: str) -> None:
+        """Move the focus into a dialog that nobody asked for: it takes no key until it has been quiet."""
+        self.wait_for(title, "Tab to answer")
+        while "Tab to answer" in self.screen:
+            time.sleep(1.5)
+            self.keys("Tab")
+            self.wait(lambda: title in self.screen, title)
+
     def type(self, text: str) -> None:
         """Type text literally."""
         self._tmux("send-keys", "-l", text)

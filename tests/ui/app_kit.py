@@ -74,3 +74,9 @@ def exit_bar(app: SynapseApp) -> ExitBar:
     """The bar below an ended agent, which has the focus."""
     assert isinstance(app.focused, ExitBar)
     return app.focused
+
+
+def at_rest(app: SynapseApp) -> None:
+    """Let a question that nobody asked for take the next key: nobody has typed for long."""
+    clock = app.questions.clock
+    app.questions.clock = lambda: clock() + 60

@@ -11,7 +11,7 @@ from synapse_tui.file_safety import ChangeType
 from synapse_tui.hooks.consent import Consent
 from synapse_tui.model import AgentSpec
 from synapse_tui.widgets.sidebar_keys import SidebarKeys
-from tests.ui.app_kit import at_main, running, text_of, three_agents, until
+from tests.ui.app_kit import at_main, at_rest, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 
 CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
@@ -250,10 +250,10 @@ async def test_locks_are_not_enforced_until_a_hook_was_heard() -> None:
 @pytest.mark.parametrize(
     ("keys", "answer", "told"),
     [
-        (["y"], Consent.YES, "from its next start"),
-        (["n"], Consent.LATER, ""),
+        (["tab", "y"], Consent.YES, "from its next start"),
+        (["tab", "n"], Consent.LATER, ""),
         (["escape"], Consent.LATER, ""),
-        (["right", "right", "enter"], Consent.NEVER, "goes on without"),
+        (["right", "right", "right", "enter"], Consent.NEVER, "goes on without"),
     ],
 )
 async def test_hooks_that_must_be_installed_are_asked_for_once(
@@ -265,6 +265,7 @@ async def test_hooks_that_must_be_installed_are_asked_for_once(
         host.safety.asks = {gemini}
         host.add(AgentSpec("gemini"))
         await until(lambda: "Let Gemini lock files?" in text_of(app))
+        at_rest(app)
         await pilot.press(*keys)
         await until(lambda: host.safety.answers == [(gemini, answer)])
         await until(lambda: told in app.main.status_bar.notice)

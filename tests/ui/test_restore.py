@@ -13,7 +13,7 @@ from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentSpec
 from synapse_tui.screens.restore import RestoreQuestion
 from synapse_tui.screens.session import RestoreOffer
-from tests.ui.app_kit import running, text_of, until
+from tests.ui.app_kit import at_rest, running, text_of, until
 from tests.ui.fakes import FakeHost
 
 
@@ -65,7 +65,8 @@ async def test_it_is_answered_before_they_are_counted():
         return 0
 
     async with running(FakeHost(), restore=offer(waiting)) as (app, pilot):
-        await pilot.press("n")
+        at_rest(app)
+        await pilot.press("tab", "n")
         await until(
             lambda: left,
         )

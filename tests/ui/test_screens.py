@@ -16,7 +16,7 @@ from synapse_tui.screens.palette import Offer, search
 from synapse_tui.screens.recipients import Recipient, matching, recipients
 from synapse_tui.screens.trust import TrustQuestion
 from synapse_tui.widgets.views import AgentView
-from tests.ui.app_kit import at_main, running, text_of, three_agents, until
+from tests.ui.app_kit import at_main, at_rest, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost, fake_profiles, find_command
 
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
@@ -35,18 +35,22 @@ async def test_trust_is_asked_before_agents_open(tmp_path):
         await until(lambda: "command: [bold]evil" in text_of(app))
         assert "changed since" in text_of(app)
         assert not host.agents
-        await pilot.press("tab", "enter")
+        at_rest(app)
+        await pilot.press("tab", "tab", "enter")
         await until(lambda: host.agents)
         assert trusted == [1]
 
 
-@pytest.mark.parametrize("keys", [["escape"], ["enter"], ["tab", "tab", "enter"]])
+@pytest.mark.parametrize("keys", [["escape"], ["enter"], ["tab", "tab", "tab", "enter"]])
 async def test_trust_is_never_given_by_a_stray_key(tmp_path, keys):
     host = FakeHost()
     host.profiles.untrusted.append(untrusted(tmp_path))
     trusted = []
-    async with running(host, specs=[AgentSpec("claude")], trust=lambda: trusted.append(1)) as (_app, pilot):
+    async with running(host, specs=[AgentSpec("claude")], trust=lambda: trusted.append(1)) as (app, pilot):
+        at_rest(app)
         await pilot.press(*keys)
+        await until(lambda: host.agents or isinstance(app.screen, TrustQuestion))
+        at_rest(app)
         await pilot.press("escape")
         await until(lambda: host.agents)
         assert not trusted
@@ -71,7 +75,8 @@ async def test_files_that_have_changed_are_asked_about_before_instructions_are_s
         await until(lambda: isinstance(app.screen, TrustQuestion))
         await until(lambda: "Speak Japanese." in text_of(app))
         assert ("instruct", "synapse-codex-8120") not in host.calls
-        await pilot.press("tab", "enter")
+        at_rest(app)
+        await pilot.press("tab", "tab", "enter")
         await until(lambda: ("instruct", "synapse-codex-8120") in host.calls)
         assert trusted == [1]
         app.perform("send_instructions", "synapse-claude-8100")

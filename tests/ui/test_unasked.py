@@ -1,0 +1,133 @@
+"""Dialogs that nobody asked for take no key that was meant for an agent, and no letter as consent."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from synapse_tui.hooks.consent import Consent
+from synapse_tui.model import AgentSpec, AgentState
+from synapse_tui.screens.hook_question import HookQuestion
+from synapse_tui.screens.palette import Palette
+from synapse_tui.screens.restore import RestoreQuestion
+from synapse_tui.screens.session import RestoreOffer
+from tests.ui.app_kit import at_main, at_rest, running, text_of, three_agents, until
+from tests.ui.fakes import FakeHost
+
+CLAUDE, GEMINI = "synapse-claude-8100", "synapse-gemini-8111"
+SHOWN = 10.0
+"""Seconds within which a question is back after a second of quiet."""
+
+
+def asking() -> FakeHost:
+    """A host whose next gemini wants hooks."""
+    host = three_agents()
+    host.safety.enabled = True
+    host.safety.asks = {GEMINI}
+    return host
+
+
+async def test_keys_typed_as_a_question_opens_go_to_the_agent_in_order():
+    host = asking()
+    async with running(host) as (app, pilot):
+        agent = host.agents[CLAUDE]
+        host.add(AgentSpec("gemini"))
+        await until(lambda: "Let Gemini lock files?" in text_of(app))
+        await pilot.press(*"yes, my dear", "enter", *"n")
+        await until(lambda: bytes(agent.typed) == b"yes, my dear\rn")
+        assert at_main(app)
+        assert not host.safety.answers
+        await until(lambda: isinstance(app.screen, HookQuestion), SHOWN)
+        assert not host.safety.answers
+        at_rest(app)
+        await pilot.press("tab", "y")
+        await until(lambda: host.safety.answers == [(GEMINI, Consent.YES)])
+        assert bytes(agent.typed) == b"yes, my dear\rn"
+
+
+async def test_no_question_opens_while_somebody_types():
+    host = asking()
+    async with running(host) as (app, pilot):
+        await pilot.press("a")
+        host.add(AgentSpec("gemini"))
+        await until(lambda: app.main.find(GEMINI))
+        await pilot.press(*"bc")
+        assert at_main(app)
+        assert bytes(host.agents[CLAUDE].typed) == b"abc"
+        await until(lambda: "Let Gemini lock files?" in text_of(app), SHOWN)
+
+
+@pytest.mark.parametrize("key", ["y", "n", "enter", "space"])
+async def test_nothing_but_a_move_of_the_focus_is_taken_after_a_long_quiet(key):
+    host = asking()
+    async with running(host) as (app, pilot):
+        host.add(AgentSpec("gemini"))
+        await until(lambda: "Let Gemini lock files?" in text_of(app))
+        at_rest(app)
+        await pilot.press(key)
+        await until(lambda: host.agents[CLAUDE].typed)
+        assert not host.safety.answers
+
+
+async def test_a_key_that_could_answer_an_agent_below_goes_nowhere_and_that_is_said():
+    host = asking()
+    async with running(host) as (app, pilot):
+        host.agents[CLAUDE].become(AgentState.WAITING)
+        await until(lambda: [each.state for each in app.main.agents][:1] == [AgentState.WAITING])
+        host.add(AgentSpec("gemini"))
+        await until(lambda: "Let Gemini lock files?" in text_of(app))
+        at_rest(app)
+        await pilot.press("y")
+        await until(lambda: "Tab moves into this question" in text_of(app))
+        assert not host.safety.answers
+        assert not host.agents[CLAUDE].typed
+        await pilot.press("tab", "n")
+        await until(lambda: host.safety.answers == [(GEMINI, Consent.LATER)])
+
+
+async def test_a_question_waits_until_the_persons_own_dialog_is_closed():
+    host = asking()
+    async with running(host) as (app, pilot):
+        app.perform("palette")
+        await until(lambda: isinstance(app.screen, Palette))
+        host.add(AgentSpec("gemini"))
+        await until(lambda: app.main.find(GEMINI))
+        await pilot.pause()
+        assert isinstance(app.screen, Palette)
+        await pilot.press("escape")
+        await until(lambda: isinstance(app.screen, HookQuestion), SHOWN)
+
+
+async def test_a_click_is_an_answer():
+    host = asking()
+    async with running(host) as (app, pilot):
+        host.add(AgentSpec("gemini"))
+        await until(lambda: "Let Gemini lock files?" in text_of(app))
+        await pilot.click("#later")
+        await until(lambda: host.safety.answers == [(GEMINI, Consent.LATER)])
+
+
+async def test_what_is_typed_at_the_start_is_for_the_agent_that_opens():
+    host = FakeHost()
+    opened = []
+
+    async def open_them(_sizes: object) -> list[str]:
+        opened.append(1)
+        host.add(AgentSpec("claude"))
+        return []
+
+    async def waiting() -> int:
+        return 0
+
+    saved_at = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+    offer = RestoreOffer(["claude in /work"], saved_at, True, {}, open_them, lambda: None, waiting)
+    async with running(host, restore=offer) as (app, pilot):
+        await pilot.press(*"@dummy-8248 to original", "enter")
+        assert not opened
+        await until(lambda: isinstance(app.screen, RestoreQuestion), SHOWN)
+        assert not opened
+        at_rest(app)
+        await pilot.press("tab", "enter")
+        await until(lambda: opened == [1])
+        await until(lambda: bytes(host.agents[CLAUDE].typed) == b"@dummy-8248 to original\r")
