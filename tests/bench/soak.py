@@ -1,11 +1,12 @@
 """Memory of a session's host over a long quiet time, and what an answer costs on disk.
 
-`python -m tests.bench.soak [MINUTES [FLOODS]]`, 60 minutes without floods by default. A message goes to one of four
-dummies every 2.5 seconds, half of them are streamed and half are polled; pages of tasks are listed,
-and a terminal attaches and detaches every two minutes. The resident memory is printed every 30 seconds, and in
-the end its slope by least squares (target: at most 2 MB an hour), what kinds of objects became more,
-and the size of `history.db` for each byte of the answers in it. With FLOODS, so many of the first messages let their
-agent write for a second as fast as it can: the scrollback that this fills is bounded.
+`python -m tests.bench.soak [MINUTES [FLOODS [SCROLLBACK]]]`, 60 minutes without floods by default. A message
+goes to one of four dummies every 2.5 seconds, half of them are streamed and half are polled; pages of tasks
+are listed, and a terminal attaches and detaches every two minutes. The resident memory is printed every 30
+seconds, and in the end its slope by least squares (target: at most 2 MB an hour), what kinds of objects
+became more, and the size of `history.db` for each byte of the answers in it. The agents' scrollback is kept
+to 200 lines by default, which are full after the warm-up. With FLOODS, so many of the first messages let
+their agent write for a second as fast as it can: what is left of that is the scrollback.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ PAUSE = 2.5
 """Seconds from one message to the next."""
 SAMPLE = 30.0
 ATTACH = 120.0
+SCROLLBACK = 200
 WARM_UP = 0.2
 """Which part of the time is over before memory is compared."""
 COUNTER = """
@@ -43,8 +45,8 @@ import collections, gc, json, os, signal
 
 def count(*_):
     gc.collect()
-    names = (f"{type(each).__module__}.{type(each).__qualname__}" for each in gc.get_objects())
-    kinds = collections.Counter(names)
+    types = (type(each) for each in gc.get_objects())
+    kinds = collections.Counter(f"{kind.__module__}.{kind.__qualname__}" for kind in types)
     path = f"{os.environ['SOAK_COUNTS']}.{os.getpid()}"
     with open(path + ".new", "w") as file:
         json.dump(kinds, file)
@@ -52,7 +54,7 @@ def count(*_):
 
 signal.signal(signal.SIGUSR2, count)
 """
-"""Imported by each Python below the host: on a signal it writes down how many objects of each kind exist."""
+"""Imported by the host: on a signal it writes down how many objects of each kind there are."""
 
 
 class Soak:
@@ -60,9 +62,10 @@ class Soak:
 
     Args:
         folder: Where everything of it lies.
+        scrollback: How many lines each terminal keeps.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, scrollback: int) -> None:
         self.bench = Bench(folder)
         self._counts = folder / "counts"
         sites = folder / "site"
@@ -73,6 +76,8 @@ class Soak:
         fields = yaml.safe_load(profile.read_text())
         fields["args"] = [*fields["args"], "--word-delay", "0", "--reply", "{text}"]
         profile.write_text(yaml.safe_dump(fields))
+        settings = {"tui": {"scrollback": scrollback}}
+        (folder / ".synapse" / "settings.json").write_text(json.dumps(settings))
         for _ in range(AGENTS):
             self.bench.run("synapse", "start", "dummy")
         self.host = self.bench.host()
@@ -187,8 +192,9 @@ def report(soak: Soak, samples: list[tuple[float, float]], before: Counter[str],
     if len(steady) > 1:
         slope = statistics.linear_regression(*zip(*steady, strict=True)).slope
         hours = steady[-1][0] - steady[0][0]
-        rss = f"RSS {steady[0][1]:.1f} -> {steady[-1][1]:.1f} MB"
-        print(f"slope {slope:+.2f} MB/h over {hours:.2f} h ({rss})")
+        print(
+            f"slope {slope:+.2f} MB/h over {hours:.2f} h (RSS {steady[0][1]:.1f} -> {steady[-1][1]:.1f} MB)"
+        )
     print(f"sent {soak.sent}, ended {soak.done}, refused {soak.refused}")
     print(f"objects {before.total()} -> {after.total()}")
     for kind, more in (after - before).most_common(12):
@@ -218,14 +224,15 @@ def main() -> None:
     """Read the command line."""
     minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
     floods = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    with tempfile.TemporaryDirectory(prefix="syn-soak-") as name, _session(Path(name)) as soak:
+    scrollback = int(sys.argv[3]) if len(sys.argv) > 3 else SCROLLBACK
+    with tempfile.TemporaryDirectory(prefix="syn-soak-") as name, _session(Path(name), scrollback) as soak:
         samples, warm = asyncio.run(run(soak, minutes, floods))
         report(soak, samples, warm, soak.objects())
 
 
 @contextlib.contextmanager
-def _session(folder: Path) -> Iterator[Soak]:
-    soak = Soak(folder)
+def _session(folder: Path, scrollback: int) -> Iterator[Soak]:
+    soak = Soak(folder, scrollback)
     try:
         yield soak
     finally:

@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import subprocess
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
