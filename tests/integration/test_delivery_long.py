@@ -89,9 +89,7 @@ async def test_nothing_is_typed_behind_one_that_is_not_read(tmp_path):
     async with open_rig(tmp_path, *QUICK) as rig:
         first = await unread(rig, HALF)
         second = rig.send("second")
-        await until(lambda: rig.session.task(second.id).delivery is DeliveryState.HELD, "that it waits")
-        await asyncio.sleep(1)
-        assert rig.session.task(second.id).reason == UNREAD
+        await rig.delivery(second, DeliveryState.HELD, UNREAD)
         os.kill(rig.session.pid, signal.SIGCONT)
         for task in (first, second):
             assert (await rig.done(task)).state is TaskState.COMPLETED

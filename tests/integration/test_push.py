@@ -226,7 +226,7 @@ async def wait_for_log(desk, agent, webhook_id, count):
 
 
 async def test_a_receiver_that_hangs_is_left_after_a_while_and_delays_nobody(agent):
-    async with receiving(None) as slow, receiving() as quick, telling(agent, timeout=0.3) as desk:
+    async with receiving(None) as slow, receiving() as quick, telling(agent, timeout=2) as desk:
         for receiver in (slow, quick):
             await desk.add_webhook(WebhookRequest(agent.agent_id, receiver.url(), ("*",)))
         started = asyncio.get_running_loop().time()
@@ -235,7 +235,7 @@ async def test_a_receiver_that_hangs_is_left_after_a_while_and_delays_nobody(age
         await quick.until(2)
         assert len(slow.got) <= 1
         got = await slow.until(3)  # the one that hung again, then the next
-        assert asyncio.get_running_loop().time() - started >= 0.3
+        assert asyncio.get_running_loop().time() - started >= 2
         assert [each.json["event"] for each in got] == ["task.submitted", "task.submitted", "task.completed"]
 
 
@@ -445,7 +445,7 @@ async def test_configurations_are_kept_by_their_ids(agent):
 
 
 async def test_who_was_deleted_is_told_nothing_that_waits(agent):
-    async with receiving(None) as receiver, telling(agent, timeout=0.2) as desk:
+    async with receiving(None) as receiver, telling(agent, timeout=2) as desk:
         made = await desk.create(config(agent, receiver.url()))
         other = await desk.create(config(agent, receiver.url(), config_id="other"))
         agent.give(ask(agent))
