@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -36,6 +37,7 @@ from .delivery.gate import EXITED
 from .delivery.intake import MessageStyle
 from .delivery.interrupt import InterruptOutcome
 from .delivery.sanitize import typed_text
+from .process.environment import with_profile
 from .process.raw_log import RawLog
 from .process.seeding import Past
 from .profiles.profile import Profile
@@ -261,14 +263,19 @@ class AgentSession(TaskAccess):
         if self._log is not None:
             await self._log.close()
 
-    async def restart(self) -> None:
+    async def restart(self, profile: Profile | None = None) -> None:
         """Start the agent anew; it keeps its id, its queue and its tasks.
+
+        Args:
+            profile: Its profile, where that has changed; None for the one it has.
 
         Raises:
             SpawnError: It cannot be started.
         """
         await self.run.end()
         self._report_left()
+        if profile is not None and profile != self.profile:
+            self._use(profile)
         self._tasking.follow_ups.exited("agent restarted")
         self._launch()
         self.unseen = False
@@ -288,6 +295,14 @@ class AgentSession(TaskAccess):
             )
             log.warning(text)
             self._events.publish(Notice(text, "warning", self.agent_id))
+
+    def _use(self, profile: Profile) -> None:
+        """Go by another profile from the next process on."""
+        self.environ = with_profile(self.environ, self.profile, profile)
+        self.profile = profile
+        self._tasking.use(profile)
+        reader = AnswerReader(profile.transcript, cwd=self.cwd, environ=self.environ)
+        self._work = dataclasses.replace(self._work, reader=reader)
 
     # -- the person at the keyboard ---
 

@@ -101,6 +101,11 @@ class Tasking:
             answered=self._answered,
         )
 
+    def use(self, profile: Profile) -> None:
+        """Go by another profile."""
+        self.intake.profile = self.watcher.profile = profile
+        self.briefing.wanted = profile.instructions and profile.receives
+
     def running(self) -> str:
         """Id of the task on which the agent works, or that is watched; empty for none."""
         run = self._run()

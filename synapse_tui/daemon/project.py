@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from synapse_tui.agents.profiles.finding import load_profiles
+from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
 from synapse_tui.agents.profiles.specs import parse_spec
 from synapse_tui.agents.profiles.trust import TrustStore
 from synapse_tui.errors import SynapseError
 from synapse_tui.host import Host
+from synapse_tui.host.following import ProfileFiles
 from synapse_tui.instructions.compose import Selection
 from synapse_tui.instructions.delegation import DELEGATE
 from synapse_tui.instructions.files import read_file
@@ -39,19 +41,18 @@ class ProjectFiles:
         self.folder = folder
         self.paths = paths
         self._environ = environ
+        self.profiles = ProfileSet({})
+        # In the home folder that is the user's own folder.
+        own = self.folder / ".synapse" == self.paths.synapse
+        self._profiles_folder = None if own else self.folder / ".synapse" / "profiles"
         self.load()
 
     def load(self) -> None:
         """Read everything; what is not trusted is collected in `profiles.untrusted`."""
         # Commands in other processes trust what a person has them write.
         self._store = TrustStore(self.paths.trusted)
-        self.profiles = load_profiles(
-            shipped_profiles(),
-            self.paths.profiles,
-            # In the home folder that is the user's own folder, which was just read.
-            self.folder / ".synapse" / "profiles" if self.folder / ".synapse" != self.paths.synapse else None,
-            trust=self._store,
-        )
+        self.profiles = self._load_profiles(self._store, self.profiles)
+        waiting = len(self.profiles.untrusted)
         self.settings = load_settings(
             self.folder,
             paths=self.paths,
@@ -61,6 +62,17 @@ class ProjectFiles:
         )
         if self.folder / ".synapse" != self.paths.synapse:
             self._look_at_texts()
+        self._other_untrusted = self.profiles.untrusted[waiting:]
+
+    def _load_profiles(self, trust: TrustStore, last: ProfileSet) -> ProfileSet:
+        return load_profiles(
+            shipped_profiles(), self.paths.profiles, self._profiles_folder, trust=trust, last=last
+        )
+
+    def _follow_profiles(self, last: ProfileSet) -> ProfileSet:
+        """Read the profiles again; what else waits to be trusted goes on waiting."""
+        found = self._load_profiles(TrustStore(self.paths.trusted), last)
+        return dataclasses.replace(found, untrusted=[*found.untrusted, *self._other_untrusted])
 
     def _look_at_texts(self) -> None:
         """Collect the untrusted texts that agents would be told; they are read when they are needed."""
@@ -100,12 +112,17 @@ class ProjectFiles:
             settings=self.settings,
             paths=self.paths,
             environ=dict(self._environ),
+            profile_files=ProfileFiles(
+                [each for each in (self.paths.profiles, self._profiles_folder) if each is not None],
+                self._follow_profiles,
+            ),
         )
-        host.following.listeners.append(self._follow)
-        return host
 
-    def _follow(self, settings: Settings) -> None:
-        self.settings = settings
+        def follow(settings: Settings) -> None:
+            self.settings, self.profiles = settings, host.profiles
+
+        host.following.listeners.append(follow)
+        return host
 
     async def read_again(self, host: Host) -> None:
         """Read the files again, so that the person can be asked about what has changed."""

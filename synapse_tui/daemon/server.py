@@ -180,6 +180,7 @@ class SessionServer:
     async def _attach(self, connection: Connection, line: Line) -> None:
         environ = _environ(line)
         specs = _specs(line)
+        await self._host.following.look()  # a profile may have been written a moment ago
         if not specs and not self._host.agents and not self._display.attached:
             specs = self._project.agents()
         if not self._display.offering:  # what is offered can be opened all the same
@@ -201,6 +202,7 @@ class SessionServer:
         again = await self._restored()
         opened = []
         columns, lines = IDLE_SIZE
+        await self._host.following.look()
         for spec in _specs(line):
             session = self._open_again(spec) if again else None
             if session is None:

@@ -1,14 +1,17 @@
-"""The settings of a running host: read again when a file changes, and handed to all that live by them."""
+"""Settings and profiles of a running host: read again when a file changes, and handed to its parts."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.trust import TrustStore
+from synapse_tui.errors import ProfileError
 from synapse_tui.events import EventBus, Notice, SettingsChanged
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import Settings, load_settings
@@ -25,20 +28,35 @@ PATIENCE = 0.5
 """Seconds for which a file may be half written, or not yet noted as trusted, before that is told."""
 
 
+@dataclass(frozen=True, slots=True)
+class ProfileFiles:
+    """Where profiles are read.
+
+    Attributes:
+        folders: Folders that are followed; they need not be there.
+        load: Reads them; called in a thread, with what was read before.
+    """
+
+    folders: Sequence[Path] = ()
+    load: Callable[[ProfileSet], ProfileSet] = lambda last: last
+
+
 class SettingsFollower:
-    """Follows the files of the settings, and which of them the person trusts.
+    """Follows the files of settings and profiles, and which of them the person trusts.
 
     Args:
         settings: The settings at the start.
         project: Folder of the project.
         paths: Folders of the user.
         environ: Variables that win over the files.
-        types: Tells the names of the profiles.
         events: Told of what has changed and of what is wrong.
+        profiles: The profiles at the start.
+        profile_files: Where they are read again; by default they stay as they are.
         native: Whether the kernel is asked to tell of changes.
 
     Attributes:
         settings: Those that hold now.
+        profiles: Those by which agents are started now.
         listeners: Called with the settings when they were read again, before anybody else is told of them.
     """
 
@@ -49,17 +67,19 @@ class SettingsFollower:
         project: Path,
         paths: UserPaths,
         environ: Mapping[str, str],
-        types: Callable[[], Collection[str]],
         events: EventBus,
+        profiles: ProfileSet | None = None,
+        profile_files: ProfileFiles | None = None,
         native: bool = True,
     ) -> None:
         self.settings = settings
+        self.profiles = profiles or ProfileSet({})
         self.listeners: list[Callable[[Settings], None]] = []
         self._project = project
         self._paths = paths
         self._environ = environ
-        self._types = types
         self._events = events
+        self._profile_files = profile_files or ProfileFiles()
         self._native = native
         self._watch: FileWatch | None = None
         self._reading = asyncio.Lock()
@@ -76,14 +96,17 @@ class SettingsFollower:
         """Follow from now on; calling it again does nothing."""
         if self._watch is None:
             files = [path for path, _own in settings_files(self._project, self._paths)]
-            self._watch = FileWatch([*files, self._paths.trusted], self._changed, native=self._native)
+            folders = self._profile_files.folders
+            self._watch = FileWatch(
+                [*files, self._paths.trusted], self._changed, folders=folders, native=self._native
+            )
 
     def load(self) -> None:
         """Tell from now on what is wrong with the files; called once the first frame is drawn."""
         self._shown = True
-        # The application asks about these as it begins.
-        self._told = frozenset(map(_asked, self.settings.untrusted))
-        self._tell(self.settings)
+        # The application asks about untrusted files, and counts broken profiles, as it begins.
+        self._told = frozenset([*map(_asked, self.settings.untrusted), *self._wrong_profiles()])
+        self._tell()
 
     async def stop(self) -> None:
         """Follow no more."""
@@ -116,10 +139,11 @@ class SettingsFollower:
     async def _read(self) -> None:
         self._stale = False
         try:
-            settings = await asyncio.to_thread(self._load)
+            profiles, settings = await asyncio.to_thread(self._load)
         except asyncio.CancelledError:
             self._stale = True  # who asked has gone; whoever else has heard of the change reads it
             raise
+        self._take_profiles(profiles)
         self._take(settings)
 
     def _changed(self) -> None:
@@ -134,23 +158,32 @@ class SettingsFollower:
 
     async def _follow_files(self) -> None:
         await self._catch_up()
-        if self.settings.broken or self.settings.untrusted:
+        if self.settings.broken or self.settings.untrusted or self._wrong_profiles():
             await asyncio.sleep(PATIENCE)
             await self.read_again()
         if self._shown:
-            self._tell(self.settings)
+            self._tell()
 
-    def _load(self) -> Settings:
+    def _load(self) -> tuple[ProfileSet, Settings]:
+        profiles = self._profile_files.load(self.profiles)
         # What is trusted is read with them: another process may have noted it a moment ago.
         trust = TrustStore(self._paths.trusted)
-        return load_settings(
+        settings = load_settings(
             self._project,
             paths=self._paths,
             environ=self._environ,
             trusted=trust.trusts,
-            types=self._types(),
+            # A profile that is not trusted yet may be set up all the same.
+            types=[*profiles.profiles, *(file.path.stem for file in profiles.untrusted)],
             last=self.settings,
         )
+        return profiles, settings
+
+    def _take_profiles(self, profiles: ProfileSet) -> None:
+        before, self.profiles = self.profiles.profiles, profiles
+        names = {*before, *profiles.profiles}
+        if changed := sorted(name for name in names if before.get(name) != profiles.profiles.get(name)):
+            log.info("profiles have changed, for agents that are started from now on: %s", ", ".join(changed))
 
     def _take(self, settings: Settings) -> None:
         before, self.settings = self.settings, settings
@@ -170,14 +203,22 @@ class SettingsFollower:
 
     # -- telling ---
 
-    def _tell(self, settings: Settings) -> None:
+    def _wrong_profiles(self) -> list[str]:
+        """What is wrong with files of profiles, and what waits to be trusted."""
+        sources = {profile.source for profile in self.profiles.profiles.values()}
+        problems = [_broken(problem, kept=problem.path in sources) for problem in self.profiles.problems]
+        waiting = [file.path for file in self.profiles.untrusted if file.path.suffix in (".yaml", ".yml")]
+        return [*problems, *map(_asked, waiting)]
+
+    def _tell(self) -> None:
         """Tell what is wrong, once as long as it stands."""
-        wrong = [*map(str, settings.problems), *map(_asked, settings.untrusted)]
+        settings = self.settings
+        wrong = [*map(str, settings.problems), *map(_asked, settings.untrusted), *self._wrong_profiles()]
         new = [text for text in wrong if text not in self._told]
         for text in new[:MOST]:
             self._events.publish(Notice(text, "warning"))
         if len(new) > MOST:
-            rest = f"{len(new) - MOST} more in the settings cannot be used: synapse config validate"
+            rest = f"{len(new) - MOST} more in settings and profiles cannot be used: synapse config validate"
             self._events.publish(Notice(rest, "warning"))
         self._told = frozenset(wrong)
 
@@ -189,6 +230,10 @@ class SettingsFollower:
 
 def _asked(path: Path) -> str:
     return f"{path} is new or changed and counts once you have seen it (palette: Read project files again)"
+
+
+def _broken(problem: ProfileError, *, kept: bool) -> str:
+    return f"{problem}; what it said before still counts" if kept else str(problem)
 
 
 def _needs_restart(key: str) -> bool:

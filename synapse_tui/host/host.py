@@ -34,6 +34,7 @@ from synapse_tui.settings import Settings
 from synapse_tui.store.batch import Change
 from synapse_tui.workspace import Handover
 
+from .following import ProfileFiles
 from .handing_over import adopt, hand_over
 from .parts import Parts, Surroundings
 from .routing import Receipt
@@ -45,10 +46,11 @@ class Host:
     Args:
         project: Folder of the project; types, names and `@all` mean its agents.
         folder: Working folder of agents without one of their own.
-        profiles: Every profile that can be opened.
+        profiles: Every profile that can be opened at the start.
         settings: The settings that hold at the start; they are followed when their files change.
         paths: Folders of the user.
         environ: Environment that agents inherit; `inherit` replaces it.
+        profile_files: Where profiles are followed; None lets them stay as they are.
         make_id: Makes UUIDs.
     """
 
@@ -61,11 +63,11 @@ class Host:
         settings: Settings,
         paths: UserPaths,
         environ: Mapping[str, str],
+        profile_files: ProfileFiles | None = None,
         make_id: Callable[[], str] = lambda: str(uuid4()),
     ) -> None:
         self.project = project
         self.folder = folder or project
-        self.profiles = profiles
         self.paths = paths
         self.events = EventBus()
         self.scheduler = ReadScheduler()
@@ -81,7 +83,8 @@ class Host:
                 self.scheduler,
                 self._agents,
                 inherited=lambda: self._environ,
-                profiles=lambda: self.profiles,
+                profiles=profiles,
+                profile_files=profile_files,
                 make_id=make_id,
             )
         )
@@ -109,6 +112,15 @@ class Host:
     def settings(self) -> Settings:
         """The settings that hold now; `SettingsChanged` tells when they are others."""
         return self.following.settings
+
+    @property
+    def profiles(self) -> ProfileSet:
+        """Every profile that can be opened now."""
+        return self.following.profiles
+
+    @profiles.setter
+    def profiles(self, profiles: ProfileSet) -> None:
+        self.following.profiles = profiles
 
     @property
     def agents(self) -> Mapping[str, AgentSession]:
@@ -270,15 +282,17 @@ class Host:
         return session
 
     async def restart(self, agent_id: str) -> AgentSession:
-        """Start an agent anew, with the same id, name, folder and queue.
+        """Start an agent anew, with the same id, name, folder and queue, by its profile as it is now.
 
         Raises:
             AgentNotFound: There is none of that id.
             SpawnError: It cannot be started.
         """
         session = self._session(agent_id)
-        await self.safety.outfit.equip(session)
-        await session.restart()
+        await self.following.look()
+        profile = self.profiles.profiles.get(session.agent_type, session.profile)
+        await self.safety.outfit.equip(session, profile)
+        await session.restart(profile)
         self.instructions.expect(session, fresh=True)
         return session
 

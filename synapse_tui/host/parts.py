@@ -18,7 +18,7 @@ from synapse_tui.store.location import location_of
 
 from .externals import Externals
 from .factory import SessionFactory
-from .following import SettingsFollower
+from .following import ProfileFiles, SettingsFollower
 from .history import HistoryKeeper
 from .identity import Tokens
 from .instructions import Instructions
@@ -48,7 +48,8 @@ class Surroundings:
         scheduler: Shares the parse budget.
         agents: The agents, which come and go.
         inherited: The environment that agents inherit now.
-        profiles: Every profile that can be opened now.
+        profiles: Every profile that can be opened at the start.
+        profile_files: Where profiles are read again; None where they stay as they are.
         make_id: Makes UUIDs.
     """
 
@@ -60,7 +61,8 @@ class Surroundings:
     scheduler: ReadScheduler
     agents: Mapping[str, AgentSession]
     inherited: Callable[[], Mapping[str, str]]
-    profiles: Callable[[], ProfileSet]
+    profiles: ProfileSet
+    profile_files: ProfileFiles | None
     make_id: Callable[[], str]
 
 
@@ -84,7 +86,7 @@ class Parts:
             events=events,
             agents=agents,
             environ=of.inherited,
-            types=lambda: tuple(of.profiles().profiles),
+            types=lambda: tuple(self.following.profiles.profiles),
             make_id=of.make_id,
         )
         self.following = SettingsFollower(
@@ -92,8 +94,9 @@ class Parts:
             project=of.project,
             paths=paths,
             environ=of.environ,
-            types=lambda: _types(of.profiles()),
             events=events,
+            profiles=of.profiles,
+            profile_files=of.profile_files,
         )
         self.following.listeners.append(self._follow)
         self.reach = Reach(settings, events=events, look=self.following.look)
@@ -143,7 +146,7 @@ class Parts:
             of.make_id,
         )
         self.replies = Replies(events, agents, self.servers.client, self.history)
-        self.door = Door(of.profiles, agents)
+        self.door = Door(lambda: self.following.profiles, agents)
         self.instructions = Instructions(
             of.project,
             paths=paths,
@@ -182,8 +185,3 @@ class Parts:
         self.safety.follow(settings)
         self.factory.follow(settings)
         self.instructions.settings = settings
-
-
-def _types(profiles: ProfileSet) -> list[str]:
-    """What may stand for a type in the settings: a profile that is not trusted yet is one too."""
-    return [*profiles.profiles, *(file.path.stem for file in profiles.untrusted)]

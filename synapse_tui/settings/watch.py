@@ -1,4 +1,4 @@
-"""Tells when one of some files has changed, appeared or gone: inotify on Linux, else a look every second."""
+"""Watches files, and all files of folders, for changes: inotify on Linux, else a look every second."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +42,26 @@ class FileWatch:
     Args:
         files: The files.
         changed: Told, in the loop, that one is not what it was; first of all as soon as they are watched.
+        folders: Folders of which every file is watched; hidden ones are not.
         native: Whether the kernel is asked to tell.
     """
 
-    def __init__(self, files: Sequence[Path], changed: Callable[[], None], *, native: bool = True) -> None:
+    def __init__(
+        self,
+        files: Sequence[Path],
+        changed: Callable[[], None],
+        *,
+        folders: Sequence[Path] = (),
+        native: bool = True,
+    ) -> None:
         self._files = tuple(files)
+        self._folders = tuple(folders)
         self._changed = changed
         self._kernel: Inotify | None = None
         self._watches: dict[int, Path] = {}
         self._names: frozenset[bytes] = frozenset()
+        self._whole: frozenset[Path] = frozenset()
+        """Folders of which every name counts."""
         self._marks: Mapping[Path, Mark] = {}
         self._looking = asyncio.Lock()
         self._due: asyncio.TimerHandle | None = None
@@ -69,7 +80,7 @@ class FileWatch:
             Whether one has changed; `changed` was called then.
         """
         async with self._looking:
-            marks = await asyncio.to_thread(_marks, self._files)
+            marks = await asyncio.to_thread(_marks, self._files, self._folders)
             differs = marks != self._marks
             self._marks = marks
         if differs:
@@ -113,8 +124,12 @@ class FileWatch:
         for watch, mask, _name in events:
             if mask & IGNORED:
                 self._watches.pop(watch, None)  # the kernel has forgotten it
-        if any(mask & _SELF or name in self._names for _watch, mask, name in events) and self._due is None:
+        if any(map(self._counts, events)) and self._due is None:
             self._due = asyncio.get_running_loop().call_later(SETTLE, self._settle)
+
+    def _counts(self, event: Happened) -> bool:
+        watch, mask, name = event
+        return bool(mask & _SELF) or name in self._names or self._watches.get(watch) in self._whole
 
     def _settle(self) -> None:
         self._due = None
@@ -122,7 +137,7 @@ class FileWatch:
 
     async def _look_anew(self) -> None:
         # Armed first: what appears in a folder after the look is told of.
-        folders, self._names = await asyncio.to_thread(_places, self._files)
+        folders, self._names, self._whole = await asyncio.to_thread(_places, self._files, self._folders)
         if self._kernel is not None and not self._arm(folders):
             self._begin_looking()
         await self.look()
@@ -146,8 +161,14 @@ class FileWatch:
         task.add_done_callback(self._tasks.discard)
 
 
-def _marks(files: Iterable[Path]) -> dict[Path, Mark]:
-    return {path: _mark(path) for path in files}
+def _marks(files: Iterable[Path], folders: Iterable[Path]) -> dict[Path, Mark]:
+    return {path: _mark(path) for path in (*files, *_within(folders))}
+
+
+def _within(folders: Iterable[Path]) -> Iterator[Path]:
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            yield from (path for path in folder.iterdir() if not path.name.startswith("."))
 
 
 def _mark(path: Path) -> Mark:
@@ -158,11 +179,19 @@ def _mark(path: Path) -> Mark:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _places(files: Sequence[Path]) -> tuple[set[Path], frozenset[bytes]]:
-    """The folders that have to be watched, for the files and what they link to, and the names to mind."""
-    every = {*files, *(Path(os.path.realpath(path)) for path in files)}
-    names = frozenset(os.fsencode(part) for path in every for part in path.parts[1:])
-    return {_nearest(path.parent) for path in every}, names
+def _places(
+    files: Sequence[Path], folders: Sequence[Path]
+) -> tuple[set[Path], frozenset[bytes], frozenset[Path]]:
+    """What has to be watched: folders, for the files and what they link to; names to mind; whole folders."""
+    every = _with_targets([*files, *_within(folders)])
+    whole = _with_targets(folders)
+    names = frozenset(os.fsencode(part) for path in every | whole for part in path.parts[1:])
+    watched = {_nearest(path.parent) for path in every} | {_nearest(folder) for folder in whole}
+    return watched, names, frozenset(whole)
+
+
+def _with_targets(paths: Iterable[Path]) -> set[Path]:
+    return {each for path in paths for each in (path, Path(os.path.realpath(path)))}
 
 
 def _nearest(folder: Path) -> Path:

@@ -376,6 +376,40 @@ def test_the_log_says_who_ended_a_session(launch: Launch, agents: Ready, run: Ru
     assert re.search(r"synapse-dummy-\d+ is stopped: 'synapse stop' \(process \d+\)", log.read_text())
 
 
+def test_a_running_host_follows_profiles(launch: Launch, agents: Ready, run: Run, home: Path) -> None:
+    def write(text: str) -> None:
+        path = home / ".synapse" / "profiles" / "newtype.yaml"
+        path.with_name(".new").write_text(text)
+        path.with_name(".new").replace(path)
+
+    def marks() -> list[str]:
+        return sorted(process.environ().get("MARK", "") for process in programs_of(run))
+
+    terminal = launch("dummy")
+    agents(terminal, 1)
+    host = host_of(run)
+    dummy = (home / ".synapse" / "profiles" / "dummy.yaml").read_text()
+    dummy = re.sub(r"(?m)^(name|display|aliases):.*\n", "", dummy)
+    write(f"{dummy}\nenv: {{MARK: one}}\n")
+    started = run("synapse", "start", "newtype:n1")
+    assert started.returncode == 0, started.stderr
+    agents(terminal, 2)
+    answered = run("synapse", "send", "newtype", "hello new kind", "--response")
+    assert "hello new kind" in answered.stdout, answered.stderr
+    write(f"{dummy}\nenv: {{MARK: two}}\n")
+    assert run("synapse", "start", "newtype:n2").returncode == 0
+    agents(terminal, 3)
+    assert marks() == ["", "one", "two"], "what runs goes on as it was started"
+    write(f"{dummy}\nenv: {{MARK: three}}\nnonsense: 1\n")
+    terminal.wait_for("newtype.yaml:", "what it said before still counts")
+    assert run("synapse", "start", "newtype:n3").returncode == 0
+    agents(terminal, 4)
+    assert marks() == ["", "one", "two", "two"]
+    assert host_of(run).pid == host.pid
+    leader(terminal, "n")
+    terminal.wait_for("newtype")
+
+
 def test_further_sessions_have_names(launch: Launch, agents: Ready, run: Run) -> None:
     terminal = launch("dummy")
     agents(terminal, 1)

@@ -46,7 +46,6 @@ class Server:
             project=shell.folder,
             paths=paths,
             environ=environ,
-            types=lambda: (),
             events=EventBus(),
         )
         reach = Reach(settings, events=EventBus(), look=self.following.look, clock=lambda: self.now)

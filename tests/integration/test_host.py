@@ -201,6 +201,25 @@ async def test_an_agent_that_ended_is_started_anew_under_the_same_id(host: Host)
     await until(lambda: restarted.task(receipt.task_id).state is TaskState.COMPLETED)
 
 
+async def test_a_restart_goes_by_the_profile_as_it_is_now(host: Host) -> None:
+    def marked() -> bool:
+        return "MARK=new" in Path(f"/proc/{agent.pid}/environ").read_text().split("\0")
+
+    (agent,) = await open_ready(host, "alice")
+    before = host.profiles.profiles["dummy"]
+    changed = dataclasses.replace(before, env={"MARK": "new", "SYNAPSE_AGENT_ID": "another"}, receives=False)
+    for profile in (changed, before):
+        host.profiles = dataclasses.replace(host.profiles, profiles={"dummy": profile})
+        assert agent.profile is not profile, "it runs by the one that it was started with"
+        await host.restart(agent.agent_id)
+        await until(lambda: agent.report.state is AgentState.READY)
+        assert agent.profile is profile
+        assert marked() is (profile is changed)
+        assert agent.environ["SYNAPSE_AGENT_ID"] == agent.agent_id
+    (receipt,) = await host.send("alice", "hello again")
+    await until(lambda: agent.task(receipt.task_id).state is TaskState.COMPLETED)
+
+
 async def test_the_last_port_is_taken_again(host: Host) -> None:
     first, second = await open_ready(host, "alice", "bob")
     await host.close(first.agent_id)

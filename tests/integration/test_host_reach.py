@@ -67,7 +67,6 @@ async def test_a_file_that_lost_its_end_takes_no_key_away(tmp_path: Path, left: 
         project=tmp_path,
         paths=paths,
         environ={},
-        types=lambda: (),
         events=EventBus(),
         native=native,
     )

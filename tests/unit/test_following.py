@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.trust import TrustStore
 from synapse_tui.events import EventBus, Notice, SettingsChanged
 from synapse_tui.host import following
-from synapse_tui.host.following import SettingsFollower
+from synapse_tui.host.following import ProfileFiles, SettingsFollower
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import Settings, load_settings, watch
 from tests.integration.session_rig import until
@@ -72,8 +73,18 @@ async def followed(
         project=project,
         paths=paths,
         environ={"SYNAPSE_LOG_LEVEL": "ERROR"},
-        types=lambda: (),
         events=events,
+        profile_files=ProfileFiles(
+            [paths.profiles, project / ".synapse/profiles"],
+            lambda last: load_profiles(
+                project / "none",
+                paths.profiles,
+                project / ".synapse/profiles",
+                trust=TrustStore(paths.trusted),
+                environ={},
+                last=last,
+            ),
+        ),
         native=request.param,
     )
     made = Followed(follower, paths, project)
@@ -107,6 +118,59 @@ async def test_a_file_that_appears_changes_and_goes_is_followed(followed: Follow
     followed.write({"tui.layout": "columns"}, followed.project / "s")
     await followed.until(lambda: followed.layout == "columns")
     assert not followed.notices
+
+
+def commands(followed: Followed) -> dict[str, str]:
+    return {name: profile.command for name, profile in followed.follower.profiles.profiles.items()}
+
+
+async def test_profiles_that_come_change_and_go_are_followed(followed: Followed) -> None:
+    file = followed.write("command: one", followed.paths.profiles / "aider.yaml")
+    await followed.until(lambda: commands(followed) == {"aider": "one"})
+    followed.write("command: two", file)
+    await followed.until(lambda: commands(followed) == {"aider": "two"})
+    followed.write({"instructions": {"aider": "mine.md"}})
+    await followed.until(lambda: "instructions.aider" in str(followed.changes))
+    linked = followed.write("command: three", followed.project / "dotfiles" / "other.yaml")
+    (followed.paths.profiles / "other.yaml").symlink_to(linked)
+    await followed.until(lambda: commands(followed) == {"aider": "two", "other": "three"})
+    followed.write("command: four", linked)
+    await followed.until(lambda: commands(followed)["other"] == "four")
+    file.unlink()
+    await followed.until(lambda: commands(followed) == {"other": "four"})
+
+
+async def test_a_broken_profile_goes_on_as_it_was_and_is_told_once(followed: Followed) -> None:
+    file = followed.write("command: one", followed.paths.profiles / "aider.yaml")
+    await followed.until(lambda: commands(followed) == {"aider": "one"})
+    followed.write("command: two\ncolour: red\n", file)
+    await followed.until(lambda: len(followed.notices) == 1)
+    assert commands(followed) == {"aider": "one"}
+    assert followed.notices[0].startswith(f"{file}:2: ")
+    assert "color" in followed.notices[0]
+    assert "what it said before still counts" in followed.notices[0]
+    new = followed.write("command: [", followed.paths.profiles / "new.yaml")
+    await followed.until(lambda: len(followed.notices) == 2)
+    assert followed.notices[1].startswith(str(new))
+    assert "still counts" not in followed.notices[1]
+    followed.write("command: two\ncolor: red\n", file)
+    await followed.until(lambda: commands(followed) == {"aider": "two"})
+    assert len(followed.notices) == 2
+
+
+async def test_a_profile_of_the_project_counts_as_far_as_it_is_trusted(followed: Followed) -> None:
+    file = followed.write("command: one", followed.project / ".synapse/profiles/aider.yaml")
+    await followed.until(lambda: len(followed.notices) == 1)
+    assert (commands(followed), "once you have seen it" in followed.notices[0]) == ({}, True)
+    followed.trust(file)
+    await followed.until(lambda: commands(followed) == {"aider": "one"})
+    followed.write("command: two", file)
+    await followed.until(lambda: len(followed.notices) == 2)
+    assert commands(followed) == {"aider": "one"}
+    followed.trust(file)
+    await followed.until(lambda: commands(followed) == {"aider": "two"})
+    file.unlink()
+    await followed.until(lambda: commands(followed) == {})
 
 
 async def test_a_folder_that_goes_takes_its_settings_along(followed: Followed) -> None:
@@ -154,7 +218,7 @@ async def test_a_file_of_the_project_counts_as_far_as_it_is_trusted(followed: Fo
 async def test_many_faults_are_told_in_short(followed: Followed) -> None:
     followed.write({f"unknown{number}": 1 for number in range(10)} | {"tui.layout": "grid"})
     await followed.until(lambda: len(followed.notices) == 4)
-    assert followed.notices[-1].startswith("7 more in the settings cannot be used")
+    assert followed.notices[-1].startswith("7 more in settings and profiles cannot be used")
     assert followed.layout == "grid"
 
 

@@ -41,7 +41,7 @@ class Intake:
         self, agent_id: str, profile: Profile, book: TaskBook, outbox: Outbox, style: MessageStyle
     ) -> None:
         self._agent_id = agent_id
-        self._profile = profile
+        self.profile = profile
         self._book = book
         self._outbox = outbox
         self._style = style
@@ -58,7 +58,7 @@ class Intake:
             TaskEnded: That task has ended.
             InvalidValue: Its priority is none.
         """
-        if not self._profile.receives:
+        if not self.profile.receives:
             raise MessageError(
                 f"{self._agent_id} takes no messages: it would run them", "send it to an agent"
             )

@@ -39,6 +39,7 @@ _REMOVED_PREFIXES = (
     "KITTY_", "WEZTERM_", "ITERM_", "ALACRITTY_", "GHOSTTY_", "KONSOLE_", "ZELLIJ", "VSCODE_",
     "GNOME_TERMINAL_", "WARP_",
 )  # fmt: skip
+_TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 _OURS = re.compile(
     r"SYNAPSE_(?:AGENT_ID|ENDPOINT|TOKEN|BIN|SPOOL|HOOKS)$|SYNAPSE_.*(?:KEY|SECRET|PASSWORD|DATABASE)"
 )
@@ -114,8 +115,7 @@ def child_environment(
     command = installed_command()
     folder = command_folder(command, paths or UserPaths.of_environment())
     env = {name: value for name, value in base.items() if not _removed(name)}
-    env["TERM"] = "xterm-256color"
-    env["COLORTERM"] = "truecolor"
+    env.update(_TERMINAL)
     program, version = profile.quirks.term_program
     if program:
         env["TERM_PROGRAM"] = program
@@ -133,6 +133,25 @@ def child_environment(
     if hooks is not None:
         env[HOOKS_VARIABLE] = str(hooks)
     return env
+
+
+def with_profile(environ: Mapping[str, str], before: Profile, profile: Profile) -> dict[str, str]:
+    """The environment of an agent's next process, when its profile has changed.
+
+    Args:
+        environ: That of its last process.
+        before: The profile that it was made with.
+        profile: The profile now.
+    """
+    gone = {name for name in before.env if name not in profile.env and not _ours(name)}
+    env = {name: value for name, value in environ.items() if name not in gone}
+    env |= {name: _TERMINAL[name] for name in gone & _TERMINAL.keys()}
+    return env | {name: value for name, value in profile.env.items() if not _ours(name)}
+
+
+def _ours(name: str) -> bool:
+    """Whether a variable tells who the agent is, whatever its profile says."""
+    return name == "PATH" or _OURS.match(name) is not None
 
 
 def _removed(name: str) -> bool:

@@ -26,11 +26,13 @@ class ProfileSet:
         profiles: By name, in the order of the shipped ones, then the others by name.
         problems: What is wrong in the files that could not.
         untrusted: Files of the project that are ignored until the user trusts them.
+        read: What each file said when it could last be used, and the profile that it gave.
     """
 
     profiles: Mapping[str, Profile]
     problems: list[ProfileError] = field(default_factory=list)
     untrusted: list[UntrustedFile] = field(default_factory=list)
+    read: Mapping[Path, tuple[bytes, Profile]] = field(default_factory=lambda: MappingProxyType({}))
 
     def find(self, name: str) -> Profile:
         """The profile of a name or an alias, whatever its case.
@@ -55,6 +57,7 @@ def load_profiles(
     *,
     trust: TrustStore | None = None,
     environ: Mapping[str, str] | None = None,
+    last: ProfileSet | None = None,
 ) -> ProfileSet:
     """Load every profile; one that is broken is reported and the others load all the same.
 
@@ -64,42 +67,62 @@ def load_profiles(
         project: The project's folder (`.synapse/profiles`), which overrides both; may be missing.
         trust: What the user has trusted of the project; without it nothing of the project is used.
         environ: The user's environment; None for that of this process.
+        last: What was loaded before: a file that is broken by now, or whose new content the user has not
+            trusted yet, goes on with the profile that it gave then.
 
     Returns:
         The profiles, the problems, and the project's files that wait to be trusted.
     """
-    loader = _Loader(os.environ if environ is None else environ)
+    loader = _Loader(os.environ if environ is None else environ, last)
     loader.folder(shipped, "shipped")
     if user is not None:
         loader.folder(user, "user")
     if project is not None:
         loader.folder(project, "project", trust or TrustStore(None))
-    return ProfileSet(MappingProxyType(loader.profiles), loader.problems, loader.untrusted)
+    profiles, read = MappingProxyType(loader.profiles), MappingProxyType(loader.read)
+    return ProfileSet(profiles, loader.problems, loader.untrusted, read)
 
 
 class _Loader:
     """Collects what the folders hold; a later folder overrides an earlier one by name."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], last: ProfileSet | None) -> None:
         self.profiles: dict[str, Profile] = {}
         self.problems: list[ProfileError] = []
         self.untrusted: list[UntrustedFile] = []
+        self.read: dict[Path, tuple[bytes, Profile]] = {}
         self._environ = environ
+        self._last = last.read if last is not None else {}
 
     def folder(self, folder: Path, origin: Origin, trust: TrustStore | None = None) -> None:
         """Load a folder; with a trust store, only what it trusts."""
         for path in _files(folder, self.problems):
             data = _read(path, self.problems)
             if data is None:
+                self._go_on(path)
                 continue
             untrusted = trust.check(path, data) if trust is not None else None
             if untrusted is not None:
                 self.untrusted.append(untrusted)
+                if untrusted.changed:
+                    self._go_on(path)
+                continue
+            if path in self._last and self._last[path][0] == data:
+                self._go_on(path)
                 continue
             profile, problems = read_profile(path, data, origin, self._environ)
             self.problems.extend(problems)
-            if profile is not None:
+            if profile is None:
+                self._go_on(path)
+            else:
+                self.read[path] = data, profile
                 self._add(profile)
+
+    def _go_on(self, path: Path) -> None:
+        """Take what a file gave before, if it did."""
+        if path in self._last:
+            self.read[path] = self._last[path]
+            self._add(self._last[path][1])
 
     def _add(self, profile: Profile) -> None:
         """Take a profile; of two with one name in the same folder the first stays."""

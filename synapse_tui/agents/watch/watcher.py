@@ -67,7 +67,7 @@ class Watcher:
         time: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._agent_id = agent_id
-        self._profile = profile
+        self.profile = profile
         self._book = book
         self._outbox = outbox
         self._events = events
@@ -128,7 +128,7 @@ class Watcher:
             raise MessageError(
                 f"{self._agent_id} is watched already", "end that first: synapse watch AGENT --stop"
             )
-        if not self._profile.receives:
+        if not self.profile.receives:
             raise MessageError(f"{self._agent_id} takes no messages", "watch an agent")
         if order.task:
             task = named_task(self._book, self._outbox, post, order.task)
@@ -228,7 +228,7 @@ class Watcher:
 
     def _sight(self, watch: Watch, post: Post) -> Sight:
         nudge = self._book.get(watch.nudge_id) if watch.nudge_id else None
-        sight = see(post, self._profile, self._outbox, nudge)
+        sight = see(post, self.profile, self._outbox, nudge)
         task = self._task(watch)
         if sight.hold or task is None or not is_asked(task):
             return sight

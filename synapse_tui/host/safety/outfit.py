@@ -41,7 +41,7 @@ class HookOutfit:
             self._events.publish(Notice(f"hooks of {profile.name} cannot be written: {error}", "warning"))
             return NO_HOOKS
 
-    async def equip(self, session: AgentSession) -> None:
+    async def equip(self, session: AgentSession, profile: Profile) -> None:
         """Give an agent that is about to be started anew the hooks that it would get now.
 
         File safety may have been switched since, or its hooks be those of a former version of this program.
@@ -49,7 +49,7 @@ class HookOutfit:
         environ = {name: value for name, value in session.environ.items() if name != HOOKS_VARIABLE}
         if (socket := self._socket()) is not None:
             environ[HOOKS_VARIABLE] = str(socket)
-        hooks = await self.prepare(session.profile, environ, session.cwd)
+        hooks = await self.prepare(profile, environ, session.cwd)
         session.environ = {**environ, **hooks.environ}
         session.hook_args = hooks.args
 
