@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -33,6 +34,8 @@ SILENCE = 30.0
 """Seconds that a client may be connected without a request."""
 RESTORE_SECONDS = 30.0
 """Seconds that a lost workspace has to be opened again before other agents are opened all the same."""
+PUBLISHED_SECONDS = 60.0
+"""Seconds in which an agent that was opened is served and recorded."""
 IDLE_SIZE = (120, 40)
 """Columns and lines of an agent that is opened while nobody looks."""
 
@@ -208,6 +211,10 @@ class SessionServer:
             if session is None:
                 session = await self._host.open(spec, columns=columns, lines=lines, environ=environ)
             opened.append({"agent_id": session.agent_id, "endpoint": session.endpoint, "pid": session.pid})
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PUBLISHED_SECONDS):  # whoever asked may look for them and call at once
+                for agent in opened:
+                    await self._host.published(str(agent["agent_id"]))
         connection.answer({"is": "opened", "agents": opened, "session": self._name})
 
     async def _restored(self) -> bool:

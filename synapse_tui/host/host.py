@@ -97,6 +97,7 @@ class Host:
         self._reach = parts.reach
         self._pushing = parts.pushing
         self._servers = parts.servers
+        self._servers.ready = self._record
         self._spools = parts.spools
         self._factory = parts.factory
         self._replies = parts.replies
@@ -221,13 +222,24 @@ class Host:
     def _add(self, session: AgentSession, sockets: LoopbackSockets, *, adopted: bool = False) -> None:
         self._agents[session.agent_id] = session
         self.history.restore(session, release=session.spec.restore or adopted, adopted=adopted)
-        self._records.add(session, session.spec, project=self.project)
+        if adopted:  # its record stands already
+            self._record(session)
         self._servers.add(session, sockets)
         self._reach.tell()
         self._spools.add(session.agent_id, session.environ)
         goes_on = adopted or session.spec.resume or bool(session.told_as)
         self.instructions.expect(session, fresh=not goes_on)
         self.events.publish(AgentAdded(session.agent_id))
+
+    def _record(self, session: AgentSession) -> None:
+        """Record an agent, so that other programs find it: its server answers now."""
+        if self._agents.get(session.agent_id) is session:
+            self._records.add(session, session.spec, project=self.project)
+
+    async def published(self, agent_id: str) -> None:
+        """Wait until other programs find an agent and are answered at once, or it is closed."""
+        await self._servers.served(agent_id)
+        await self._records.written()
 
     async def hand_over(self) -> Handover:
         """Leave every agent to the host that this process executes, or becomes; nothing may follow."""

@@ -61,6 +61,10 @@ class RecordKeeper:
         self._records[session.agent_id] = record
         self._submit(record.agent_id, lambda: self._registry.register(record))
 
+    async def written(self) -> None:
+        """Wait until what was recorded so far is written."""
+        await asyncio.get_running_loop().run_in_executor(self._writer, lambda: None)
+
     def update(self, session: AgentSession) -> None:
         """Renew an agent's record when its name, its state or its process changed."""
         agent_id, now = session.agent_id, self._records.get(session.agent_id)

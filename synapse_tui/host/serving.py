@@ -26,7 +26,8 @@ class Servers:
     """One server for each agent.
 
     A socket listens from the moment it is bound, so a caller that comes before the imports are done waits in
-    the kernel's queue and is answered a moment later.
+    the kernel's queue and is answered a moment later. The agent is recorded only then: nobody who looks for
+    agents waits.
 
     Args:
         token_of: The token of a sender of this host, or None.
@@ -34,6 +35,9 @@ class Servers:
         services: What the servers share.
         name_of: Gives the id of the agent at an endpoint, for errors.
         key: Shown to agents of other hosts on this machine that demand one; empty for none.
+
+    Attributes:
+        ready: Called with an agent whose server answers, or has failed.
     """
 
     def __init__(
@@ -54,6 +58,8 @@ class Servers:
         self._waiting: dict[str, tuple[AgentSession, LoopbackSockets]] = {}
         self._sockets: dict[str, LoopbackSockets] = {}
         self._starting: set[asyncio.Task[None]] = set()
+        self._pending: dict[str, asyncio.Event] = {}
+        self.ready: Callable[[AgentSession], None] = lambda _session: None
         self._loaded: asyncio.Task[None] | None = None
         self._app: App | None = None
         self._client: A2AClient | None = None
@@ -73,6 +79,7 @@ class Servers:
         """Serve an agent on sockets that are bound already."""
         self._sockets[session.agent_id] = sockets
         self._waiting[session.agent_id] = (session, sockets)
+        self._pending[session.agent_id] = asyncio.Event()
         if self._loaded is not None and self._loaded.done():
             self._start(session.agent_id)
 
@@ -103,6 +110,15 @@ class Servers:
         except Exception as error:
             log.exception("server did not start", extra={"agent_id": agent_id})
             self._events.publish(Notice(f"{agent_id} is not served over HTTP: {error}", "error", agent_id))
+        if self._servers.get(agent_id) is server:
+            self.ready(session)
+            self._pending.pop(agent_id).set()
+
+    async def served(self, agent_id: str) -> None:
+        """Wait until an agent's server answers, has failed, or is stopped."""
+        pending = self._pending.get(agent_id)
+        if pending is not None:
+            await pending.wait()
 
     def keep_sockets(self) -> dict[str, tuple[int, ...]]:
         """Descriptors of every agent's sockets that outlive the servers: callers wait in the meantime."""
@@ -127,6 +143,9 @@ class Servers:
     async def remove(self, agent_id: str) -> None:
         """Stop serving an agent and close its sockets; the streams of others go on."""
         self._sockets.pop(agent_id, None)
+        pending = self._pending.pop(agent_id, None)
+        if pending is not None:
+            pending.set()
         if agent_id in self._waiting:
             self._waiting.pop(agent_id)[1].close()
         server = self._servers.pop(agent_id, None)

@@ -10,8 +10,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
+from synapse_tui.a2a.server import AgentServer
 from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import (
@@ -97,6 +99,50 @@ async def test_an_agent_is_bound_recorded_and_served_and_all_that_ends_with_it(h
         AgentAdded,
         AgentRemoved,
     ]
+
+
+async def test_an_agent_is_recorded_once_its_server_answers(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported = asyncio.Event()
+    start = AgentServer.start
+
+    async def late(server: AgentServer) -> None:
+        await imported.wait()
+        await start(server)
+
+    monkeypatch.setattr(AgentServer, "start", late)
+    (agent,) = await open_ready(host, "alice")
+    assert agent.agent_id not in records(host), "whoever reads it there would call, and wait"
+    published = asyncio.create_task(host.published(agent.agent_id))
+    await asyncio.sleep(0)
+    assert not published.done()
+    imported.set()
+    await published
+    assert records(host)[agent.agent_id]["status"] == "READY"
+    async with httpx.AsyncClient(timeout=30) as client:
+        assert (await client.get(f"{agent.endpoint}/status")).status_code == 200
+
+
+async def test_an_agent_that_is_closed_before_it_was_served_leaves_no_record(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported = asyncio.Event()
+    start = AgentServer.start
+
+    async def late(server: AgentServer) -> None:
+        await imported.wait()
+        await start(server)
+
+    monkeypatch.setattr(AgentServer, "start", late)
+    alice, bob = await open_ready(host, "alice", "bob")
+    published = asyncio.create_task(host.published(alice.agent_id))
+    closing = asyncio.create_task(host.close(alice.agent_id))
+    await asyncio.wait_for(published, 20)
+    imported.set()
+    await closing
+    await host.published(bob.agent_id)
+    assert set(records(host)) == {bob.agent_id}
 
 
 async def test_messages_go_over_http_and_their_senders_are_verified(host: Host) -> None:
