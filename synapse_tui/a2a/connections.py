@@ -4,13 +4,20 @@ A server that has as many as it may have serves those and answers further ones w
 know; beyond that it closes them. The count of the whole process keeps room for everything else that needs a
 descriptor: a flood towards one agent must not keep another one from being opened. Strangers, which are other
 users of the machine and other machines, get half of it: who may not even ask must not keep the person out.
+
+Whatever takes the descriptors, some stay free. A new one is the lowest that is free, so its number tells how
+many are taken: where that is too many, the connections that have been idle for longest are closed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import logging
-import resource
+import socket
+import ssl
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +26,8 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
+
+from synapse_tui.open_files import open_files_limit
 
 from .peers import is_stranger
 from .sock_diag import Address
@@ -33,8 +42,11 @@ LOBBY = 64
 """Further ones that are told to come again."""
 RESERVED = 256
 """Descriptors for all else: terminals, logs, databases, calls to others."""
-LEAST_DESCRIPTORS = 1024
-"""What a process may open at the least where its limit can be raised; macOS gives 256."""
+AT_ONCE = 8
+"""Connections that are taken in one turn of the loop: in a flood the application gets its turns, too."""
+MOMENT = 0.2
+"""Seconds that a connection has for its request before it may be closed to make room, and between two looks
+for room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +75,8 @@ _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Lengt
 
 
 def room_of_process() -> int:
-    """How many connections this process can have; its limit of descriptors is raised where it is very low."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < LEAST_DESCRIPTORS:
-        wanted = LEAST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, LEAST_DESCRIPTORS)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        soft = wanted
-    return 1_000_000 if soft == resource.RLIM_INFINITY else max(soft - RESERVED - LOBBY, LOBBY)
+    """How many connections this process can have."""
+    return max(open_files_limit() - RESERVED - LOBBY, LOBBY)
 
 
 class Room:
@@ -93,8 +100,55 @@ class Room:
         self.stranger = stranger
         self._in_all = room_of_process() if in_all is None else in_all
         self._each = max(1, min(each, self._in_all // 2))
+        self._reserved = min(RESERVED, open_files_limit() // 5)
+        """So many descriptors stay free, as far as idle connections hold them."""
+        self._idle: dict[PatientProtocol, float] = {}
+        """Connections without a request under way, and since when; idle for longest first."""
+        self._closing: set[PatientProtocol] = set()
+        """Closed here to make room; their descriptors are free in a moment."""
         self.taken = 0
         self.strangers = 0
+
+    def idle(self, connection: PatientProtocol) -> None:
+        """No request of a connection is under way."""
+        if connection not in self._closing:
+            self._idle.setdefault(connection, time.monotonic())
+
+    def busy(self, connection: PatientProtocol) -> None:
+        """A request of it is under way."""
+        self._idle.pop(connection, None)
+
+    def gone(self, connection: PatientProtocol) -> None:
+        """It has ended."""
+        self.busy(connection)
+        self._closing.discard(connection)
+
+    def tight(self, descriptor: int) -> bool:
+        """Whether a new descriptor is one of those that should stay free."""
+        return descriptor >= open_files_limit() - self._reserved
+
+    def make_room(self, descriptor: int) -> bool:
+        """Close connections that have been idle for longest, until so many descriptors are free as should be.
+
+        Args:
+            descriptor: The newest.
+
+        Returns:
+            Whether enough of them are, or will be in a moment.
+        """
+        excess = descriptor - (open_files_limit() - self._reserved) + 1 - len(self._closing)
+        until = time.monotonic() - MOMENT
+        for connection in [each for each, since in self._idle.items() if since <= until][: max(excess, 0)]:
+            self.busy(connection)
+            self._closing.add(connection)
+            connection.transport.abort()
+            excess -= 1
+        return excess <= 0
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether all connections work, so that none will make room."""
+        return self.taken > 0 and not self._idle and not self._closing
 
     def crowded(self, here: int, strangers: int = 0) -> bool:
         """Whether a server has one connection too many.
@@ -154,6 +208,7 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection, or turn it away."""
         self._room.taken += 1
+        self._room.idle(self)
         super().connection_made(transport)
         here, strangers = len(self.connections), self._count_strangers()
         crowded = self._room.crowded(here, strangers)
@@ -169,6 +224,7 @@ class PatientProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Make room."""
         self._room.taken -= 1
+        self._room.gone(self)
         self._room.strangers -= self.stranger
         self._head.stop()
         self._unread.stop()
@@ -213,6 +269,7 @@ class PatientProtocol(H11Protocol):
     def _watch_head(self) -> None:
         """Wait for the rest of a head that has begun, or for the first one; not for the next one."""
         waiting = self.conn.their_state is h11.IDLE and not self.transport.is_closing()
+        (self._room.idle if waiting else self._room.busy)(self)
         if waiting and (self.conn.trailing_data[0] or not self._asked()):
             self._head.start()
         else:
@@ -231,6 +288,100 @@ class PatientProtocol(H11Protocol):
     def _cut(self) -> None:
         log.debug("cut a connection whose caller does not read")
         self.transport.abort()
+
+
+class Acceptor:
+    """Takes the connections of one listening socket, as far as there are descriptors.
+
+    Args:
+        sock: The socket.
+        room: Makes room.
+        make: Makes the protocol of a connection.
+        tls: Where TLS is spoken.
+        handshake: Seconds that a TLS handshake may take.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        room: Room,
+        make: Callable[[], asyncio.Protocol],
+        *,
+        tls: ssl.SSLContext | None,
+        handshake: float,
+    ) -> None:
+        self._sock = sock
+        self._room = room
+        self._make = make
+        self._tls = tls
+        self._handshake = handshake if tls is not None else None
+        self._loop = asyncio.get_running_loop()
+        self._pause: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._listen()
+
+    def close(self) -> None:
+        """Take no more; the socket stays open."""
+        if self._pause is not None:
+            self._pause.cancel()
+        self._loop.remove_reader(self._sock)
+        for task in self._tasks:
+            task.cancel()
+
+    def _listen(self) -> None:
+        self._pause = None
+        self._loop.add_reader(self._sock, self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(AT_ONCE):
+            try:
+                connection, _address = self._sock.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    raise
+                log.warning("no connection can be taken: %s", error.strerror)
+                self._room.make_room(open_files_limit())
+                self._wait()
+                return
+            descriptor = connection.fileno()
+            tight = self._room.tight(descriptor)
+            enough = not tight or self._room.make_room(descriptor)
+            if not enough and self._room.hopeless:
+                self._turn_away(connection)
+            else:
+                connection.setblocking(False)
+                task = self._loop.create_task(self._take(connection), name="accept")
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            if not enough:
+                self._wait()
+            if tight:
+                return  # those that were closed are gone by the next turn of the loop
+
+    def _wait(self) -> None:
+        """Take none for a moment: the queue stays readable, and asking it at once would take all the time."""
+        self._loop.remove_reader(self._sock)
+        self._pause = self._loop.call_later(MOMENT, self._listen)
+
+    def _turn_away(self, connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            connection.setblocking(False)
+            if self._tls is None:
+                connection.send(_TURNED_AWAY)
+
+    async def _take(self, connection: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(
+                self._make, connection, ssl=self._tls, ssl_handshake_timeout=self._handshake
+            )
+        except asyncio.CancelledError:
+            connection.close()
+            raise
+        except OSError as error:  # a handshake that failed is one of these
+            log.debug("a connection was not made: %s", error)
+            connection.close()
 
 
 class _Timer:

@@ -16,13 +16,13 @@ from collections.abc import Iterator, Sequence
 import uvicorn
 
 from .agent import HostedAgent
-from .connections import PatientProtocol, Room
+from .connections import Acceptor, PatientProtocol, Room
 from .gate import App, Gate
 from .peers import OwnerOf, owner_of
 from .routes import build_app
 from .services import NO_SERVICES, Services
 from .signing import SignatureChecker, TokenVerifier, nobody
-from .sockets import BACKLOG, LoopbackSockets, bind_loopback, free_port
+from .sockets import LoopbackSockets, bind_loopback, free_port
 from .tls import server_context
 
 __all__ = ["AgentServer", "LoopbackSockets", "bind_loopback", "build_app", "free_port"]
@@ -33,8 +33,6 @@ GRACE = 2
 """Seconds that requests under way get when their server stops."""
 HANDSHAKE = 10.0
 """Seconds that a TLS handshake may take."""
-AT_ONCE = 8
-"""Connections that are taken in one turn of the loop: in a flood the application gets its turns, too."""
 
 
 class AgentServer:
@@ -142,21 +140,12 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: Sequence[socket.socket] | None = None) -> None:
         config, tls = self.config, self.config.ssl
-        loop = asyncio.get_running_loop()
         make = functools.partial(PatientProtocol, config, self.server_state, {}, room=self._room)
-        # uvicorn's own would wait a minute for each handshake, and take a whole queue of connections at once.
+        # Not asyncio's own servers: one that has no descriptor left waits until somebody goes.
         self.servers = [
-            await loop.create_server(
-                make,
-                sock=sock,
-                ssl=tls,
-                backlog=AT_ONCE,
-                ssl_handshake_timeout=HANDSHAKE if tls is not None else None,
-            )
+            Acceptor(sock, self._room, make, tls=tls, handshake=HANDSHAKE)  # type: ignore[misc]
             for sock in sockets or ()
         ]
-        for sock in sockets or ():
-            sock.listen(BACKLOG)  # asyncio has made the queue as short as what it takes at once
         self.started = True
         self.ready.set()
 

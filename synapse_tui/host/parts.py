@@ -10,6 +10,7 @@ from synapse_tui.a2a.services import Services
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.events import EventBus, Notice
+from synapse_tui.open_files import raise_open_files
 from synapse_tui.paths import UserPaths
 from synapse_tui.pty import Guardian, ReadScheduler
 from synapse_tui.registry import Registry
@@ -160,6 +161,7 @@ class Parts:
 
     async def start(self) -> None:
         """Begin to hear what happens around the host."""
+        raise_open_files()
         self.following.start()
         self.peers.start()
         self.replies.start()

@@ -11,6 +11,7 @@ import contextlib
 import errno
 import gc
 import os
+import resource
 import signal
 import struct
 import termios
@@ -22,6 +23,7 @@ from typing import NoReturn
 import ptyprocess
 
 from synapse_tui.errors import SpawnError
+from synapse_tui.open_files import given_open_files
 
 from .command import check_folder, resolve_command
 
@@ -141,6 +143,7 @@ def _entry(
     """What the child does between fork and exec; all it needs is made here, before the fork."""
     path = os.fspath(program)
     folder = os.fspath(cwd)
+    limits = given_open_files()
     numbers = [number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP)]
 
     def enter() -> NoReturn:
@@ -154,6 +157,9 @@ def _entry(
                 with contextlib.suppress(OSError, ValueError):
                     signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, ())
+            if limits is not None:
+                with contextlib.suppress(OSError, ValueError):
+                    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
             os.execve(path, argv, env)  # noqa: S606
         except OSError as error:
             os.write(report, _FAILURE.pack(step, error.errno or 0))

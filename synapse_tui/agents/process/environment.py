@@ -41,7 +41,7 @@ _REMOVED_PREFIXES = (
 )  # fmt: skip
 _TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 _OURS = re.compile(
-    r"SYNAPSE_(?:AGENT_ID|ENDPOINT|TOKEN|BIN|SPOOL|HOOKS)$|SYNAPSE_.*(?:KEY|SECRET|PASSWORD|DATABASE)"
+    r"SYNAPSE_(?:AGENT_ID|ENDPOINT|TOKEN|BIN|SPOOL|HOOKS|OPEN_FILES)$|SYNAPSE_.*(?:KEY|SECRET|PASSWORD|DATABASE)"
 )
 """Who we are ourselves, and secrets that are never an agent's business."""
 
