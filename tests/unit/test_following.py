@@ -260,7 +260,7 @@ async def test_a_change_is_read_once_whoever_hears_of_it(
 ) -> None:
     follower, reads, load = followed.follower, [], followed.follower._load
 
-    def counted() -> Settings:
+    def counted() -> object:
         reads.append(1)
         return load()
 
@@ -277,7 +277,7 @@ async def test_a_change_is_read_though_the_one_who_looked_has_gone(
 ) -> None:
     began, goes_on, load = threading.Event(), threading.Event(), followed.follower._load
 
-    def slow() -> Settings:
+    def slow() -> object:
         began.set()
         goes_on.wait(30)
         return load()

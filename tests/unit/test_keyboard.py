@@ -578,11 +578,11 @@ def test_keys_that_the_agent_has_not_shown_yet_count_longer(keyboard, clock):
 
 def test_what_the_agent_put_out_before_a_key_does_not_show_it(clock, sent):
     def read() -> None:
-        keyboard.shown()
+        fresh.shown()
 
-    keyboard = Keyboard(sent.append, clock, guard=DialogGuard(clock, read=read))
-    keyboard.press(b"a")
-    assert keyboard.quiet_in(clock.now + QUIET) == pytest.approx(QUIET_BLIND - QUIET)
+    fresh = Keyboard(sent.append, clock, guard=DialogGuard(clock, read=read))
+    fresh.press(b"a")
+    assert fresh.quiet_in(clock.now + QUIET) == pytest.approx(QUIET_BLIND - QUIET)
 
 
 @pytest.mark.parametrize(
