@@ -18,7 +18,7 @@ from synapse_tui.events import EventBus, Notice, SettingsChanged
 from synapse_tui.host import following
 from synapse_tui.host.following import ProfileFiles, SettingsFollower
 from synapse_tui.paths import UserPaths
-from synapse_tui.settings import Settings, load_settings, watch
+from synapse_tui.settings import load_settings, watch
 from tests.integration.session_rig import until
 
 
