@@ -140,53 +140,74 @@ def parse_start(text: str) -> float:
     return float(words)
 
 
-def agent_in(pid: int) -> str | None:
-    """The agent that a process carries in its environment; None for none, and where that cannot be read."""
+class Mark(NamedTuple):
+    """What a process carries in its environment of the agent that started it.
+
+    Attributes:
+        agent_id: SYNAPSE_AGENT_ID; empty for what is said to be nobody's.
+        token: SYNAPSE_TOKEN; empty where it was removed, as from the environments of some agents' tools.
+        spool: SYNAPSE_SPOOL; empty for none.
+    """
+
+    agent_id: str
+    token: str = ""
+    spool: str = ""
+
+    def matches(self, other: Mark) -> bool:
+        """Whether both are of one agent: the ids of agents in two homes may be the same."""
+        pairs = ((self.token, other.token), (self.spool, other.spool))
+        return self.agent_id == other.agent_id and all(a == b or not (a and b) for a, b in pairs)
+
+
+_NAMES = ("SYNAPSE_AGENT_ID", "SYNAPSE_TOKEN", "SYNAPSE_SPOOL")
+
+
+def mark_of(pid: int) -> Mark | None:
+    """What a process carries of an agent; None for nothing, and where that cannot be read."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - pathlib doubles the start time
             words = file.read().split(b"\0")
     except FileNotFoundError:
-        return None if os.path.exists("/proc/self/stat") else _agent_by_psutil(pid)  # noqa: PTH110
+        if os.path.exists("/proc/self/stat"):  # noqa: PTH110 - the same
+            return None
+        environ = _environ_by_psutil(pid)
     except OSError:
         return None
-    for word in words:
-        if word.startswith(b"SYNAPSE_AGENT_ID="):
-            return word.partition(b"=")[2].decode(errors="replace")
-    return None
+    else:
+        pairs = (word.decode(errors="replace").partition("=") for word in words if word[:8] == b"SYNAPSE_")
+        environ = {name: value for name, _, value in pairs}
+    return Mark(*(environ.get(name, "") for name in _NAMES)) if _NAMES[0] in environ else None
 
 
-def _agent_by_psutil(pid: int) -> str | None:
+def _environ_by_psutil(pid: int) -> dict[str, str]:
     """The same where there is no /proc; macOS does not tell it of programs that it protects."""
     try:
         import psutil  # noqa: PLC0415 - the guardian has none
 
-        return (
-            str(value)
-            if (value := psutil.Process(pid).environ().get("SYNAPSE_AGENT_ID")) is not None
-            else None
-        )
-    except Exception:
-        return None
+        return dict(psutil.Process(pid).environ())
+    except Exception:  # psutil's own errors among them: what cannot be asked is not known
+        return {}
 
 
-def agent_of(leader: ProcessKey) -> str:
-    """The agent that a session leader is; empty for a mere program of the agent in which its parent runs."""
+def agent_of(leader: ProcessKey) -> Mark | None:
+    """The agent that a session leader is; None for a mere program of the agent in which its parent runs."""
     row = read_row(leader.pid)
-    if row is None or row.key != leader:
-        return ""
-    found = agent_in(leader.pid)
-    return found if found and found != agent_in(row.parent) else ""
+    mark = mark_of(leader.pid) if row is not None and row.key == leader else None
+    if row is None or mark is None or not mark.agent_id:
+        return None
+    outer = mark_of(row.parent)
+    return None if outer is not None and mark.matches(outer) else mark
 
 
-def read_agents(table: Iterable[ProcessRow], since: float) -> dict[int, str]:
-    """The agents that processes carry, by their pids.
+def read_marks(table: Iterable[ProcessRow], since: float) -> dict[int, Mark]:
+    """What processes carry of agents, by their pids.
 
     Args:
         table: The processes.
         since: Those that are older are not looked into.
     """
-    every = ((row.key.pid, agent_in(row.key.pid)) for row in table if parse_start(row.key.start) >= since)
-    return {pid: name for pid, name in every if name is not None}
+    every = ((row.key.pid, mark_of(row.key.pid)) for row in table if parse_start(row.key.start) >= since)
+    return {pid: mark for pid, mark in every if mark is not None}
 
 
 class Family:
@@ -194,32 +215,32 @@ class Family:
 
     Args:
         leaders: The session leaders; one whose pid belongs to another process by now is left out.
-        agents: The agents that they are, where they are any, and since when.
+        agents: The agents that they are, where they are any, and their processes.
         known: Descendants seen earlier that may have lost their parents by now.
     """
 
     def __init__(
         self,
         leaders: Iterable[ProcessKey],
-        agents: Mapping[str, str] | None = None,
+        agents: Iterable[tuple[Mark, ProcessKey]] = (),
         known: Iterable[ProcessKey] = (),
     ) -> None:
-        self._agents = {name: parse_start(start) for name, start in (agents or {}).items()}
+        self._agents = [(mark, parse_start(key.start)) for mark, key in agents]
         self._roots = {*leaders, *known}
 
     def members(
-        self, table: Collection[ProcessRow], agents: Mapping[int, str] | None = None
+        self, table: Collection[ProcessRow], marks: Mapping[int, Mark] | None = None
     ) -> set[ProcessKey]:
         """Members of the sessions, their descendants, the sessions of these, and the agents' daemons.
 
         Args:
             table: The process table.
-            agents: The agents that the processes carry, as `read_agents` gives them; None to look.
+            marks: What the processes carry, as `read_marks` gives it; None to look.
 
         Returns:
             Living processes; zombies are left out.
         """
-        ours, strangers = self._named(table, agents)
+        ours, strangers = self._marked(table, marks)
         rows = {row.key.pid: row for row in table if row.key.pid > 1 and row.key.pid not in strangers}
         there = {row.key.pid: row.key for row in table}
         sessions = {key.pid for key in self._roots if there.get(key.pid, key) == key} - strangers
@@ -237,21 +258,22 @@ class Family:
             }
         return {rows[pid].key for pid in found if not rows[pid].zombie}
 
-    def _named(
-        self, table: Collection[ProcessRow], agents: Mapping[int, str] | None
+    def _marked(
+        self, table: Collection[ProcessRow], marks: Mapping[int, Mark] | None
     ) -> tuple[set[int], set[int]]:
-        """The processes that carry one of the agents, and those that carry another one or an empty name."""
+        """The processes that carry one of the agents, and those that carry another one or an empty id."""
         ours: set[int] = set()
         strangers: set[int] = set()
         if not self._agents:
             return ours, strangers
-        since = min(self._agents.values())
-        named = read_agents(table, since) if agents is None else agents
+        since = min(start for _, start in self._agents)
+        found = read_marks(table, since) if marks is None else marks
         for row in table:
-            name, started = named.get(row.key.pid), parse_start(row.key.start)
-            if name is None or started < since:
+            mark, started = found.get(row.key.pid), parse_start(row.key.start)
+            if mark is None or started < since:
                 continue
-            (ours if started >= self._agents.get(name, float("inf")) else strangers).add(row.key.pid)
+            own = any(mark.matches(agent) and started >= start for agent, start in self._agents)
+            (ours if own else strangers).add(row.key.pid)
         return ours, strangers
 
     def signal(self, number: int) -> set[ProcessKey]:
@@ -315,7 +337,7 @@ class Watch:
 
     def __init__(self) -> None:
         self.leaders: dict[int, ProcessKey] = {}
-        self._agents: dict[int, str] = {}
+        self._agents: dict[int, Mark | None] = {}
         self._seen: dict[int, set[ProcessKey]] = {}
         self._partial = b""
 
@@ -337,9 +359,9 @@ class Watch:
     def rescan(self) -> None:
         """Remember what lives now: a process whose environment tells nothing may lose its parents later."""
         table = read_table()
-        agents = read_agents(table, min(parse_start(leader.start) for leader in self.leaders.values()))
+        marks = read_marks(table, min(parse_start(leader.start) for leader in self.leaders.values()))
         for pid in self.leaders:
-            self._seen[pid] = self._family([pid]).members(table, agents)
+            self._seen[pid] = self._family([pid]).members(table, marks)
 
     def end(self) -> None:
         """End everything that is known."""
@@ -347,7 +369,8 @@ class Watch:
 
     def _family(self, pids: Iterable[int]) -> Family:
         leaders = [self.leaders[pid] for pid in pids]
-        agents = {self._agents[leader.pid]: leader.start for leader in leaders if self._agents[leader.pid]}
+        marked = ((self._agents[leader.pid], leader) for leader in leaders)
+        agents = [(mark, leader) for mark, leader in marked if mark is not None]
         known = set().union(*(self._seen.get(leader.pid, set()) for leader in leaders))
         return Family(leaders, agents, known)
 

@@ -251,7 +251,7 @@ class PtyProcess:
             return self._result()
         if self._watch is None:
             self.start(ReadScheduler(), on_data=self._on_data, on_exit=self._on_exit)
-        family = Family([self._key], {self._agent: self._key.start} if self._agent else None)
+        family = Family([self._key], [(self._agent, self._key)] if self._agent is not None else ())
         self.left = tuple(map(describe, sorted(await end_family(family, grace))))
         try:
             async with asyncio.timeout(HANGUP_PATIENCE + LAST_PATIENCE):

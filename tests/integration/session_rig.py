@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -41,7 +42,7 @@ class Rig:
             profile=self.profile,
             agent_id="synapse-dummy-8190",
             endpoint="http://127.0.0.1:8190",
-            token="x",
+            token=uuid.uuid4().hex,  # other tests run agents of this id at the same time
             paths=UserPaths(folder),
         )
         self.session = AgentSession(

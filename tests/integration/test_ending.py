@@ -23,7 +23,8 @@ from tests.integration.pty_harness import Harness, runs, until
 from tests.integration.session_rig import open_rig
 from tests.integration.test_guardian import finish, owner_of
 
-AGENT = "synapse-dummy-8190"
+AGENT = f"synapse-dummy-{os.getpid()}"
+OTHER = f"synapse-other-{os.getpid()}"
 
 DAEMON = """
 import os, signal, sys, time
@@ -74,9 +75,10 @@ def starter(*outside: list[str]) -> list[str]:
     return [sys.executable, "-S", "-c", STARTER.replace("OUTSIDE", repr(list(outside)))]
 
 
-def bystander(agent_id: str) -> subprocess.Popen[bytes]:
+def bystander(agent_id: str, token: str = "") -> subprocess.Popen[bytes]:
     """A process that carries the id of an agent and was not started by it."""
-    return subprocess.Popen(["sleep", "1000"], env={**os.environ, "SYNAPSE_AGENT_ID": agent_id})
+    own = {"SYNAPSE_AGENT_ID": agent_id, "SYNAPSE_TOKEN": token}
+    return subprocess.Popen(["sleep", "1000"], env={**os.environ, **own})
 
 
 def pids_in(output: bytes | bytearray) -> list[int]:
@@ -110,7 +112,7 @@ async def test_what_is_said_to_be_nobodys_or_anothers_goes_on(harness: Harness, 
     before = bystander(AGENT)
     reaped.append(before.pid)
     await until(lambda: now() > parse_start(start_time(before.pid)), "a time that can be told from its start")
-    commands = [["env", f"SYNAPSE_AGENT_ID={name}"] for name in ("", "synapse-dummy-8191", AGENT)]
+    commands = [["env", f"SYNAPSE_AGENT_ID={name}"] for name in ("", OTHER, AGENT)]
     program = harness.spawn(*starter(*commands), SYNAPSE_AGENT_ID=AGENT)
     await until(lambda: program.output.count(b"PID") == 3 and program.output.endswith(b"\n"), "the daemons")
     nobodys, anothers, own = pids_in(program.output)
@@ -122,6 +124,17 @@ async def test_what_is_said_to_be_nobodys_or_anothers_goes_on(harness: Harness, 
     assert runs(before.pid), "it is older than the agent: one of another home that had the same id"
     before.kill()
     before.wait()
+
+
+async def test_an_agent_of_the_same_id_in_another_home_goes_on(harness: Harness, reaped: list[int]) -> None:
+    commands = [["env", *words] for words in (["SYNAPSE_TOKEN=other"], ["-u", "SYNAPSE_TOKEN"])]
+    program = harness.spawn(*starter(*commands), SYNAPSE_AGENT_ID=AGENT, SYNAPSE_TOKEN="own")
+    await until(lambda: program.output.count(b"PID") == 2 and program.output.endswith(b"\n"), "the daemons")
+    others, own = pids_in(program.output)
+    reaped += [others, own]
+    await program.process.terminate(0.3)
+    await until(lambda: not runs(own), "the end of what an agent's tool was not given the token")
+    assert runs(others)
 
 
 async def test_a_child_that_is_said_to_be_nobodys_goes_on(harness: Harness, reaped: list[int]) -> None:
@@ -151,7 +164,7 @@ async def test_what_cannot_be_ended_is_named(
     async with open_rig(tmp_path) as rig:
         await rig.ready()
         agent_id = rig.session.agent_id
-        other = bystander(agent_id)
+        other = bystander(agent_id, rig.session.environ["SYNAPSE_TOKEN"])
         reaped.append(other.pid)
 
         def refuse(pid: int, number: int) -> None:

@@ -35,7 +35,7 @@ async def main():
     processes = []
     for command in json.loads(sys.argv[1]):
         process = PtyProcess.spawn(
-            command, cwd=Path("/"), env={**os.environ, "SYNAPSE_AGENT_ID": "synapse-dummy-8190"},
+            command, cwd=Path("/"), env={**os.environ, "SYNAPSE_AGENT_ID": f"synapse-dummy-{os.getpid()}"},
             columns=80, lines=24, guardian=guardian
         )
         process.start(scheduler, on_data=output.extend, on_exit=lambda status: None)
