@@ -205,7 +205,7 @@ class AgentRun:
     def _on_state(self, report: StateReport, previous: StateReport) -> None:
         if self._begun:
             if report.state is AgentState.PROCESSING and previous.state is not AgentState.PROCESSING:
-                self.keyboard.guard.works()
+                self.keyboard.guard.expect_no_menu()
             self.keyboard.look()
         self.turns.on_report(report)
         self._listener.state(report, previous)

@@ -487,11 +487,13 @@ def test_a_menu_that_the_user_asked_for_takes_all_keys_at_once(keyboard, clock, 
     assert dialog.kept == 0
 
 
-@pytest.mark.parametrize("since", ["work", "text", "time"])
+@pytest.mark.parametrize("since", ["work", "message", "text", "time"])
 def test_what_opens_later_is_no_menu_that_the_user_asked_for(keyboard, clock, dialog, sent, since):
     keyboard.press(b"/\r")
     if since == "work":
-        keyboard.guard.works()
+        keyboard.guard.expect_no_menu()
+    elif since == "message":
+        keyboard.hold()
     elif since == "text":
         keyboard.press(b"x")
     else:

@@ -202,8 +202,8 @@ class DialogGuard:
         if self._opens_menu(data):
             self._opened_at, self._asked_until = ALWAYS, self._clock() + OPENS
 
-    def works(self) -> None:
-        """The agent has begun to work: a dialog that opens next is not one that the user asked for."""
+    def expect_no_menu(self) -> None:
+        """A dialog that opens next is not one that the user asked for: a turn or a message has begun."""
         self._asked_until = ALWAYS
 
     def answers_in(self, now: float) -> float:
@@ -323,6 +323,7 @@ class Keyboard:
     def hold(self) -> None:
         """Hold back what comes from now on, and what still follows."""
         self._holding, self._following, self._aside_at = True, None, None
+        self.guard.expect_no_menu()
 
     def release(self) -> None:
         """Let what was held back follow, in order, and then all that comes."""
