@@ -5,8 +5,8 @@ goes to one of four dummies every 2.5 seconds, half of them are streamed and hal
 are listed, and a terminal attaches and detaches every two minutes. The resident memory is printed every 30
 seconds, and in the end its slope by least squares (target: at most 2 MB an hour), what kinds of objects
 became more, and the size of `history.db` for each byte of the answers in it. The agents' scrollback is kept
-to 200 lines by default, which are full after the warm-up. With FLOODS, so many of the first messages let
-their agent write for a second as fast as it can: what is left of that is the scrollback.
+to 200 lines by default, which are full after the warm-up. With FLOODS, so many of the first messages let the
+agents write for a second as fast as they can: what is left of that is the scrollback.
 """
 
 from __future__ import annotations
