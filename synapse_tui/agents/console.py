@@ -44,7 +44,9 @@ LOOK_BYTES = 64 * 1024
 FEED_SECONDS = 0.004
 """After so long the rest of a piece of output waits: 64 kB of some sequences take seconds."""
 LOOK_SECONDS = 0.25
-"""The same where all output matters, before Enter and after the end: ordinary output takes a tenth of it."""
+"""The same for a look at the whole screen, which is repeated: ordinary output takes a tenth of it."""
+LAST_SECONDS = 2.0
+"""The same right before Enter, and after the end, where all output matters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +224,10 @@ class AgentConsole:
     def look(self) -> None:
         """Take in output that the kernel holds already."""
         if self.alive and self.process.fd >= 0:
+            if self.terminal.paused:
+                self._data(b"", LOOK_SECONDS)
             data = b"" if self.terminal.paused else read_available(self.process.fd, LOOK_BYTES)[0]
-            if data or self.terminal.paused:
+            if data:
                 self._data(data, LOOK_SECONDS)
 
     async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
@@ -232,7 +236,12 @@ class AgentConsole:
 
     async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
         """Send a key that the agent reads before it does anything else, or does not get."""
-        return await self._at_rest.press(key, look, limit)
+
+        def look_at_all() -> Seen:
+            self._finish_output()
+            return look()
+
+        return await self._at_rest.press(key, look_at_all, limit)
 
     @property
     def unread(self) -> bool:
@@ -323,6 +332,11 @@ class AgentConsole:
         self._pulse.fire()
         return self.terminal.paused
 
+    def _finish_output(self) -> None:
+        """Take in what is left of the output that was read."""
+        if self.terminal.paused:
+            self._data(b"", LAST_SECONDS)
+
     def _answer(self) -> None:
         """Answer the child's questions at once, also when nobody looks at it."""
         if replies := self.terminal.take_replies():
@@ -375,8 +389,7 @@ class AgentConsole:
             self._timer = None
 
     def _exited(self, status: ExitStatus) -> None:
-        if self.terminal.paused:
-            self._data(b"", LOOK_SECONDS)
+        self._finish_output()
         self._gone = True
         self._cancel_timer()
         before = self.detector.report
