@@ -117,7 +117,7 @@ def launch(project: Path, environ: dict[str, str]) -> Iterator[Launch]:
     for terminal in opened:
         terminal.close()
     subprocess.run(
-        ["synapse-tui", "kill", "--all"], env=environ, cwd=project, capture_output=True, check=False
+        ["synapse-tui", "kill", "--all", "--yes"], env=environ, cwd=project, capture_output=True, check=False
     )
 
 

@@ -40,7 +40,7 @@ def counters(home: Path, environ: dict[str, str], project: Path) -> Iterator[lis
         (home / ".synapse" / "profiles" / f"{name}.yaml").write_text(text)
     yield names
     subprocess.run(
-        ["synapse-tui", "kill", "--all"], env=environ, cwd=project, check=True, capture_output=True
+        ["synapse-tui", "kill", "--all", "--yes"], env=environ, cwd=project, check=True, capture_output=True
     )
 
 

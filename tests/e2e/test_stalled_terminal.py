@@ -50,7 +50,7 @@ def unread_terminal(request: pytest.FixtureRequest, environ: dict[str, str], pro
     wait_until(lambda: os.waitpid(pid, os.WNOHANG)[0] == pid, "the application to end although nobody reads")
     os.close(master)
     subprocess.run(
-        ["synapse-tui", "kill", "--all"], env=environ, cwd=project, check=True, capture_output=True
+        ["synapse-tui", "kill", "--all", "--yes"], env=environ, cwd=project, check=True, capture_output=True
     )
 
 

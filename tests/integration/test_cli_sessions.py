@@ -122,6 +122,28 @@ def test_a_socket_at_which_nobody_listens_is_taken_away(runtime: Path) -> None:
     assert not socket_of(runtime, "gone").exists()
 
 
+def test_a_home_is_a_folder_and_not_only_its_path(tmp_path: Path) -> None:
+    """As in containers, where the same path is another folder."""
+    home = tmp_path / "root"
+    home.mkdir()
+    (tmp_path / "linked").symlink_to(home)
+    first = home_key(home)
+    assert home_key(tmp_path / "linked") == first
+    home.rename(tmp_path / "elsewhere")
+    home.mkdir()
+    assert home_key(home) != first
+
+
+def test_a_home_without_sessions_is_not_made(
+    runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "none"))
+    assert code_of(sessions.ls) == 0
+    assert code_of(sessions.kill, "--all") == 0
+    assert code_of(sessions.kill) == 10
+    assert not (tmp_path / "none").exists()
+
+
 def test_what_was_ended_is_told_as_json_with_what_was_not(
     runtime: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

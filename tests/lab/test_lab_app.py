@@ -77,7 +77,7 @@ def app(request: pytest.FixtureRequest) -> Iterator[TmuxTerminal]:
     finally:
         print(terminal.screen)
         terminal.close()
-        subprocess.run(["synapse-tui", "kill", "--all"], capture_output=True, check=False)
+        subprocess.run(["synapse-tui", "kill", "--all", "--yes"], capture_output=True, check=False)
 
 
 def state_is(agent: str, state: str) -> Callable[[], bool]:
