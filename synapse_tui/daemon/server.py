@@ -183,7 +183,7 @@ class SessionServer:
     async def _attach(self, connection: Connection, line: Line) -> None:
         environ = _environ(line)
         specs = _specs(line)
-        await self._host.following.look()  # a profile may have been written a moment ago
+        await self._read_files()
         if not specs and not self._host.agents and not self._display.attached:
             specs = self._project.agents()
         if not self._display.offering:  # what is offered can be opened all the same
@@ -196,6 +196,13 @@ class SessionServer:
         self._display.arrange(str(line.get("layout") or ""))
         self._display.open(specs)
 
+    async def _read_files(self) -> None:
+        """Read settings and profiles if they have changed: a profile may have been written a moment ago."""
+        try:
+            await self._host.following.look()
+        except Exception:  # the agents must be reachable all the same
+            log.exception("settings and profiles were not read again")
+
     async def _mirror(self, connection: Connection, line: Line) -> None:
         self._display.mirror(connection, _environ(line))
 
@@ -205,7 +212,7 @@ class SessionServer:
         again = await self._restored()
         opened = []
         columns, lines = IDLE_SIZE
-        await self._host.following.look()
+        await self._read_files()
         for spec in _specs(line):
             session = self._open_again(spec) if again else None
             if session is None:
