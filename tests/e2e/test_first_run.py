@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import Launch, Ready
+from tests.waiting import PATIENCE
 
 Log = Callable[..., list[dict[str, object]]]
 
@@ -169,7 +170,9 @@ def test_curl_as_documented(launch: Launch, agents: Ready, dummy_log: Log) -> No
             "-d",
             body,
         ]
-        done = subprocess.run([*arguments, *extra], capture_output=True, text=True, check=True, timeout=20)
+        done = subprocess.run(
+            [*arguments, *extra], capture_output=True, text=True, check=True, timeout=PATIENCE
+        )
         answer, _, code = done.stdout.rpartition("\n")
         return int(code), answer
 

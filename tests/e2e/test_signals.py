@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.conftest import Launch, Ready
 from tests.e2e.tmux_terminal import TmuxTerminal
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_a_signal_ends_it_cleanly(launch: Launch, agents: Ready, number: signal.
     assert children
     terminal.kill_command(number)
     assert_clean(terminal)
-    _, alive = psutil.wait_procs(children, timeout=10)
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE)
     assert not alive
 
 
@@ -64,7 +65,7 @@ def test_kill_9_leaves_no_child_and_the_next_start_cleans_the_registry(
     terminal.wait(lambda: len(list(registry.glob("synapse-*.json"))) == 2, "two records")
     children = descendants(pid)
     terminal.kill_command(signal.SIGKILL)
-    _, alive = psutil.wait_procs(children, timeout=10)
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE)
     assert not alive
     assert {json.loads(path.read_text())["pid"] for path in registry.glob("synapse-*.json")} == {pid}
     listed = subprocess.run(
@@ -100,7 +101,7 @@ def test_a_terminal_that_goes_away_ends_it(launch: Launch, agents: Ready) -> Non
     assert pid is not None
     processes = [psutil.Process(pid), *descendants(pid)]
     terminal.close()
-    _, alive = psutil.wait_procs(processes, timeout=10)
+    _, alive = psutil.wait_procs(processes, timeout=PATIENCE)
     assert not alive
 
 
@@ -139,7 +140,7 @@ def test_a_crash_leaves_a_clean_terminal_and_no_child(
     (tmp_path / "fail").touch()
     terminal.wait(lambda: terminal.flag("alternate_on") == "0", "the crash")
     assert_clean(terminal)
-    _, alive = psutil.wait_procs(children, timeout=10)
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE)
     assert not alive
     log = (home / ".synapse" / "logs" / "synapse-tui.log").read_text()
     assert "a defect that nobody caught" in log

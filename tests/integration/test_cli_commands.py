@@ -19,6 +19,7 @@ from synapse_tui.model import AgentState, MessageRequest, Task, TaskState
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running
 from tests.integration.shell_kit import TOOL, Shell
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -191,7 +192,7 @@ async def test_ctrl_c_while_waiting_for_several(shell: Shell, stack: AsyncExitSt
     for _ in agents:
         await process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    _, err = await asyncio.wait_for(process.communicate(), 30)
+    _, err = await asyncio.wait_for(process.communicate(), PATIENCE)
     assert process.returncode == 130
     assert all(f"{agent.agent_id}: task".encode() in err for agent in agents)
     assert b"Traceback" not in err

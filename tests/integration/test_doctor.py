@@ -15,6 +15,7 @@ from synapse_tui.doctor.life import processes_with
 from synapse_tui.doctor.runner import NAMES
 from synapse_tui.paths import shipped_profiles
 from tests.integration.shell_kit import Result, Shell
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ async def test_ctrl_c_ends_the_agent_and_cleans_up(shell: Shell) -> None:
     assert process.stderr is not None
     assert b"start: ok" in await process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    _, err = await asyncio.wait_for(process.communicate(), 20)
+    _, err = await asyncio.wait_for(process.communicate(), PATIENCE)
     assert (process.returncode, err.decode().strip()) == (130, "synapse: interrupted")
     assert processes_with("DOCTOR_TEST_MARK", mark) == ()
     assert [path.name for path in (shell.home / ".synapse" / "doctor" / "dummy").iterdir()] == ["lock"]

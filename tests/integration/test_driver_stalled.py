@@ -12,6 +12,7 @@ from textual.widgets import Static
 from synapse_tui.driver.output import LIMIT, OutputQueue
 from tests.integration.driver_terminal import KITTY_ANSWERS, OuterEnd
 from tests.integration.test_driver import ProbeApp, driver_of, running
+from tests.waiting import PATIENCE
 
 
 def queue_of(app: ProbeApp) -> OutputQueue:
@@ -71,7 +72,7 @@ class TestStalled:
             reader = threading.Thread(target=end.read_until, args=(b"\x1b[?1049l",))
             reader.start()
             driver_of(app).stop_application_mode()
-            reader.join(10)
+            reader.join(PATIENCE)
         assert end.take_output().endswith(b"\x1b[?1049l")
         end.close()
 

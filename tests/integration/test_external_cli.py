@@ -20,6 +20,7 @@ from synapse_tui.cli.output import run_command
 from tests.fake_agent import FakeAgent
 from tests.integration.external_kit import OldAgent, Running, hand_made, sdk_agent
 from tests.integration.shell_kit import Result, Shell
+from tests.waiting import PATIENCE
 
 
 class Prompt:
@@ -168,7 +169,7 @@ async def test_a_host_that_knows_no_external_agents_is_passed_over(shell, echo):
         await shell.run("external", "add", echo.url, "--alias", "echo", "--token-env", "ECHO_TOKEN")
         assert (await shell.run("external", "send", "echo", "hello")).out == "hello\n"
     finally:
-        await asyncio.wait_for(server.stop(), 10)
+        await asyncio.wait_for(server.stop(), PATIENCE)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from synapse_tui.paths import UserPaths
 from synapse_tui.settings import editing
 from synapse_tui.settings.editing import SettingsFile, turn_at
 from synapse_tui.settings.files import SettingsFiles
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -29,18 +30,18 @@ def test_two_who_change_a_file_at_once_are_both_heard(files: SettingsFiles) -> N
 
     def slow(file: SettingsFile) -> None:
         reading.set()
-        go_on.wait(10)
+        go_on.wait(PATIENCE)
         file.put("tui.layout", "grid")
 
     first = threading.Thread(target=files.change, args=("user", slow))
     first.start()
-    assert reading.wait(10)
+    assert reading.wait(PATIENCE)
     second = threading.Thread(target=files.change, args=("user", lambda file: file.put("tui.sidebar", True)))
     second.start()
     second.join(0.1)  # one who did not wait would be done by now, and lost
     go_on.set()
-    first.join(10)
-    second.join(10)
+    first.join(PATIENCE)
+    second.join(PATIENCE)
     written = json.loads(files.path("user").read_text())
     assert written == {"tui": {"layout": "grid", "sidebar": True}}
 
