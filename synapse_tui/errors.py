@@ -8,6 +8,7 @@ its hint says what to do. Exit codes are given in `cli/output.py`, HTTP status c
     │   ├── ProfileError        a profile file is broken (file, line, reason)
     │   ├── UnknownProfile      no profile of that name
     │   ├── RulesBroken         the rules of delegation are missing or broken (file, line, reason)
+    │   ├── UnsafePath          another user owns one of our files or folders, or can write to it
     │   └── InvalidValue        a value is out of its range (a priority of 9)
     ├── SpawnError              an agent cannot be started
     │   ├── CommandNotFound     its command is not on PATH
@@ -45,6 +46,7 @@ its hint says what to do. Exit codes are given in `cli/output.py`, HTTP status c
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -101,6 +103,22 @@ class UnknownProfile(ConfigError):
 
 class RulesBroken(ConfigError):
     """The rules of delegation are missing or broken."""
+
+
+class UnsafePath(ConfigError, PermissionError):
+    """Another user owns one of our files or folders, or can write to it; nothing in it is used.
+
+    It is an `OSError` too: to whoever reads the file it is one that may not be read.
+
+    Args:
+        path: The file or folder.
+        reason: Who else it is open to, with its owner and mode.
+        hint: What to do about it.
+    """
+
+    def __init__(self, path: str, reason: str, hint: str) -> None:
+        super().__init__(f"{path} is not used: {reason}", hint)
+        self.errno, self.strerror, self.filename = errno.EPERM, reason, path
 
 
 class InvalidValue(ConfigError):

@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from synapse_tui.files import private_folder, write_private
+from synapse_tui.files import check_safe, private_folder, write_private
 
 _ID_FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,80}")
@@ -32,6 +32,7 @@ def machine_name(folder: Path) -> str:
     digest = hashlib.sha256(f"synapse-tui:{_system()}:{os.getuid()}".encode()).hexdigest()
     path = folder / digest[:32]
     with suppress(OSError):
+        check_safe(path)
         known = path.read_text(encoding="utf-8", errors="replace").strip()
         if _NAME.fullmatch(known):
             return known

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synapse_tui.errors import ConfigError
+from synapse_tui.files import check_safe
 
 _HOME_HINT = "set HOME to a folder of yours; settings, tasks and logs are kept below it"
 
@@ -42,6 +43,11 @@ class UserPaths:
         return self.home / ".synapse"
 
     @property
+    def settings(self) -> Path:
+        """`~/.synapse/settings.json`."""
+        return self.synapse / "settings.json"
+
+    @property
     def logs(self) -> Path:
         """`~/.synapse/logs`."""
         return self.synapse / "logs"
@@ -55,6 +61,11 @@ class UserPaths:
     def trusted(self) -> Path:
         """`~/.synapse/trusted.json`."""
         return self.synapse / "trusted.json"
+
+    @property
+    def hooks(self) -> Path:
+        """`~/.synapse/hooks`: what agents are given so that they call us."""
+        return self.synapse / "hooks"
 
     @property
     def history(self) -> Path:
@@ -90,6 +101,21 @@ class UserPaths:
     def talks(self) -> Path:
         """`~/.synapse/external`: what was said with them."""
         return self.synapse / "external"
+
+    def check(self) -> None:
+        """Make sure that no other user decides what is run; called before agents are started.
+
+        Raises:
+            UnsafePath: Another user owns one of the files, or can write to it (`files.check_safe`).
+        """
+        for path in (
+            *(self.settings, self.trusted, self.history, self.profiles, self.hooks, self.logs),
+            *(self.machines, self.workspaces, self.talks, self.registry, self.external),
+        ):
+            check_safe(path)
+        if self.profiles.is_dir():
+            for path in sorted(self.profiles.glob("*.y*ml")):
+                check_safe(path)
 
 
 def shipped_profiles() -> Path:

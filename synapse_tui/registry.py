@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from .files import private_folder, write_private
+from .files import check_safe, is_open, private_folder, write_private
 from .process_times import pid_namespace, process_start
 
 if TYPE_CHECKING:
@@ -199,11 +199,19 @@ class Registry:
             return True
 
     def get(self, agent_id: str) -> Record | None:
-        """The record of that id, stale or not; None when there is none (or a broken one)."""
+        """The record of that id, stale or not; None when there is none (or a broken one).
+
+        Raises:
+            UnsafePath: Another user can write to the registry.
+        """
+        check_safe(self._folder)
         return _read(self._path(agent_id)) if _AGENT_ID.fullmatch(agent_id) else None
 
     def scan(self) -> tuple[Sequence[Record], Sequence[Record]]:
         """Read all records and change nothing.
+
+        Raises:
+            UnsafePath: Another user can write to the registry.
 
         Returns:
             The live and the stale ones, each in order of type and port.
@@ -245,6 +253,7 @@ class Registry:
         )
 
     def _read_all(self) -> Iterator[Record]:
+        check_safe(self._folder)
         try:
             paths = sorted(self._folder.iterdir())
         except (FileNotFoundError, NotADirectoryError):
@@ -304,6 +313,8 @@ def _load(path: Path) -> object:
             raise ValueError("no plain small file")
         if status.st_uid not in (os.geteuid(), 0):
             raise ValueError("belongs to another user")
+        if is_open(status):
+            raise ValueError("other users can write to it")
         value: object = json.loads(file.read(MAX_RECORD_BYTES))
         return value
 

@@ -55,7 +55,9 @@ def attach_terminal(
         SessionError: There is no such session, or its host failed.
         RemoteError: The host refuses.
     """
-    logs = UserPaths.of_environment().logs
+    paths = UserPaths.of_environment()
+    paths.check()
+    logs = paths.logs
     environ = dict(os.environ)
     base = folder or place.project
     message = request(

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from synapse_tui.errors import ConfigError, InvalidValue
-from synapse_tui.files import private_folder
+from synapse_tui.files import check_safe, private_folder
 from synapse_tui.model import INTERRUPT_PRIORITY
 from synapse_tui.settings import load_settings
 from synapse_tui.settings.editing import SettingsFile, turn_at
@@ -72,7 +72,8 @@ class KeyFile:
             raise InvalidValue(
                 f"keys are for the person to make, not for {caller.agent_id}", "run it in a shell of your own"
             )
-        self.path = caller.paths.synapse / "settings.json"
+        self.path = caller.paths.settings
+        check_safe(self.path)
         self._file = SettingsFile(self.path)
         content = load_settings(
             caller.paths.synapse, paths=caller.paths, environ={}, trusted=lambda _path, _data: False

@@ -84,7 +84,9 @@ def command(
 def _profiles() -> Any:
     from synapse_tui.daemon.project import ProjectFiles
 
-    files = ProjectFiles(find_project(Path.cwd()), UserPaths.of_environment())
+    paths = UserPaths.of_environment()
+    paths.check()
+    files = ProjectFiles(find_project(Path.cwd()), paths)
     for problem in files.profiles.problems:
         note(f"synapse: {problem}")
     return files.profiles

@@ -29,7 +29,9 @@ def run(base: Path, specs: Sequence[AgentSpec], *, layout: str | None) -> None:
         specs: Agents to open; empty for those of the settings, or the launcher.
         layout: Arrangement of the panes; None for that of the settings.
     """
-    with _stderr_in_logfile(UserPaths.of_environment().logs):
+    paths = UserPaths.of_environment()
+    paths.check()
+    with _stderr_in_logfile(paths.logs):
         try:
             asyncio.run(_main(base, specs, layout))
         finally:

@@ -73,7 +73,7 @@ def status_command(*, agents: Sequence[str], as_json: bool) -> None:
 
 
 def _installer() -> HookInstaller:
-    return HookInstaller(UserPaths.of_environment().synapse / "hooks")
+    return HookInstaller(UserPaths.of_environment().hooks)
 
 
 def _chosen(names: Sequence[str], *, needed: bool = False) -> list[tuple[Dialect, Place]]:

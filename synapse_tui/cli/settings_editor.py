@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from synapse_tui.errors import ConfigError
+from synapse_tui.files import write_private
 from synapse_tui.settings.editing import SettingsFile, parse
 from synapse_tui.settings.files import Layer
 from synapse_tui.settings.layers import check_file
@@ -38,7 +39,7 @@ def edit(layers: Layers, layer: Layer, environ: Mapping[str, str] = os.environ) 
         raise ConfigError(f"{path} cannot be read: {error.strerror}", "check its permissions") from error
     with tempfile.TemporaryDirectory(prefix="synapse-") as folder:
         copy = Path(folder) / path.name
-        copy.write_bytes(before or EMPTY)
+        write_private(copy, before or EMPTY)
         while True:
             _run(editor_of(environ), copy)
             data = copy.read_bytes()
@@ -90,7 +91,9 @@ def editor_of(environ: Mapping[str, str]) -> list[str]:
 
 def _run(editor: list[str], copy: Path) -> None:
     try:
-        ended = subprocess.run([*editor, str(copy)], check=False)  # noqa: S603 - the user's own editor
+        ended = subprocess.run(  # noqa: S603 - the user's own editor; what it writes is checked as the file is
+            [*editor, str(copy)], check=False, umask=0o077
+        )
     except OSError as error:
         raise ConfigError(
             f"the editor '{editor[0]}' cannot be run: {error.strerror}", "set EDITOR"

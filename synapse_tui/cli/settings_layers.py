@@ -107,7 +107,7 @@ class Layers:
         """
         types = profile_names()
         if files:
-            own = self.paths.synapse / "settings.json"
+            own = self.paths.settings
             return [
                 problem
                 for path in files

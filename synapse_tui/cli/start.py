@@ -45,6 +45,7 @@ def command(
     specs = build_specs((agent,), base=base, extra=arguments, **given)
     environ = dict(os.environ)
     paths, project = UserPaths.of_environment(), find_project(base)
+    paths.check()
     for spec in specs:
         _check_profile(spec.profile, project, paths)
     place = session_place(project, session)

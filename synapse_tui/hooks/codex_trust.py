@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from synapse_tui.files import private_folder, write_private
+from synapse_tui.files import private_folder, read_own, write_private
 
 from .launch import codex_keys, codex_setting
 
@@ -124,7 +124,7 @@ def _identity(command: Path) -> str:
 
 def _load(file: Path) -> dict[str, str]:
     try:
-        content = json.loads(file.read_bytes())
+        content = json.loads(read_own(file))
     except (OSError, ValueError):
         return {}
     found = content if isinstance(content, dict) else {}

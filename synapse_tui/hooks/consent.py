@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from synapse_tui.errors import ConfigError
-from synapse_tui.files import private_folder, write_private
+from synapse_tui.files import private_folder, read_own, write_private
 
 from .events import Dialect
 from .install import HookInstaller, Place, Standing, place_of
@@ -95,7 +95,7 @@ class HookConsent:
 
     def _answers(self) -> dict[str, str]:
         try:
-            content = json.loads((self._folder / FILE).read_bytes())
+            content = json.loads(read_own(self._folder / FILE))
         except (OSError, ValueError):
             return {}
         return {str(key): str(value) for key, value in content.items()} if isinstance(content, dict) else {}

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from synapse_tui.errors import ConfigError
-from synapse_tui.files import private_folder, write_advice, write_private
+from synapse_tui.files import check_safe, make_folder, private_folder, write_advice, write_private
 
 from .events import Dialect
 from .launch import (
@@ -210,6 +210,7 @@ class HookInstaller:
     def _recall(self, path: Path) -> tuple[bytes | None, str] | None:
         """What the file was, and the hash of what we made of it."""
         try:
+            check_safe(self._memory(path))
             kept = json.loads(self._memory(path).read_bytes())
             before = kept["before"]
             return (None if before is None else base64.b64decode(before)), str(kept["after"])
@@ -294,7 +295,7 @@ def _check_writable(path: Path) -> None:
 
 def _write(path: Path, data: bytes) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
         # A link stays a link: people keep such files among their dotfiles.
         write_private(path.resolve(), data)

@@ -265,9 +265,11 @@ class Host:
             Its profile and its working folder, a real path.
 
         Raises:
-            ConfigError: The profile is unknown, the name cannot be given, or agents may not be served so.
+            ConfigError: The profile is unknown, the name cannot be given, agents may not be served so, or
+                another user can write to the files that say what is run.
             SpawnError: The command or the folder does not allow it.
         """
+        self.paths.check()
         self._reach.check()
         inherited = self._environ if environ is None else environ
         return self._door.check(spec, folder=self.folder, environ=inherited)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from synapse_tui.files import read_regular
+from synapse_tui.files import read_own, read_regular
 
 Origin = Literal["project", "user", "shipped"]
 Trusted = Callable[[Path, bytes], bool]
@@ -88,7 +88,7 @@ class Shelves:
         for origin, folder in self._folders():
             path = folder / name
             try:
-                data = read_file(path)
+                data = read_own(path, MAX_BYTES) if origin == "user" else read_file(path)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Literal, Protocol, TypeVar
 
 from synapse_tui.errors import ConfigError, InvalidValue
-from synapse_tui.files import private_folder
+from synapse_tui.files import check_safe, private_folder
 from synapse_tui.paths import UserPaths
 from synapse_tui.project_folder import make_project_folder
 
@@ -166,6 +166,8 @@ class SettingsFiles:
             ConfigError: It cannot be read, is broken, or cannot be written.
         """
         path = self.path(layer)
+        if layer == "user":
+            check_safe(path)
         self._make_folder(layer)
         with turn_at(path.parent):
             file = SettingsFile(path)

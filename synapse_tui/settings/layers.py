@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from synapse_tui.errors import ConfigError
-from synapse_tui.files import LARGEST, read_regular
+from synapse_tui.errors import ConfigError, UnsafePath
+from synapse_tui.files import LARGEST, read_own, read_regular
 from synapse_tui.paths import UserPaths
 
 from .kinds import TABLES
@@ -109,7 +109,7 @@ def load_settings(
 def settings_files(project: Path, paths: UserPaths) -> list[tuple[Path, bool]]:
     """The files of the layers, the last one wins, and whether each is the user's own."""
     folder = project / ".synapse"
-    files = [(paths.synapse / "settings.json", True)]
+    files = [(paths.settings, True)]
     if folder != paths.synapse:  # in the home folder they are the same, and no project's
         files += [(folder / "settings.json", False), (folder / "settings.local.json", False)]
     return files
@@ -139,7 +139,7 @@ class _Reading:
     def read(self, path: Path, *, own: bool) -> Mapping[str, object]:
         """What a file gives."""
         known = len(self.problems)
-        data = _read(path, self.problems)
+        data = _read(path, self.problems, own=own)
         missing = data is None and len(self.problems) == known
         given: Mapping[str, object] = {}
         if data is not None and not own and not self._trusted(path, data):
@@ -211,17 +211,20 @@ def read_layer(
         Its bytes, None where there is none or it cannot be read; its values by key; what is wrong with it.
     """
     problems: list[ConfigError] = []
-    data = _read(path, problems)
+    data = _read(path, problems, own=own)
     content = _parse(path, data, problems) or {} if data is not None else {}
     entries = _entries(path, content, own=own, types=types, problems=problems)
     values = {setting.key: value for setting, value in entries}
     return data, values, tuple(problems)
 
 
-def _read(path: Path, problems: list[ConfigError]) -> bytes | None:
+def _read(path: Path, problems: list[ConfigError], *, own: bool) -> bytes | None:
     try:
-        data = read_regular(path)
+        data = (read_own if own else read_regular)(path)
     except FileNotFoundError:
+        return None
+    except UnsafePath as error:
+        problems.append(error)
         return None
     except OSError as error:
         problems.append(ConfigError(f"{path} cannot be read: {error.strerror}", "check its permissions"))

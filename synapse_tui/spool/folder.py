@@ -10,6 +10,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from synapse_tui.errors import UnsafePath
+from synapse_tui.files import is_open, make_folder
+
 from .lock import lock
 from .messages import (
     ANSWER,
@@ -86,7 +89,7 @@ class SpoolFolder:
             OSError: It cannot be made, or is somebody else's.
         """
         self.leave()
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.path)
         check_ours(self.path)
         self._descriptor = lock(self.path)
 
@@ -169,11 +172,15 @@ def check_ours(folder: Path) -> None:
     """Make sure that a folder is a real one of this user, and close it to all others.
 
     Raises:
-        OSError: It is something else.
+        OSError: It is something else, or others could write to it.
     """
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         raise NotADirectoryError(f"{folder} is no folder of this user")
+    if is_open(status):
+        raise UnsafePath(
+            str(folder), "other users can write to it", f"look at what is in it, then: chmod go-w {folder}"
+        )
     if stat.S_IMODE(status.st_mode) & 0o077:
         folder.chmod(0o700)
 

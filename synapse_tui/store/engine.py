@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlmodel import create_engine
 
 from synapse_tui.errors import HistoryError
-from synapse_tui.files import private_folder
+from synapse_tui.files import close_folder, make_folder
 
 from .location import BUSY
 from .schema import STEPS, ForeignFile, Step, is_foreign, migrate
@@ -107,9 +107,9 @@ def _foreign(path: Path) -> HistoryError:
 
 
 def _open(path: Path, steps: Sequence[Step], busy: float, durable: bool) -> Engine:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(path.parent)
     if path.parent.name == OWN_FOLDER:
-        private_folder(path.parent)
+        close_folder(path.parent)
     _make(path)
     engine = create_engine(URL.create("sqlite", database=str(path)), connect_args={"timeout": busy})
     event.listen(engine, "connect", _set_up if durable else _set_up_lightly)

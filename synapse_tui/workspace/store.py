@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from synapse_tui.files import private_folder, write_private
+from synapse_tui.files import check_safe, private_folder, write_private
 from synapse_tui.terminal import newest_lines
 
 from .fields import Malformed
@@ -56,6 +56,7 @@ class WorkspaceStore:
         """
         path = self.path / _FILE
         try:
+            check_safe(path)
             return SavedWorkspace.from_bytes(path.read_bytes())
         except FileNotFoundError:
             return None
@@ -102,6 +103,7 @@ class WorkspaceStore:
         """The lines that were kept of an agent's terminal; empty when there are none that can be read."""
         path = self._scrollback(agent_id)
         try:
+            check_safe(path)
             packed = path.read_bytes()
             return zlib.decompressobj().decompress(packed, _MOST_TEXT)
         except FileNotFoundError:

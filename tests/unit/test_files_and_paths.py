@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
+import grp
 import os
+import pwd
 from pathlib import Path
 
 import pytest
 
-from synapse_tui.errors import ConfigError
-from synapse_tui.files import private_folder, write_advice, write_private
+from synapse_tui.errors import ConfigError, UnsafePath
+from synapse_tui.files import check_safe, is_open, private_folder, read_own, write_advice, write_private
 from synapse_tui.paths import UserPaths, find_project, shipped_profiles
 
 
@@ -29,6 +31,148 @@ def test_a_folder_of_ours_that_others_can_read_is_tightened(tmp_path: Path) -> N
     folder.mkdir(mode=0o755)
     private_folder(folder)
     assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_folders_are_private_from_the_first_moment_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        folder = private_folder(tmp_path / "a" / "b" / "c")
+    finally:
+        os.umask(before)
+    assert [each.stat().st_mode & 0o777 for each in (folder, *folder.parents[:2])] == [0o700] * 3
+
+
+def test_a_folder_that_others_can_write_to_is_refused_and_not_tightened(tmp_path: Path) -> None:
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o757)
+    with pytest.raises(UnsafePath, match="other users can write to it"):
+        private_folder(folder / "inner")
+    with pytest.raises(UnsafePath) as caught:
+        private_folder(folder)
+    assert caught.value.hint.endswith(f"chmod go-w {folder}")
+    assert folder.stat().st_mode & 0o777 == 0o757
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder, below one that everybody may write to."""
+    above = tmp_path / "homes"
+    home = above / "me"
+    (home / ".synapse" / "profiles").mkdir(parents=True)
+    above.chmod(0o777)
+    monkeypatch.setenv("HOME", str(home))
+    return home
+
+
+def test_what_is_above_the_home_folder_is_the_administrators(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = home / ".synapse" / "profiles" / "x.yaml"
+    check_safe(file)
+    file.write_bytes(b"x")
+    assert read_own(file) == b"x"
+    link = tmp_path / "homes" / "link"
+    link.symlink_to(home)
+    monkeypatch.setenv("HOME", str(link))
+    check_safe(link / ".synapse")
+    check_safe(home / ".synapse")
+    monkeypatch.setenv("HOME", "/nowhere")
+    with pytest.raises(UnsafePath):
+        check_safe(file)
+
+
+@pytest.mark.parametrize("name", ["", ".synapse", ".synapse/profiles", ".synapse/profiles/x.yaml"])
+def test_each_folder_from_home_down_to_a_file_counts(home: Path, name: str) -> None:
+    file = home / ".synapse" / "profiles" / "x.yaml"
+    file.write_bytes(b"x")
+    (home / name).chmod(0o702)
+    with pytest.raises(UnsafePath, match="mode 0702") as caught:
+        read_own(file)
+    assert caught.value.filename == str(home / name)
+    assert isinstance(caught.value, OSError)
+    assert caught.value.errno == errno.EPERM
+
+
+def test_a_sticky_home_may_be_open(home: Path) -> None:
+    home.chmod(0o1777)
+    check_safe(home / ".synapse")
+
+
+def test_links_are_followed_and_what_they_lead_to_counts(home: Path) -> None:
+    dotfiles = home / "dotfiles"
+    dotfiles.mkdir()
+    (dotfiles / "settings.json").write_bytes(b"{}")
+    link = home / ".synapse" / "settings.json"
+    link.symlink_to("../dotfiles/./settings.json")
+    assert read_own(link) == b"{}"
+    dotfiles.chmod(0o777)
+    with pytest.raises(UnsafePath):
+        read_own(link)
+    link.unlink()
+    link.symlink_to(link)
+    with pytest.raises(OSError, match="links") as caught:
+        check_safe(link)
+    assert caught.value.errno == errno.ELOOP
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+def test_what_another_user_has_put_there_is_refused(home: Path) -> None:
+    folder = home / ".synapse" / "profiles"
+    real = home / "clone"
+    real.mkdir()
+    folder.rmdir()
+    folder.symlink_to(real)  # what it leads to is the user's own, and says what a stranger wants
+    check_safe(folder)
+    os.chown(folder, 65534, -1, follow_symlinks=False)
+    with pytest.raises(UnsafePath, match="belongs to another user") as caught:
+        check_safe(folder / "x.yaml")
+    assert "sudo chown" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("user", "uid", "group", "gid", "members", "fit"),
+    [
+        ("ann", 1000, "ann", 1000, [], True),
+        ("ann", 1000, "ann", 1000, ["ann"], True),
+        ("ann", 1001, "ann", 1007, [], True),
+        ("ann", 1000, "ann", 1000, ["ann", "bob"], False),
+        ("ann", 1000, "staff", 20, [], False),
+        ("ann", 1000, "root", 0, [], True),
+        ("ann", 1000, "wheel", 0, ["root", "bob"], False),
+        ("", 1000, "", 1000, [], True),
+        ("", 1000, "", 1001, [], False),
+        ("", 1000, "others", 1000, ["bob"], False),
+    ],
+)
+def test_a_group_may_write_that_is_the_users_alone(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    user: str,
+    uid: int,
+    group: str,
+    gid: int,
+    members: list[str],
+    fit: bool,
+) -> None:
+    def of_user(_uid: int) -> pwd.struct_passwd:
+        if not user:
+            raise KeyError(_uid)
+        primary = gid if group in (user, "staff") else uid
+        return pwd.struct_passwd((user, "x", uid, primary, "", "/", "/bin/sh"))
+
+    def of_group(_gid: int) -> grp.struct_group:
+        if not group:
+            raise KeyError(_gid)
+        return grp.struct_group((group, "x", gid, members))
+
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    monkeypatch.setattr(pwd, "getpwuid", of_user)
+    monkeypatch.setattr(grp, "getgrgid", of_group)
+    status = list(tmp_path.stat())
+    for mode, expected in ((0o100664, not fit), (0o40770, not fit), (0o100644, False), (0o100666, True)):
+        status[0], status[4], status[5] = mode, uid, gid
+        assert is_open(os.stat_result(status)) is expected
 
 
 def test_a_write_that_fails_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import IO, Any
 
 from synapse_tui.content import Artifact
-from synapse_tui.files import private_folder
+from synapse_tui.files import check_safe, private_folder
 from synapse_tui.model import DeliveryState, ReplyState, Sender, Task, TaskState
 
 from .conversation import Conversation, Entry
@@ -116,6 +116,7 @@ class Journal:
     def load(self, alias: str) -> Saved:
         """What was written down of a conversation; a line that cannot be read is left out."""
         try:
+            check_safe(self.path(alias))
             with self._locked(alias, os.O_RDWR, "r+b") as file:
                 saved = _read(file)
                 if file.tell() > COMPACT:

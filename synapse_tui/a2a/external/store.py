@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from synapse_tui.addresses import fold
 from synapse_tui.errors import AgentNotFound, InvalidValue
-from synapse_tui.files import private_folder, write_private
+from synapse_tui.files import check_safe, is_open, private_folder, write_private
 
 from .origins import check_url
 from .record import BINDINGS, MAX_CARD, ExternalAgent, Interface, check_alias
@@ -43,6 +43,7 @@ class ExternalStore:
 
     def list(self) -> list[ExternalAgent]:
         """All agents by alias; files that cannot be read are left out."""
+        check_safe(self.folder)
         try:
             paths = sorted(self.folder.glob("*.json"))[:MAX_AGENTS]
         except OSError:
@@ -55,6 +56,7 @@ class ExternalStore:
             word = check_alias(fold(alias))
         except InvalidValue:
             return None
+        check_safe(self.folder)
         return _read(self.folder / f"{word}.json")
 
     def get(self, alias: str) -> ExternalAgent:
@@ -133,7 +135,7 @@ def _read(path: Path) -> ExternalAgent | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid():
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid() or is_open(status):
                 return None
             value = json.loads(file.read(MAX_FILE + 1))
     except (OSError, ValueError, RecursionError):

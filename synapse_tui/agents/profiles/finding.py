@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from synapse_tui.errors import ProfileError, UnknownProfile
-from synapse_tui.files import read_regular
+from synapse_tui.files import check_safe, read_own, read_regular
 
 from .profile import Origin, Profile
 from .reader import read_profile
@@ -96,8 +96,8 @@ class _Loader:
 
     def folder(self, folder: Path, origin: Origin, trust: TrustStore | None = None) -> None:
         """Load a folder; with a trust store, only what it trusts."""
-        for path in _files(folder, self.problems):
-            data = _read(path, self.problems)
+        for path in _files(folder, self.problems, own=origin == "user"):
+            data = _read(path, self.problems, own=origin == "user")
             if data is None:
                 self._go_on(path)
                 continue
@@ -134,8 +134,10 @@ class _Loader:
         self.profiles[profile.name] = profile
 
 
-def _files(folder: Path, problems: list[ProfileError]) -> list[Path]:
+def _files(folder: Path, problems: list[ProfileError], *, own: bool) -> list[Path]:
     try:
+        if own:
+            check_safe(folder)
         return sorted(
             path
             for path in folder.iterdir()
@@ -148,9 +150,9 @@ def _files(folder: Path, problems: list[ProfileError]) -> list[Path]:
         return []
 
 
-def _read(path: Path, problems: list[ProfileError]) -> bytes | None:
+def _read(path: Path, problems: list[ProfileError], *, own: bool) -> bytes | None:
     try:
-        return read_regular(path, MAX_FILE_BYTES)
+        return (read_own if own else read_regular)(path, MAX_FILE_BYTES)
     except OSError as error:
         problems.append(ProfileError(path, 0, f"the file cannot be read: {error.strerror}"))
         return None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from synapse_tui.files import private_folder, write_private
+from synapse_tui.files import private_folder, read_own, write_private
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ def _load(file: Path | None) -> dict[str, str]:
     if file is None:
         return {}
     try:
-        content = json.loads(file.read_bytes())
+        content = json.loads(read_own(file))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

@@ -96,7 +96,7 @@ class FileSafetyOffice:
         self.keys = FileKeys(project)
         self.desk = HookDesk(self.keys, self.keeper, events)
         self._freeing = LockFreeing(self.desk, agents)
-        folder = paths.synapse / "hooks"
+        folder = paths.hooks
         self.outfit = HookOutfit(folder, events, socket=lambda: self.socket)
         self.consent = HookConsent(folder, paths.home, environ)
         self._strays = Strays(
