@@ -58,7 +58,7 @@ def without_connection(
         call.headers(endpoint, account.agent_id, account.token_of),
         timeout,
     )
-    answer = SpoolClient(account.folder).exchange(request)
+    answer = SpoolClient(account.folder, account.token).exchange(request)
     return answer.status, answer.body
 
 

@@ -61,6 +61,7 @@ class SpoolKeeper:
             client=client,
             endpoints=endpoints,
         )
+        self._tokens = tokens
         self._made: dict[str, SpoolFolder] = {}
         self._carriers: dict[str, SpoolCarrier] = {}
         self._markers: set[Path] = set()
@@ -109,7 +110,7 @@ class SpoolKeeper:
 
         Args:
             agent_id: The agent.
-            environ: Its environment, which names the spool; also one that another host has made.
+            environ: Its environment: its secret and its spool, also one that another host has made.
         """
         spool = self._made.pop(agent_id, None)
         if spool is None and environ.get(VARIABLE):
@@ -118,7 +119,9 @@ class SpoolKeeper:
             return
         if self._watch is None:
             self._watch = SpoolWatch(self._on_change)
-        self._carriers[agent_id] = carrier = SpoolCarrier(agent_id, spool, self._desk, self._watch)
+        self._carriers[agent_id] = carrier = SpoolCarrier(
+            agent_id, spool, self._desk, self._watch, token=self._tokens(agent_id) or environ["SYNAPSE_TOKEN"]
+        )
         carrier.start()
 
     async def remove(self, agent_id: str) -> None:

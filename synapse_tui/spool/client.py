@@ -19,6 +19,8 @@ from .messages import (
     HOST_FILE,
     MAX_ANSWER,
     REQUEST,
+    VERSION,
+    AnswerSeal,
     SpoolAnswer,
     SpoolRequest,
     network_of_this_process,
@@ -60,11 +62,20 @@ def forbidden(error: OSError, folder: Path | None) -> bool:
 
 def _elsewhere(folder: Path) -> bool:
     try:
-        network = read_private(folder / HOST_FILE, 1000).decode("ascii", "replace").strip()
+        network, _version = _host(folder)
     except (OSError, ValueError):
         return False
     here = network_of_this_process()
     return bool(network and here) and network != here
+
+
+def _host(folder: Path) -> tuple[str, str]:
+    """What a host says of itself in its spool: its network, and the version of the files that it writes."""
+    content = read_private(folder / HOST_FILE, 1000).decode("ascii", "replace")
+    if not content:  # it is being written at this moment
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder / HOST_FILE))
+    network, version, *_ = [*content.split("\n"), "", ""]
+    return network, version
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +109,7 @@ class SpoolClient:
 
     Args:
         folder: The spool.
+        token: The agent's secret: answers are signed with it.
         patience: Seconds in which a request must be taken; it is taken back afterwards.
         clock: Monotonic seconds.
         now: Seconds since the epoch.
@@ -108,6 +120,7 @@ class SpoolClient:
     def __init__(
         self,
         folder: Path,
+        token: str,
         *,
         patience: float = PATIENCE,
         clock: Callable[[], float] = time.monotonic,
@@ -116,6 +129,7 @@ class SpoolClient:
         make_id: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
         self._folder = folder
+        self._token = token
         self._patience = patience
         self._clock = clock
         self._now = now
@@ -135,24 +149,29 @@ class SpoolClient:
             PeerUnreachable: There is none; the message tells whether the request may have arrived.
         """
         name = self._make_id()
-        waiting, answer = self._folder / f"{name}{REQUEST}", self._folder / f"{name}{ANSWER}"
+        waiting = self._folder / f"{name}{REQUEST}"
         deadline = self._clock() + self._patience
+        data = replace(request, expires=self._now() + self._patience + 1).encode()
+        seal = AnswerSeal.of(self._token, name, data)
+        wanted = _Wanted(self._folder / seal.file, self._folder / f"{name}{ANSWER}", seal)
         try:
-            self._put(waiting.name, replace(request, expires=self._now() + self._patience + 1), deadline)
-            self._wait_until_taken(waiting, answer, deadline)
-            return self._wait_for_answer(answer, request)
+            self._put(waiting.name, data, deadline)
+            self._wait_until_taken(waiting, wanted.path, deadline)
+            return self._wait_for_answer(wanted, request)
         finally:
             # Also of a command that is interrupted: what nobody has taken by now is not to be delivered.
             _remove(waiting)
-            _remove(answer)
+            _remove(wanted.path)
+            _remove(wanted.plain)
 
-    def _put(self, name: str, request: SpoolRequest, deadline: float) -> None:
+    def _put(self, name: str, data: bytes, deadline: float) -> None:
         """Write the request; a folder that was swept away is awaited, for the host makes it anew."""
         pause = FIRST_PAUSE
         while True:
             try:
                 self._check_folder()
-                write_whole(self._folder, name, request.encode())
+                self._check_version()
+                write_whole(self._folder, name, data)
             except FileNotFoundError as error:
                 if self._clock() >= deadline:
                     raise PeerUnreachable(
@@ -184,6 +203,28 @@ class SpoolClient:
                 "restart the agent, which gets another one",
             )
 
+    def _check_version(self) -> None:
+        """Make sure that the host can answer: an older one would carry the request, and not sign the answer.
+
+        Raises:
+            OSError: The host cannot be seen.
+            PeerUnreachable: It is of another version.
+        """
+        try:
+            _network, version = _host(self._folder)
+        except ValueError as error:
+            raise PeerUnreachable(
+                f"what the agent's host says in the spool {self._folder} cannot be read: {error}; "
+                "nothing was sent",
+                "restart the agent, which gets another spool",
+            ) from error
+        if version != str(VERSION):
+            raise PeerUnreachable(
+                "connecting is forbidden here, and the agent's host is of another version of synapse-tui, "
+                f"which this command cannot talk to by files in {self._folder}; nothing was sent",
+                "outside the sandbox: synapse-tui upgrade",
+            )
+
     def _wait_until_taken(self, waiting: Path, answer: Path, deadline: float) -> None:
         pause = FIRST_PAUSE
         while _exists(waiting) and not _exists(answer):
@@ -197,40 +238,69 @@ class SpoolClient:
                 return  # it was taken at the last moment
             pause = self._rest(pause)
 
-    def _wait_for_answer(self, answer: Path, request: SpoolRequest) -> SpoolAnswer:
+    def _wait_for_answer(self, wanted: _Wanted, request: SpoolRequest) -> SpoolAnswer:
         begun = looked = self._clock()
         pause = FIRST_PAUSE
         while True:
-            found = self._read(answer, request)
+            found = wanted.read()
             if found is not None:
                 return found
             now = self._clock()
+            if now - begun >= request.timeout + GRACE:
+                raise _unknown(request, f"no answer came in {request.timeout:g} s{wanted.ignored()}")
             if now - looked >= HOST_LOOK:
                 looked = now
-                self._check_host(answer, request)
-            if now - begun >= request.timeout + GRACE:
-                raise _unknown(request, f"no answer came in {request.timeout:g} s")
+                if is_abandoned(self._folder):
+                    # It may have answered as the last thing it did.
+                    found = wanted.read()
+                    if found is not None:
+                        return found
+                    raise _unknown(request, f"the agent's host has ended{wanted.ignored()}")
             pause = self._rest(pause)
-
-    def _check_host(self, answer: Path, request: SpoolRequest) -> None:
-        """Give up when nobody is there any more who could answer."""
-        if is_abandoned(self._folder) and not _exists(answer):
-            raise _unknown(request, "the agent's host has ended")
-
-    def _read(self, answer: Path, request: SpoolRequest) -> SpoolAnswer | None:
-        try:
-            found = SpoolAnswer.decode(read_private(answer, MAX_ANSWER))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError) as error:
-            raise _unknown(request, f"the answer cannot be read: {error}") from error
-        if not found.status:
-            raise PeerUnreachable(found.message, found.hint)
-        return found
 
     def _rest(self, pause: float) -> float:
         self._sleep(pause)
         return min(pause * GROWTH, LONGEST_PAUSE)
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """The answer that is waited for.
+
+    Attributes:
+        path: Where the host puts it.
+        plain: Where answers of version 1 were; one that is there now is not the host's.
+        seal: Tells the host's own from others.
+        refused: What was wrong with the last one that was not the host's.
+    """
+
+    path: Path
+    plain: Path
+    seal: AnswerSeal
+    refused: str = ""
+
+    def read(self) -> SpoolAnswer | None:
+        """The host's answer; None as long as there is none, whatever others have put there.
+
+        Raises:
+            PeerUnreachable: The host says that no server answered.
+        """
+        try:
+            found = SpoolAnswer.decode(self.seal.open(read_private(self.path, MAX_ANSWER)))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            self.refused = str(error)
+            return None
+        if not found.status:
+            raise PeerUnreachable(found.message, found.hint)
+        return found
+
+    def ignored(self) -> str:
+        """What to add to the reason why there is no answer."""
+        if not self.refused and _exists(self.plain):
+            self.refused = "the agent's host has not signed it"
+        return f"; a file that looks like an answer was ignored: {self.refused}" if self.refused else ""
 
 
 def _unknown(request: SpoolRequest, reason: str) -> PeerUnreachable:

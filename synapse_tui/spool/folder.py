@@ -7,7 +7,8 @@ import os
 import shutil
 import stat
 import time
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from synapse_tui.errors import UnsafePath
@@ -21,6 +22,7 @@ from .messages import (
     MAX_REQUEST,
     REQUEST,
     TAKEN,
+    AnswerSeal,
     SpoolAnswer,
     SpoolRequest,
     read_private,
@@ -39,11 +41,13 @@ class Taken:
         name: Its id.
         request: The request; None when it is none.
         problem: Why it is none.
+        data: The content of its file, as far as it could be read.
     """
 
     name: str
     request: SpoolRequest | None
     problem: str = ""
+    data: bytes = field(default=b"", repr=False)
 
 
 class SpoolFolder:
@@ -144,21 +148,48 @@ class SpoolFolder:
             (self.path / f"{name}{REQUEST}").rename(path)
         except OSError:
             return None
+        data = b""
         try:
-            return Taken(name, SpoolRequest.decode(read_private(path, MAX_REQUEST)))
+            data = read_private(path, MAX_REQUEST)
+            return Taken(name, SpoolRequest.decode(data), data=data)
         except (OSError, ValueError) as error:
-            return Taken(name, None, str(error))
+            return Taken(name, None, str(error), data)
 
-    def answer(self, name: str, answer: SpoolAnswer) -> None:
-        """Put the answer to a request that was taken; a client that has gone leaves it to be tidied up.
+    def answer(self, one: Taken, answer: SpoolAnswer, token: str) -> list[str]:
+        """Put the answer to a request that was taken; one that nobody collects is left for `discard`.
+
+        Args:
+            one: The request.
+            answer: What came of it.
+            token: The secret of the spool's agent, to sign with.
+
+        Returns:
+            The names of the files that were written.
 
         Raises:
             OSError: It cannot be written.
         """
+        seal = AnswerSeal.of(token, one.name, one.data)
+        files = {seal.file: seal.seal(answer.encode())}
+        if one.request is None:  # a client of another version is told so where it looks
+            files[f"{one.name}{ANSWER}"] = answer.encode()
         try:
-            write_whole(self.path, f"{name}{ANSWER}", answer.encode())
+            for name, data in files.items():
+                write_whole(self.path, name, data)
         finally:
-            _remove(self.path / f"{name}{TAKEN}")
+            _remove(self.path / f"{one.name}{TAKEN}")
+        return list(files)
+
+    def answers(self) -> list[str]:
+        """The names of the answers that lie there, the oldest first."""
+        with os.scandir(self.path) as entries:
+            found = [(_changed(entry), entry.name) for entry in entries if entry.name.endswith(ANSWER)]
+        return [name for _, name in sorted(found)]
+
+    def discard(self, names: Iterable[str]) -> None:
+        """Remove answers that nobody has collected; those that were are gone already."""
+        for name in names:
+            _remove(self.path / name)
 
     def _tidy(self, entry: os.DirEntry[str]) -> None:
         """Remove what is no file of a spool, and files that nobody comes for any more."""

@@ -6,7 +6,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from .messages import HOST_FILE, network_of_this_process
+from .messages import HOST_FILE, VERSION, network_of_this_process
 
 TRIES = 50
 """A client that looks whether the lock is held holds it for an instant itself."""
@@ -26,7 +26,7 @@ def lock(folder: Path) -> int:
     try:
         _take(descriptor)
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, network_of_this_process().encode() + b"\n", 0)
+        os.pwrite(descriptor, f"{network_of_this_process()}\n{VERSION}\n".encode(), 0)
     except BaseException:
         os.close(descriptor)
         raise

@@ -4,9 +4,10 @@
 |---|---|---|
 | `<id>.request` | the client | a request that nobody has taken |
 | `<id>.taken` | the host, by renaming it | one that is on its way |
-| `<id>.answer` | the host | what came of it |
+| `<secret>.answer` | the host | what came of it, signed |
+| `<id>.answer` | the host | to a request that cannot be read: version 1 looks for answers there |
 | `.*` | both | a file that is being written |
-| `host` | the host | locked as long as it lives; names its network |
+| `host` | the host | locked as long as it lives; names its network and the version of these files |
 
 Of a client that takes its request back by removing it and a host that takes it by renaming it exactly one
 succeeds, so nothing is delivered that the client has given up.
@@ -14,6 +15,8 @@ succeeds, so nothing is delivered that the client has given up.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import math
 import os
@@ -34,7 +37,8 @@ LONGEST_WAIT = 7 * 86_400.0
 """Seconds that an answer may be waited for."""
 REQUEST, TAKEN, ANSWER = ".request", ".taken", ".answer"
 HOST_FILE = "host"
-VERSION = 1
+VERSION = 2
+"""Of requests and answers; answers of version 1 were not signed."""
 ID = re.compile(r"[0-9a-f]{32}")
 _METHODS = ("GET", "POST")
 _TARGET = re.compile(r"/[!-\"$-~]{0,8191}")
@@ -136,6 +140,55 @@ class SpoolAnswer:
         if isinstance(status, bool) or not isinstance(status, int) or not 0 <= status <= 599:
             raise ValueError("it has no status")
         return cls(status, body, _text(head, "message"), _text(head, "hint"))
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSeal:
+    """What makes an answer the host's own, known to it and to the agent's processes alone.
+
+    Whoever can write to the folder can put files there, and requests under ids of others. So the code covers
+    id and content of the request, and the answer's name cannot be guessed before it is there.
+
+    Attributes:
+        key: Of the code, 32 bytes.
+    """
+
+    key: bytes
+
+    @classmethod
+    def of(cls, token: str, name: str, request: bytes) -> AnswerSeal:
+        """The seal of the answer to one request.
+
+        Args:
+            token: The agent's secret.
+            name: Id of the request.
+            request: The content of its file.
+        """
+        text = f"spool answer {name} {hashlib.sha256(request).hexdigest()}"
+        return cls(hmac.digest(token.encode(), text.encode(), "sha256"))
+
+    @property
+    def file(self) -> str:
+        """The name of the answer's file."""
+        return hmac.digest(self.key, b"name", "sha256").hex()[:32] + ANSWER
+
+    def seal(self, answer: bytes) -> bytes:
+        """The content of the answer's file: a line with the code, then the answer."""
+        return self._code(answer) + b"\n" + answer
+
+    def open(self, data: bytes) -> bytes:
+        """The answer in a file.
+
+        Raises:
+            ValueError: The host has not written it, or not all of it is there.
+        """
+        code, _, answer = data.partition(b"\n")
+        if not hmac.compare_digest(code, self._code(answer)):
+            raise ValueError("the agent's host has not signed it")
+        return answer
+
+    def _code(self, answer: bytes) -> bytes:
+        return hmac.digest(self.key, b"answer" + answer, "sha256").hex().encode()
 
 
 def read_private(path: Path, limit: int) -> bytes:

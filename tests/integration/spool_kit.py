@@ -20,7 +20,8 @@ from synapse_tui.host.identity import Tokens
 from synapse_tui.host.spool import SpoolKeeper
 from synapse_tui.model import Sender
 from synapse_tui.paths import shipped_profiles
-from synapse_tui.spool.messages import SpoolAnswer, SpoolRequest, write_whole
+from synapse_tui.spool.client import SpoolClient
+from synapse_tui.spool.messages import MAX_REQUEST, AnswerSeal, SpoolAnswer, SpoolRequest, write_whole
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import running
 from tests.integration.shell_kit import Shell
@@ -103,6 +104,10 @@ class SpoolRig:
         environ = self.environs[agent.agent_id]
         return LightClient(token_of={agent.agent_id: environ["SYNAPSE_TOKEN"]}.get, environ=environ)
 
+    def spool_client(self, agent: FakeAgent) -> SpoolClient:
+        """The client of an agent's spool."""
+        return SpoolClient(self.spool(agent), self.tokens.issue(agent.agent_id))
+
     def request(self, sender: FakeAgent, target: str, token: str = "") -> SpoolRequest:
         """A request as the client makes it, signed by an agent."""
         call = send_call("hello", sender=Sender(sender.agent_id, sender.agent_type), priority=3)
@@ -113,10 +118,14 @@ class SpoolRig:
     async def put(self, agent: FakeAgent, data: bytes, name: str = "a" * 32) -> SpoolAnswer:
         """Put the bytes of a request into an agent's spool, and wait for what comes of it."""
         write_whole(self.spool(agent), f"{name}.request", data)
-        path = self.spool(agent) / f"{name}.answer"
+        # What cannot be read as a whole has no content.
+        read = data if len(data) <= MAX_REQUEST else b""
+        seal = AnswerSeal.of(self.tokens.issue(agent.agent_id), name, read)
+        path = self.spool(agent) / seal.file
         await until(path.exists, path)
-        answer = SpoolAnswer.decode(path.read_bytes())
+        answer = SpoolAnswer.decode(seal.open(path.read_bytes()))
         path.unlink()
+        (self.spool(agent) / f"{name}.answer").unlink(missing_ok=True)
         return answer
 
 

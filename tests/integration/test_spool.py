@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -16,7 +20,7 @@ from synapse_tui.errors import PeerUnreachable
 from synapse_tui.host import spool_carrier
 from synapse_tui.model import USER, Sender
 from synapse_tui.project_folder import FOLDER
-from synapse_tui.spool.client import SpoolClient
+from synapse_tui.spool import client as spool_client
 from synapse_tui.spool.lock import is_abandoned
 from synapse_tui.spool.messages import MAX_REQUEST, SpoolRequest, write_whole
 from tests.fake_agent import FakeAgent
@@ -62,6 +66,93 @@ async def test_a_message_arrives_once_and_its_sender_is_verified(
     assert (request.sender.sender_id, request.sender.verified) == (codex.agent_id, True)
     assert (await asyncio.to_thread(client.task, claude.endpoint, task.task_id)).task_id == task.task_id
     assert not rig.left(codex)
+
+
+class Forger:
+    """A sandboxed sibling: it connects to nobody, and answers every request that it sees."""
+
+    def __init__(self, spool: Path, body: bytes, *, over: bool = False) -> None:
+        self._spool, self._over = spool, over
+        self._data = b'{"v": 1, "status": 200, "message": "", "hint": ""}\n' + body
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.forged = 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._end.is_set():
+            names = os.listdir(self._spool)  # noqa: PTH208 - as quick as can be
+            wanted = {name.partition(".")[0] for name in names if name.endswith((".request", ".taken"))}
+            if self._over:
+                wanted |= {name.partition(".")[0] for name in names if name.endswith(".answer")}
+            for name in wanted - {""}:
+                write_whole(self._spool, f"{name}.answer", self._data)
+                self.forged += 1
+
+
+@pytest.mark.usefixtures("forbidden")
+async def test_a_sibling_that_can_write_into_a_spool_forges_no_answer(
+    rig: SpoolRig, codex: FakeAgent, claude: FakeAgent
+) -> None:
+    client = rig.light(codex)
+    body = json.dumps({"task": {"id": "forged", "status": "submitted", "context_id": "forged"}}).encode()
+    told: list[str] = []
+    with Forger(rig.spool(codex), body) as forger:
+        for number in range(10):
+            task = await asyncio.to_thread(
+                client.send, claude.endpoint, f"message {number}", sender=sender_of(codex)
+            )
+            told.append(task.task_id)
+    assert forger.forged >= 10
+    assert told.count("forged") == 0
+    assert len(set(told)) == 10
+    assert [request.text for request in claude.requests] == [f"message {number}" for number in range(10)]
+
+
+@pytest.mark.usefixtures("forbidden")
+async def test_a_sibling_that_writes_over_true_answers_is_never_believed(
+    rig: SpoolRig, codex: FakeAgent, claude: FakeAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool_client, "GRACE", 0.2)
+    call = signed(rig, codex, SpoolRequest("GET", claude.endpoint, "/status", b"", {}, 0.5))
+    outcomes = set()
+    with Forger(rig.spool(codex), b'{"forged": true}', over=True):
+        for _ in range(10):
+            with suppress(PeerUnreachable):  # the sibling has removed the true one
+                answer = await asyncio.to_thread(rig.spool_client(codex).exchange, call)
+                outcomes.add(b"forged" in answer.body)
+    assert outcomes <= {False}
+
+
+async def test_answers_that_nobody_collects_go_by_age_and_number(
+    rig: SpoolRig, codex: FakeAgent, claude: FakeAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of clients that were killed."""
+    monkeypatch.setattr(spool_carrier, "MAX_ANSWERS", 5)
+    ids = [f"{number:032x}" for number in range(20)]
+    for name in ids:
+        write_whole(rig.spool(codex), f"{name}.request", rig.request(codex, claude.endpoint).encode())
+    await until(lambda: len(claude.requests) == 20)
+    await until(lambda: not any(name.endswith((".request", ".taken")) for name in rig.left(codex)))
+    await until(lambda: len(rig.left(codex)) == 5)
+    # Those of a host before are found by the one that goes on, and go when their time is over.
+    monkeypatch.setattr(spool_carrier, "ANSWER_LIFE", 0.2)
+    await rig.keeper.hand_over()
+    assert len(rig.left(codex)) == 5
+    rig.keeper = rig.new_keeper()
+    for agent in (codex, claude):
+        rig.keeper.add(agent.agent_id, rig.environs[agent.agent_id])
+    await until(lambda: not rig.left(codex))
+    write_whole(rig.spool(codex), f"{'e' * 32}.request", rig.request(codex, claude.endpoint).encode())
+    await until(lambda: len(claude.requests) == 21)
+    await until(lambda: not rig.left(codex))
 
 
 @pytest.mark.usefixtures("forbidden")
@@ -164,7 +255,8 @@ async def test_what_is_no_request_does_no_harm(rig: SpoolRig, codex: FakeAgent, 
     (rig.spool(codex) / f"{'c' * 32}.request").symlink_to("/etc/hostname")
     (rig.spool(codex) / "notes.request").mkdir()
     write_whole(rig.spool(codex), f"{'d' * 32}.request", b"no JSON")
-    await until(lambda: rig.left(codex) == {f"{'c' * 32}.answer", f"{'d' * 32}.answer"})
+    await until(lambda: {f"{'c' * 32}.answer", f"{'d' * 32}.answer"} <= rig.left(codex))
+    await until(lambda: not any(name.endswith((".request", ".taken")) for name in rig.left(codex)))
     assert (await rig.put(codex, rig.request(codex, claude.endpoint).encode())).status == 200
     assert len(claude.requests) == 1
 
@@ -181,9 +273,7 @@ async def test_a_spool_that_the_agent_sweeps_away_is_made_again(
 ) -> None:
     await until(lambda: not is_abandoned(rig.spool(codex)))
     shutil.rmtree(rig.shell.folder / FOLDER)
-    answer = await asyncio.to_thread(
-        SpoolClient(rig.spool(codex)).exchange, rig.request(codex, claude.endpoint)
-    )
+    answer = await asyncio.to_thread(rig.spool_client(codex).exchange, rig.request(codex, claude.endpoint))
     assert answer.status == 200
     assert len(claude.requests) == 1
 
@@ -214,7 +304,7 @@ async def test_the_next_version_of_a_host_goes_on_with_the_spools(
     """What is under way is answered, what is not taken yet is taken by the one that follows."""
     task = claude.wait("something", sender_of(codex))
     call = SpoolRequest("GET", claude.endpoint, f"/tasks/{task.id}?wait=30&seen=", b"", {}, 40.0)
-    client = SpoolClient(rig.spool(codex))
+    client = rig.spool_client(codex)
     poll = asyncio.create_task(asyncio.to_thread(client.exchange, signed(rig, codex, call)))
     await until(lambda: any(name.endswith(".taken") for name in rig.left(codex)))
     await rig.keeper.hand_over()

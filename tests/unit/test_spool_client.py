@@ -11,6 +11,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,9 +22,10 @@ from synapse_tui.a2a.light_spool import without_connection
 from synapse_tui.errors import PeerUnreachable
 from synapse_tui.spool.client import SpoolAccount, SpoolClient, forbidden
 from synapse_tui.spool.folder import SpoolFolder, Taken
-from synapse_tui.spool.messages import SpoolAnswer, SpoolRequest
+from synapse_tui.spool.messages import SpoolAnswer, SpoolRequest, write_whole
 
 REQUEST = SpoolRequest("POST", "http://127.0.0.1:8100", "/tasks/send", b"{}", {}, 5.0)
+TOKEN = "secret"
 DENIED = PermissionError(errno.EPERM, "Operation not permitted")
 
 
@@ -45,7 +48,7 @@ def served(spool: SpoolFolder, answer: Callable[[Taken], SpoolAnswer]) -> Iterat
         while not end.is_set():
             for one in spool.take(10):
                 taken.append(one)
-                spool.answer(one.name, answer(one))
+                spool.answer(one, answer(one), TOKEN)
             time.sleep(0)
 
     thread = threading.Thread(target=serve)
@@ -75,12 +78,14 @@ class Clock:
 
 
 def client_of(spool: SpoolFolder, clock: Clock) -> SpoolClient:
-    return SpoolClient(spool.path, patience=2.0, clock=clock, now=lambda: 1_000_000.0, sleep=clock.sleep)
+    return SpoolClient(
+        spool.path, TOKEN, patience=2.0, clock=clock, now=lambda: 1_000_000.0, sleep=clock.sleep
+    )
 
 
 def test_a_request_is_answered_and_both_files_go(spool: SpoolFolder) -> None:
     with served(spool, lambda one: SpoolAnswer(201, b"done")) as taken:
-        answer = SpoolClient(spool.path).exchange(REQUEST)
+        answer = SpoolClient(spool.path, TOKEN).exchange(REQUEST)
     assert answer == SpoolAnswer(201, b"done")
     (one,) = taken
     assert one.request is not None
@@ -91,7 +96,7 @@ def test_a_request_is_answered_and_both_files_go(spool: SpoolFolder) -> None:
 def test_that_nobody_answers_is_told_as_over_http(spool: SpoolFolder) -> None:
     answer = SpoolAnswer(message="nobody answers at x", hint="it has ended")
     with served(spool, lambda one: answer), pytest.raises(PeerUnreachable, match="nobody answers") as caught:
-        SpoolClient(spool.path).exchange(REQUEST)
+        SpoolClient(spool.path, TOKEN).exchange(REQUEST)
     assert caught.value.hint == "it has ended"
 
 
@@ -111,7 +116,7 @@ def test_a_killed_clients_request_says_when_it_is_too_late(spool: SpoolFolder) -
     clock = Clock()
     found: list[Taken] = []
     clock.events[1] = lambda: found.extend(spool.take(1))
-    clock.events[2] = lambda: spool.answer(found[0].name, SpoolAnswer(200))
+    clock.events[2] = lambda: spool.answer(found[0], SpoolAnswer(200), TOKEN)
     client_of(spool, clock).exchange(REQUEST)
     assert found[0].request is not None
     assert found[0].request.expires == 1_000_003.0
@@ -143,7 +148,7 @@ def test_the_answer_of_a_host_that_ends_is_read(spool: SpoolFolder) -> None:
 
     def answer_and_end() -> None:
         (one,) = spool.take(1)
-        spool.answer(one.name, SpoolAnswer(200))
+        spool.answer(one, SpoolAnswer(200), TOKEN)
         spool.leave()
 
     clock.events[3] = answer_and_end
@@ -157,7 +162,7 @@ def test_a_spool_that_was_swept_away_is_awaited(spool: SpoolFolder) -> None:
 
     def answer() -> None:
         (one,) = spool.take(1)
-        spool.answer(one.name, SpoolAnswer(200))
+        spool.answer(one, SpoolAnswer(200), TOKEN)
 
     clock.events[9] = answer
     assert client_of(spool, clock).exchange(REQUEST).status == 200
@@ -186,7 +191,7 @@ def test_a_spool_that_cannot_be_written_says_what_to_allow(
 
     monkeypatch.setattr("synapse_tui.spool.client.write_whole", read_only)
     with pytest.raises(PeerUnreachable, match="Read-only file system") as caught:
-        SpoolClient(spool.path).exchange(REQUEST)
+        SpoolClient(spool.path, TOKEN).exchange(REQUEST)
     assert "writable_roots" in caught.value.hint
 
 
@@ -204,20 +209,136 @@ def test_a_spool_that_others_could_read_gets_nothing(
         path = tmp_path / "link"
         path.symlink_to(spool.path)
     with pytest.raises(PeerUnreachable, match="not a folder of yours alone"):
-        SpoolClient(path).exchange(REQUEST)
+        SpoolClient(path, TOKEN).exchange(REQUEST)
     assert names(spool) == {"host"}
 
 
-def test_an_answer_that_is_none_is_told(spool: SpoolFolder) -> None:
+def garbage(answer: Path, other: bytes) -> None:
+    answer.write_bytes(b"what?")
+
+
+def truncated(answer: Path, other: bytes) -> None:
+    answer.write_bytes(answer.read_bytes()[:-1])
+
+
+def altered(answer: Path, other: bytes) -> None:
+    answer.write_bytes(answer.read_bytes().replace(b"200", b"404"))
+
+
+def unsigned(answer: Path, other: bytes) -> None:
+    answer.write_bytes(SpoolAnswer(200, b"forged").encode())
+
+
+def of_another_request(answer: Path, other: bytes) -> None:
+    answer.write_bytes(other)
+
+
+def link(answer: Path, other: bytes) -> None:
+    target = answer.parent.with_name("target")
+    answer.rename(target)
+    answer.symlink_to(target)
+
+
+def pipe(answer: Path, other: bytes) -> None:
+    answer.unlink()
+    os.mkfifo(answer)
+
+
+def a_folder(answer: Path, other: bytes) -> None:
+    answer.unlink()
+    answer.mkdir()
+
+
+@pytest.mark.parametrize(
+    "forge", [garbage, truncated, altered, unsigned, of_another_request, link, pipe, a_folder]
+)
+def test_an_answer_that_is_not_the_hosts_is_ignored_until_that_comes(
+    spool: SpoolFolder, forge: Callable[[Path, bytes], None]
+) -> None:
+    """Whatever stands in the very place of the answer, which takes knowing its name."""
     clock = Clock()
+    found: list[Taken] = []
+    files: list[Path] = []
+
+    def answer_another() -> None:
+        (one,) = spool.take(1)
+        (name,) = spool.answer(one, SpoolAnswer(200, b"another"), TOKEN)
+        files.append(spool.path / name)
+
+    def answer_and_forge() -> None:
+        found.extend(spool.take(1))
+        other = files[0].read_bytes()
+        (name,) = spool.answer(found[0], SpoolAnswer(200, b"true"), TOKEN)
+        files.append(spool.path / name)
+        forge(files[1], other)
+
+    def answer_again() -> None:
+        if files[1].is_dir() and not files[1].is_symlink():
+            files[1].rmdir()
+        spool.answer(found[0], SpoolAnswer(200, b"true"), TOKEN)
+
+    client = client_of(spool, clock)
+    write_whole(spool.path, f"{'b' * 32}.request", replace(REQUEST, expires=2.0**33).encode())
+    clock.events[1] = answer_another
+    clock.events[2] = answer_and_forge
+    clock.events[40] = answer_again
+    assert client.exchange(REQUEST) == SpoolAnswer(200, b"true")
+    assert len(clock.pauses) >= 40
+
+
+def test_that_only_forged_answers_came_is_told(spool: SpoolFolder) -> None:
+    clock = Clock()
+
+    def forge() -> None:
+        (one,) = spool.take(1)
+        (spool.path / f"{one.name}.answer").write_bytes(SpoolAnswer(200, b"forged").encode())
+
+    clock.events[2] = forge
+    with pytest.raises(PeerUnreachable, match="was ignored: the agent's host has not signed it") as caught:
+        client_of(spool, clock).exchange(REQUEST)
+    assert "not known whether" in caught.value.hint
+    assert not list(spool.path.glob("*.answer"))
+
+
+def test_an_answer_to_something_else_that_was_put_in_place_of_the_request_is_not_taken(
+    spool: SpoolFolder,
+) -> None:
+    """Who may write there could have the host sign what came of a request of their own."""
+    clock = Clock()
+
+    def replace_request() -> None:
+        (request,) = spool.path.glob("*.request")
+        other = SpoolRequest("GET", REQUEST.endpoint, "/elsewhere", b"", {}, 5.0, 2.0**33)
+        write_whole(spool.path, request.name, other.encode())
+        (one,) = spool.take(1)
+        spool.answer(one, SpoolAnswer(200, b"of the other request"), TOKEN)
+
+    clock.events[1] = replace_request
+    with pytest.raises(PeerUnreachable, match="no answer came"):
+        client_of(spool, clock).exchange(REQUEST)
+
+
+@pytest.mark.parametrize("said", ["net:[1]\n", "\n", "net:[1]\n1\n"])
+def test_a_host_of_another_version_gets_nothing(spool: SpoolFolder, said: str) -> None:
+    (spool.path / "host").write_text(said)
+    with pytest.raises(PeerUnreachable, match=r"another version .* nothing was sent") as caught:
+        SpoolClient(spool.path, TOKEN).exchange(REQUEST)
+    assert "synapse-tui upgrade" in caught.value.hint
+    assert names(spool) == {"host"}
+
+
+def test_a_host_that_is_just_writing_its_version_is_awaited(spool: SpoolFolder) -> None:
+    clock = Clock()
+    said = (spool.path / "host").read_bytes()
+    (spool.path / "host").write_bytes(b"")
+    clock.events[3] = lambda: (spool.path / "host").write_bytes(said)
 
     def answer() -> None:
         (one,) = spool.take(1)
-        (spool.path / f"{one.name}.answer").write_bytes(b"what?")
+        spool.answer(one, SpoolAnswer(200), TOKEN)
 
-    clock.events[2] = answer
-    with pytest.raises(PeerUnreachable, match="cannot be read"):
-        client_of(spool, clock).exchange(REQUEST)
+    clock.events[6] = answer
+    assert client_of(spool, clock).exchange(REQUEST).status == 200
 
 
 def test_of_taking_back_and_taking_exactly_one_wins(spool: SpoolFolder) -> None:
@@ -232,7 +353,7 @@ def test_of_taking_back_and_taking_exactly_one_wins(spool: SpoolFolder) -> None:
             time.sleep(dice.random() * 0.002)
             for one in spool.take(100):
                 delivered.add(one.name)
-                spool.answer(one.name, SpoolAnswer(200))
+                spool.answer(one, SpoolAnswer(200), TOKEN)
 
     thread = threading.Thread(target=host)
     thread.start()
@@ -240,7 +361,8 @@ def test_of_taking_back_and_taking_exactly_one_wins(spool: SpoolFolder) -> None:
     try:
         for number in range(600):
             name = f"{number:032x}"
-            client = SpoolClient(spool.path, patience=chance.random() * 0.002, make_id=lambda name=name: name)  # type: ignore[misc]
+            patience = chance.random() * 0.002
+            client = SpoolClient(spool.path, TOKEN, patience=patience, make_id=partial(str, name))
             try:
                 answered = client.exchange(REQUEST).status == 200
             except PeerUnreachable as error:

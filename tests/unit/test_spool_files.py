@@ -51,7 +51,7 @@ def test_requests_and_answers_are_read_as_they_were_written() -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (b'"v": 1', b'"v": 2'),
+        (b'"v": 2', b'"v": 1'),
         (b'"POST"', b'"DELETE"'),
         (b'"POST"', b"1"),
         (b"/tasks/send-priority", b"tasks/send-priority"),
@@ -169,8 +169,9 @@ def test_what_is_no_plain_small_request_is_taken_out_and_refused(
     assert taken.name == NAME
     assert taken.request is None
     assert taken.problem
-    spool.answer(NAME, SpoolAnswer(400))
-    assert names(spool) == {"host", f"{NAME}.answer"}
+    files = spool.answer(taken, SpoolAnswer(400), "secret")
+    assert names(spool) == {"host", *files}
+    assert f"{NAME}.answer" in files, "a client of another version looks there"
     target = spool.path.with_name("target")
     assert not target.exists() or target.read_bytes() == REQUEST.encode(), "where a link leads is untouched"
 
@@ -200,8 +201,12 @@ def test_an_answer_takes_the_place_of_its_request(spool: SpoolFolder) -> None:
     (taken,) = spool.take(1)
     assert taken.request == REQUEST
     assert names(spool) == {"host", f"{NAME}.taken"}
-    spool.answer(taken.name, SpoolAnswer(200, b"{}"))
-    assert names(spool) == {"host", f"{NAME}.answer"}
+    (file,) = spool.answer(taken, SpoolAnswer(200, b"{}"), "secret")
+    assert names(spool) == {"host", file}
+    assert NAME not in file
+    assert spool.answers() == [file]
+    spool.discard([file, "collected.answer"])
+    assert names(spool) == {"host"}
 
 
 def test_what_has_no_business_there_goes_and_what_may_be_needed_stays(spool: SpoolFolder) -> None:
