@@ -15,7 +15,7 @@ from pathlib import Path
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.events import EventBus, Notice
 from synapse_tui.model import AgentSpec
-from synapse_tui.process_times import process_name
+from synapse_tui.process_times import process_name, process_start
 from synapse_tui.registry import Record, RecordChanges, Registry
 
 log = logging.getLogger(__name__)
@@ -70,7 +70,8 @@ class RecordKeeper:
         agent_id, now = session.agent_id, self._records.get(session.agent_id)
         if now is None:
             return
-        process = process_name(session.pid) if session.exit is None else now.process
+        started = process_start(session.pid)  # one that has ended keeps its name
+        process = process_name(session.pid, started) if started is not None else now.process
         changes = RecordChanges(name=session.name, status=session.report.state.value, process=process)
         changed = replace(now, **changes)
         if changed != now:
