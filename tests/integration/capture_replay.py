@@ -121,7 +121,7 @@ def replays(agent: str, profiles: Sequence[Profile], changes: Sequence[Change] =
         profiles: One for each replay.
         changes: What is changed in the bytes, one after the other, wherever they are cut into pieces.
     """
-    record, output = _recording(agent, changes)
+    record, output = recording(agent, changes)
     marks = [(name, time) for name, _, time in record["marks"]]
     watchers = [_Watcher(each, marks) for each in profiles]
     clock = [0.0]
@@ -144,7 +144,7 @@ def replays(agent: str, profiles: Sequence[Profile], changes: Sequence[Change] =
     return [watcher.replay for watcher in watchers]
 
 
-def _recording(agent: str, changes: Sequence[Change]) -> tuple[dict[str, Any], Iterator[bytes]]:
+def recording(agent: str, changes: Sequence[Change]) -> tuple[dict[str, Any], Iterator[bytes]]:
     """What was recorded, and the pieces of its output with the changes made to them."""
     folder = SHARED / "captures"
     record: dict[str, Any] = json.loads((folder / f"{agent}-full.json").read_text())

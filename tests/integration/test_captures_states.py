@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
+from synapse_tui.agents.delivery.enter import FRAME
 from synapse_tui.model import AgentState
-from tests.integration.capture_replay import AGENTS, MISSING, MISSING_REASON, replay
+from synapse_tui.terminal import Terminal, TerminalEvent
+from synapse_tui.terminal.events import ProgramStatus
+from tests.integration.capture_replay import AGENTS, MISSING, MISSING_REASON, recording, replay
 
 READY, WORKING, WAITING = AgentState.READY, AgentState.PROCESSING, AgentState.WAITING
 
@@ -151,3 +156,32 @@ def test_the_timeline_of_each_scene(agent: str, scene: str) -> None:
     start, end = replay(agent).scene(scene)
     seen = [state for began, until, state in replay(agent).spans() if until > start and began < end]
     assert seen == OTHER_ORDER.get((agent, scene), ORDER[scene])
+
+
+def note_status(told: list[str], event: TerminalEvent) -> None:
+    if isinstance(event, ProgramStatus):
+        told.append(event.state)
+
+
+def test_an_agent_that_says_it_is_done_draws_nothing_later_than_a_frame() -> None:
+    """What the delivery relies on between two turns; until the next key, size or turn."""
+    record, output = recording("codex", ())
+    told: list[str] = [""]
+    terminal = Terminal(record["cols"], record["rows"], listener=partial(note_status, told))
+    shown, done = "", float("inf")
+    turns, late = 0, []
+    for time, kind, *rest in record["events"]:
+        known = len(told)
+        if kind == "o":
+            terminal.feed(next(output))
+        elif kind == "r":
+            terminal.resize(*rest)
+        before, shown = shown, "\n".join(row.rstrip() for row in terminal.display)
+        if kind != "o" or "working" in told[known:]:
+            done = float("inf")
+        if shown != before and time > done + FRAME:
+            late.append(time - done)
+        if told[known:] and told[-2:] in (["working", "done"], ["working", "idle"]):
+            done, turns = time, turns + 1
+    assert turns > 10
+    assert late == []
