@@ -189,6 +189,7 @@ def test_kill_names_and_ends_a_session(launch: Launch, agents: Ready, run: Run) 
     assert "no session" in again.stderr
 
 
+@pytest.mark.timeout(300)  # several hosts or agents, one after the other
 def test_sessions_of_another_home_are_their_own(
     run: Run, environ: dict[str, str], home: Path, tmp_path: Path
 ) -> None:
@@ -216,6 +217,7 @@ def test_sessions_of_another_home_are_their_own(
     assert not alive([host])
 
 
+@pytest.mark.timeout(300)  # several hosts or agents, one after the other
 def test_a_session_from_before_the_home_was_part_of_its_key_is_still_found(
     run: Run, environ: dict[str, str], home: Path, project: Path, runtime: Path, tmp_path: Path
 ) -> None:
@@ -274,6 +276,7 @@ def test_a_host_that_is_stopped_is_woken_and_ended(run: Run) -> None:
     assert sessions(run) == []
 
 
+@pytest.mark.timeout(300)  # several hosts or agents, one after the other
 def test_a_host_that_hangs_for_good_is_killed_with_its_agents(
     launch: Launch, run: Run, home: Path, tmp_path: Path
 ) -> None:
@@ -344,6 +347,7 @@ def test_kill_all_with_yes_does_not_ask(launch: Launch, run: Run, yes: str) -> N
     assert sessions(run) == []
 
 
+@pytest.mark.timeout(300)  # several hosts or agents, one after the other
 def test_the_log_says_who_ended_a_session(launch: Launch, agents: Ready, run: Run, home: Path) -> None:
     def ended() -> list[str]:
         (log,) = home.glob(".synapse/logs/host-*.log")
@@ -376,6 +380,7 @@ def test_the_log_says_who_ended_a_session(launch: Launch, agents: Ready, run: Ru
     assert re.search(r"synapse-dummy-\d+ is stopped: 'synapse stop' \(process \d+\)", log.read_text())
 
 
+@pytest.mark.timeout(300)  # several hosts or agents, one after the other
 def test_a_running_host_follows_profiles(launch: Launch, agents: Ready, run: Run, home: Path) -> None:
     def write(text: str) -> None:
         path = home / ".synapse" / "profiles" / "newtype.yaml"
