@@ -33,7 +33,7 @@ def make_folder(path: Path) -> None:
         path.mkdir(mode=0o700)
     except FileNotFoundError:
         make_folder(path.parent)
-        make_folder(path)
+        path.mkdir(mode=0o700, exist_ok=True)  # /proc says the same where nothing can be made
     except OSError:
         if not path.is_dir():
             raise
