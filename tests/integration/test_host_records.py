@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 async def until(condition: Callable[[], object]) -> None:
-    await until_within(condition, patience=60)
+    await until_within(condition)
 
 
 @pytest.fixture
