@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 import stat
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -17,15 +17,11 @@ import pytest
 from synapse_tui.host import Host
 from synapse_tui.process_times import process_start
 from synapse_tui.registry import Registry
-from tests.integration.pty_harness import until as until_within
 from tests.integration.shell_kit import InnerShell
 from tests.integration.test_host import make_host, open_ready, records, running
+from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(120)
-
-
-async def until(condition: Callable[[], object]) -> None:
-    await until_within(condition)
 
 
 @pytest.fixture
