@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from synapse_tui.agents.tasks.book import NoJournal, TaskBook
+from synapse_tui.content import Artifact
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.events import Event, EventBus, TaskChanged
 from synapse_tui.model import USER, DeliveryState, MessageRequest, Task, TaskState
@@ -144,3 +145,15 @@ def test_only_ended_tasks_are_forgotten():
     for task in made[1:]:
         tasks.change(task.id, state=TaskState.COMPLETED)
     assert [task.text for task in tasks] == ["0", "3", "4"]
+
+
+def test_large_answers_of_ended_tasks_are_forgotten_sooner():
+    tasks, _ = book()
+    made = [tasks.create(MessageRequest(str(n), USER)) for n in range(6)]
+    for task in made:
+        large = Artifact("a line of output\n" * 200_000)
+        tasks.change(task.id, state=TaskState.COMPLETED, artifacts=(large,))
+    assert [task.text for task in tasks] == ["4", "5"]
+    huge = tasks.create(MessageRequest("huge", USER))
+    tasks.change(huge.id, state=TaskState.COMPLETED, artifacts=(Artifact("x" * 20_000_000),))
+    assert [task.text for task in tasks] == ["huge"]

@@ -29,6 +29,8 @@ MAX_REASON = 200
 """How long the reason of a task may be that somebody else gave, in characters."""
 MAX_FINISHED = 500
 """How many ended tasks are kept; older ones are forgotten."""
+MAX_FINISHED_SIZE = 8_000_000
+"""How many characters their texts have together at most; the last task is kept whatever its size."""
 
 
 _WHY_DELIVERY = {
@@ -310,7 +312,14 @@ class TaskBook:
         ended = [
             key for key, task in self._tasks.items() if task.state.final and task.reply is not ReplyState.DUE
         ]
-        for key in ended[: max(0, len(ended) - self._limit)]:
+        old, size = max(0, len(ended) - self._limit), 0
+        for at in range(len(ended) - 1, old - 1, -1):
+            task = self._tasks[ended[at]]
+            size += len(task.text) + sum(len(artifact.text) for artifact in task.artifacts)
+            if size > MAX_FINISHED_SIZE and at < len(ended) - 1:
+                old = at + 1
+                break
+        for key in ended[:old]:
             del self._tasks[key]
 
 
