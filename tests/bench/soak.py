@@ -1,8 +1,9 @@
 """Memory of a session's host over a long quiet time, and what an answer costs on disk.
 
-`python -m tests.bench.soak [MINUTES [FLOODS [SCROLLBACK]]]`, 60 minutes without floods by default. A message
-goes to one of four dummies every 2.5 seconds, half of them are streamed and half are polled; pages of tasks
-are listed, and a terminal attaches and detaches every two minutes. The resident memory is printed every 30
+`python -m tests.bench.soak [MINUTES [FLOODS [SCROLLBACK]]]`, 60 minutes without floods by default. First each
+agent answers more messages than a host keeps in memory, so that what is bounded is full. Then a message goes
+to one of four dummies every 2.5 seconds, half of them are streamed and half are polled; pages of tasks are
+listed, and a terminal attaches and detaches every two minutes. The resident memory is printed every 30
 seconds, and in the end its slope by least squares (target: at most 2 MB an hour), what kinds of objects
 became more, and the size of `history.db` for each byte of the answers in it. The agents' scrollback is kept
 to 200 lines by default, which are full after the warm-up. With FLOODS, so many of the first messages let the
@@ -38,6 +39,8 @@ PAUSE = 2.5
 SAMPLE = 30.0
 ATTACH = 120.0
 SCROLLBACK = 200
+FILL = 550
+"""Messages to each agent before the time begins; a host keeps the last 500 tasks of an agent in memory."""
 WARM_UP = 0.2
 """Which part of the time is over before memory is compared."""
 COUNTER = """
@@ -146,6 +149,17 @@ class Soak:
         leave(client)
 
 
+async def fill(soak: Soak) -> None:
+    """Send one message after the other to each agent until all that is bounded is full."""
+
+    async def agent(place: int) -> None:
+        for number in range(FILL):
+            await soak.send(number * AGENTS + place)
+
+    await asyncio.gather(*map(agent, range(AGENTS)))
+    print(f"filled: RSS {soak.megabytes:6.1f} MB  tasks {soak.done}", flush=True)
+
+
 async def run(soak: Soak, minutes: float, floods: int) -> tuple[list[tuple[float, float]], Counter[str]]:
     """Send until the time is over.
 
@@ -226,6 +240,7 @@ def main() -> None:
     floods = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     scrollback = int(sys.argv[3]) if len(sys.argv) > 3 else SCROLLBACK
     with tempfile.TemporaryDirectory(prefix="syn-soak-") as name, _session(Path(name), scrollback) as soak:
+        asyncio.run(fill(soak))
         samples, warm = asyncio.run(run(soak, minutes, floods))
         report(soak, samples, warm, soak.objects())
 
