@@ -328,6 +328,10 @@ class Acceptor:
         for task in self._tasks:
             task.cancel()
 
+    async def wait_closed(self) -> None:
+        """Wait until no connection is being taken any more, as uvicorn does when it ends."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
     def _listen(self) -> None:
         self._pause = None
         self._loop.add_reader(self._sock, self._accept)

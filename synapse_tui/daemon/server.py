@@ -124,7 +124,7 @@ class SessionServer:
         silent = connection in self._waiting
         self._waiting.discard(connection)
         self._display.gone(connection)
-        self._end_when_idle(looked=silent)
+        self._end_when_idle(unseen=silent)
 
     def _take(self, connection: Connection, line: Line) -> None:
         """Do what one line asks for."""
@@ -154,12 +154,12 @@ class SessionServer:
             return
         task = asyncio.get_running_loop().create_task(self._answer(work, connection, line))
         self._working.add(task)
-        task.add_done_callback(partial(self._answered, looked=line.get("do") == "info"))
+        task.add_done_callback(partial(self._answered, unseen=line.get("do") in ("info", "open")))
 
-    def _answered(self, task: asyncio.Task[None], *, looked: bool) -> None:
+    def _answered(self, task: asyncio.Task[None], *, unseen: bool) -> None:
         self._working.discard(task)
         self.asked.set()
-        self._end_when_idle(looked=looked)
+        self._end_when_idle(unseen=unseen)
 
     async def _answer(
         self,
@@ -297,17 +297,17 @@ class SessionServer:
         self._display.stop("", successor=python)
         connection.answer({"is": "handing-over", "to": version, "pid": os.getpid()})
 
-    def _end_when_idle(self, *, looked: bool) -> None:
+    def _end_when_idle(self, *, unseen: bool) -> None:
         """A host without agents and clients has nothing to do.
 
         Args:
-            looked: Whether a client only looked, as each does before it attaches: what agents showed when
-                they exited has still to be seen then.
+            unseen: Whether what agents showed when they exited has still to be seen: a client has only looked,
+                as each does before it attaches, or opened agents that may have exited at once.
         """
         if self._display.ending:
             return
         busy = self._waiting or self._working or self._display.attached
-        left = [session for session in self._host.agents.values() if looked or session.exit is None]
+        left = [session for session in self._host.agents.values() if unseen or session.exit is None]
         if not busy and not left:
             self.idle = True
             why = "its last agent is closed and no terminal shows it"
