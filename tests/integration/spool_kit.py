@@ -29,7 +29,7 @@ from tests.waiting import until
 
 OFFLINE = """
 import errno, socket, sys
-from tests.waiting import PATIENCE
+def forbidden(*_):
     raise PermissionError(errno.EPERM, "Operation not permitted")
 socket.socket.connect = socket.socket.connect_ex = forbidden
 from synapse_tui.cli import main

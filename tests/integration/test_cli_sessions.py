@@ -169,9 +169,9 @@ def test_what_could_not_be_ended_with_an_agent_is_named(
     stopped: dict[str, object] = {"is": "stopped", "kept": {}, "left": {agent_id: ["1234 sudo", "1235 vim"]}}
     for words in ((), ("--json",)):
         with ExitStack() as stack:
-            stack.callback(Host(runtime / "fine.sock", threading.Barrier(1), stop=stopped).close)
+            stack.callback(Host(socket_of(runtime, "fine"), threading.Barrier(1), stop=stopped).close)
             assert code_of(stop.command, agent_id, *words) == 0
-        (runtime / "fine.sock").unlink()
+        (socket_of(runtime, "fine")).unlink()
         told = capsys.readouterr()
         if words:
             assert json.loads(told.out) == [

@@ -89,7 +89,8 @@ async def test_what_else_is_to_be_opened_waits_for_the_answer(wanted: bool) -> N
         app.open_agents([AgentSpec("dummy")])  # a client came later than the question
         await pilot.pause()
         assert not host.opened
-        await pilot.press("y" if wanted else "n")
+        at_rest(app)
+        await pilot.press("tab", "y" if wanted else "n")
         await until(lambda: lost.is_set() if wanted else host.opened)
         await pilot.pause()
         assert [spec.profile for spec in host.opened] == ([] if wanted else ["dummy"])
