@@ -171,10 +171,14 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         await self._reader.show_all()
         if self._view is not None:
             restore_view(self.main, self._view)
-        if self.host.profiles.untrusted and self._trust is not None:
+        asks = bool(self.host.profiles.untrusted) and self._trust is not None
+        unasked = self._restore is not None and not self._restore.ask
+        if asks and not unasked:
             self.commands.ask_trust(self._open_first)
         else:
-            self._open_first()
+            self._open_first()  # agents that are opened again unasked do not wait for a person to come
+        if asks and unasked:
+            self.commands.ask_trust(lambda: None)
         self.begun = True
 
     def _open_first(self) -> None:

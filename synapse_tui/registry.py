@@ -138,7 +138,10 @@ class Registry:
         return record
 
     def restore(self, record: Record) -> bool:
-        """Write a record again that was removed, broken or changed; that of another live process is left.
+        """Write a record again that was removed, broken or changed.
+
+        A record with the pid of another live process is left only where that may be another agent: one that
+        is not known to be on this system. Here only the agent itself can have the port in its id.
 
         Returns:
             Whether it was written.
@@ -152,7 +155,7 @@ class Registry:
             found = self.get(record.agent_id)
             if found == _as_read(record):
                 return False
-            ours = found is None or (found.pid, found.pid_namespace) == (record.pid, record.pid_namespace)
+            ours = found is None or found.pid_namespace == record.pid_namespace or found.pid == record.pid
             if found is not None and not ours and self._live(found):
                 return False
             self._write(record)

@@ -301,8 +301,9 @@ class SessionServer:
         """A host without agents and clients has nothing to do.
 
         Args:
-            unseen: Whether what agents showed when they exited has still to be seen: a client has only looked,
-                as each does before it attaches, or opened agents that may have exited at once.
+            unseen: Whether what agents showed when they exited is still to be seen: a client has only looked,
+                as each does before it attaches, or has opened agents that may have exited at
+                once.
         """
         if self._display.ending:
             return

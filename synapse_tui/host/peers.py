@@ -7,7 +7,8 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 
-from synapse_tui.events import EventBus, PeersChanged
+from synapse_tui.errors import SynapseError
+from synapse_tui.events import EventBus, Notice, PeersChanged
 from synapse_tui.registry import Record, Registry
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,8 @@ class PeerWatch:
         self._events = events
         self._own = own
         self._records: tuple[Record, ...] = ()
+        self._trouble = ""
+        """Why the registry could not be read at the last look."""
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -69,6 +72,16 @@ class PeerWatch:
         while True:
             try:
                 await self.look()
+                self._trouble = ""
+            except (OSError, SynapseError) as error:
+                self._report(f"the registry cannot be read, so other agents are not found: {error}")
             except Exception:
                 log.exception("registry could not be read")
             await asyncio.sleep(INTERVAL)
+
+    def _report(self, trouble: str) -> None:
+        """Publish why the registry cannot be read, once until that changes."""
+        if trouble != self._trouble:
+            self._trouble = trouble
+            log.warning(trouble)
+            self._events.publish(Notice(trouble, "warning"))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synapse_tui.errors import ConfigError, SessionError
+from synapse_tui.files import make_folder
 from synapse_tui.paths import UserPaths
 
 MAX_SOCKET_PATH = 103
@@ -71,7 +72,7 @@ def place_of(project: Path, name: str = "", *, environ: Mapping[str, str]) -> Se
     default = _default_name(project)
     key = hashlib.sha256(f"{project}\0{'' if name == default else name}".encode()).hexdigest()[:12]
     home = UserPaths.of_environment().home
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(home)
     socket = sockets_folder(environ) / f"{key}-{home_key(home)}.sock"
     return SessionPlace(project, name or default, socket)
 

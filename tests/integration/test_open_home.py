@@ -13,7 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from synapse_tui.events import EventBus, Notice
+from synapse_tui.host.peers import PeerWatch
+from synapse_tui.registry import Registry
 from tests.integration.shell_kit import SYNAPSE, Shell
+from tests.waiting import until
 
 TUI = (sys.executable, "-c", "from synapse_tui.cli.tui import main; main()")
 OWNED_BY_US = (".synapse", ".synapse/profiles", ".synapse/profiles/dummy.yaml", ".synapse/settings.json")
@@ -139,3 +143,41 @@ async def test_keys_are_not_made_in_a_file_that_others_can_write_to(shell: Shell
     assert path.read_text() == "{}"
     assert (await shell.run("config", "set", "tui.layout", "grid", "--user")).code != 0
     assert path.read_text() == "{}"
+
+
+async def test_a_home_that_is_made_is_closed_with_its_parents(shell: Shell) -> None:
+    missing = shell.home / "deep" / "home"
+    shell.environ["HOME"] = str(missing)
+    program = ("/bin/sh", "-c", 'umask 000; exec "$@"', "sh", *SYNAPSE)
+    started = await shell.run("start", "dummy", program=program)
+    assert started.code == 0, started.err
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (missing, missing.parent)] == [0o700, 0o700]
+
+
+async def test_an_unreadable_registry_is_reported_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "registry"
+    folder.mkdir(mode=0o777)
+    folder.chmod(0o777)
+    events = EventBus()
+    notices: list[str] = []
+    events.subscribe(lambda event: notices.append(event.text) if isinstance(event, Notice) else None)
+    watch = PeerWatch(Registry(folder), events)
+    monkeypatch.setattr("synapse_tui.host.peers.INTERVAL", 0.01)
+    looked = 0
+
+    async def look() -> None:
+        nonlocal looked
+        looked += 1
+        await PeerWatch.look(watch)
+
+    monkeypatch.setattr(watch, "look", look)
+    watch.start()
+    try:
+        await until(lambda: looked > 5)
+    finally:
+        await watch.stop()
+    (notice,) = notices
+    assert "the registry cannot be read" in notice
+    assert "chmod go-w" in notice

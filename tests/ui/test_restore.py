@@ -6,13 +6,16 @@ import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
+from synapse_tui.agents.profiles.trust import UntrustedFile
 from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentSpec
 from synapse_tui.screens.restore import RestoreQuestion
 from synapse_tui.screens.session import RestoreOffer
+from synapse_tui.screens.trust import TrustQuestion
 from tests.ui.app_kit import at_rest, running, text_of, until
 from tests.ui.fakes import FakeHost
 
@@ -96,3 +99,20 @@ async def test_what_else_is_to_be_opened_waits_for_the_answer(wanted: bool) -> N
         assert [spec.profile for spec in host.opened] == ([] if wanted else ["dummy"])
         app.open_agents([AgentSpec("dummy", "later")])
         await until(lambda: "later" in [spec.name for spec in host.opened])
+
+
+async def test_agents_that_are_opened_unasked_do_not_wait_for_trust(tmp_path: Path) -> None:
+    host, opened = FakeHost(), asyncio.Event()
+    host.profiles.untrusted.append(UntrustedFile(tmp_path / "settings.json", "0" * 64, "{}", changed=True))
+
+    async def none() -> int:
+        return 0
+
+    async def open_them(_sizes: object) -> list[str]:
+        opened.set()
+        return []
+
+    offered = dataclasses.replace(offer(none), ask=False, open=open_them)
+    async with running(host, restore=offered, trust=lambda: None) as (app, _pilot):
+        await until(opened.is_set)
+        await until(lambda: isinstance(app.screen, TrustQuestion))

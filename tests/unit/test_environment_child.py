@@ -114,8 +114,12 @@ def test_the_folder_of_the_command_follows_a_moved_installation(tmp_path: Path) 
     assert one != other
     (one / "synapse").unlink()
     (one / "synapse").symlink_to("/elsewhere")
+    (one / "git").write_text("planted while others could write here")
+    (one / "more").mkdir()
+    (one / "more" / "ls").symlink_to("/bin/ls")
     assert command_folder(tmp_path / "one" / "synapse", paths) == one
     assert (one / "synapse").readlink() == tmp_path / "one" / "synapse"
+    assert [path.name for path in one.iterdir()] == ["synapse"]
 
 
 def test_without_a_home_the_commands_own_folder_serves(tmp_path: Path) -> None:

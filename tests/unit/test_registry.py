@@ -292,11 +292,14 @@ def test_a_harmed_record_is_restored_and_that_of_another_live_process_left(
     path.write_bytes(b"{")
     assert registry.restore(ours)
     with subprocess.Popen(["sleep", "1000"]) as other:
-        theirs = registry.register(replace(ours, pid=other.pid, pid_started=0.0))
+        theirs = registry.register(
+            replace(ours, pid=other.pid, pid_started=0.0, pid_namespace="another system")
+        )
         assert not registry.restore(ours)
         assert registry.get(ours.agent_id) == replace(theirs, working_dir="/oddname", project="/oddname")
+        registry.register(replace(ours, pid=other.pid, pid_started=0.0, endpoint="http://localhost:6666"))
+        assert registry.restore(ours), "nobody else here has its port"
         other.kill()
-    assert registry.restore(ours)
     found = registry.get(ours.agent_id)
     assert found
     assert found.pid == os.getpid()

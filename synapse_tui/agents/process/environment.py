@@ -76,6 +76,9 @@ def command_folder(command: Path, paths: UserPaths) -> Path:
     link = folder / "synapse"
     try:
         private_folder(folder)
+        for found in folder.iterdir():  # put there while others could write to a folder above
+            if found != link:
+                shutil.rmtree(found) if found.is_dir() and not found.is_symlink() else found.unlink()
         if not link.is_symlink() or link.readlink() != command:
             link.unlink(missing_ok=True)
             link.symlink_to(command)
