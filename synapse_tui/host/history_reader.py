@@ -97,18 +97,18 @@ class HistoryReader:
         return await self._ask(write_all)
 
     async def index(self, most: int) -> int:
-        """Put changed tasks into the search index.
+        """Put changed tasks into the search index, and remove as much of what is of no use any more there.
 
         Args:
-            most: How many at most.
+            most: How many tasks at most.
 
         Returns:
-            How many were; fewer when no more are left.
+            How many were; fewer when nothing more is left to do.
 
         Raises:
             HistoryError: The history cannot be written.
         """
-        return await self._ask(lambda archive: archive.index(most))
+        return await self._ask(lambda archive: max(archive.tidy(most), archive.index(most)))
 
     def renew(self) -> None:
         """The file was replaced: open it anew."""

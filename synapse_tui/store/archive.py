@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session, col, func, select
 
@@ -108,15 +108,9 @@ class Archive:
                 row.id: row
                 for row in session.exec(select(TaskRow).where(col(TaskRow.id).in_(found.ids))).all()
             }
-            left = self._left(session) if terms else 0
+            left = self._dialect.left(session.connection()) if terms else 0
             records = [self._record(rows[each]) for each in found.ids if each in rows]
             return Page(records, found.after, left)
-
-    def _left(self, session: Session) -> int:
-        """How many tasks are not in the index yet."""
-        if not self._dialect.can_search:
-            return 0
-        return int(session.connection().execute(text("SELECT COUNT(*) FROM search_stale")).scalar() or 0)
 
     def walk(self, wanted: Wanted) -> Iterator[Record]:
         """All tasks that are wanted, some at a time, whatever their limit is."""
@@ -230,6 +224,8 @@ class Archive:
                 session.commit()
             removed += count
         self.index()  # their words are in the index still
+        while self.tidy(CHUNK):
+            pass
         return removed
 
     def index(self, most: int = PATIENCE) -> int:
@@ -252,6 +248,24 @@ class Archive:
                 count = self._dialect.index(session.connection(), some)
                 session.commit()
             done += count
+        return done
+
+    def tidy(self, most: int) -> int:
+        """Remove some of what is of no use any more to the search index.
+
+        Args:
+            most: How many tasks are indexed in as much time, about.
+
+        Returns:
+            `most`, or 0 when nothing is left.
+
+        Raises:
+            HistoryError: The history cannot be written.
+        """
+        self._prepare()
+        with self._session() as session:
+            done = self._dialect.tidy(session.connection(), most)
+            session.commit()
         return done
 
     # -- the database ---

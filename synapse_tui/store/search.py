@@ -79,6 +79,20 @@ class Dialect(Protocol):
             How many were; fewer than `most` when no more are left.
         """
 
+    def tidy(self, connection: Connection, most: int) -> int:
+        """Remove what is of no use any more to the index, in about the time in which tasks are indexed.
+
+        Args:
+            connection: In a transaction.
+            most: How many tasks these would be.
+
+        Returns:
+            `most`, or 0 when nothing is left.
+        """
+
+    def left(self, connection: Connection) -> int:
+        """How many changed tasks are not in the index yet."""
+
     def find(self, connection: Connection, wanted: Wanted, terms: Sequence[str]) -> Found:
         """The tasks that are wanted.
 
@@ -109,6 +123,11 @@ def dialect_of(engine: Engine, naming: Naming) -> Dialect:
     from .search_postgres import PostgresDialect  # noqa: PLC0415 - a database needs its own alone
 
     return PostgresDialect(naming)
+
+
+def indexed(message: str, answer: str) -> str:
+    """What is looked up of a task: so much of its message and answer, folded."""
+    return folded(f"{message}\n{answer}"[:MOST])
 
 
 def runs_of(value: str) -> list[str]:

@@ -1,20 +1,26 @@
 """In which order SQLite's search indices are read, so that no mixture of words and filters takes long.
 
 Reading an index costs about a microsecond for each text in which a word stands, asking it about one text some
-hundred, and looking into a text that is known some ten. So where few tasks pass the filters, or few have one
-of the words, their texts are looked into; else the indices are read from their ends, side by side.
+hundred, and looking into a text that is known some ten, and more the longer it is: it is read from its task
+and folded. So where few tasks pass the filters, or few have one of the words, their texts are looked into,
+unless these are long; else the indices are read from their ends, side by side.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import BindParameter, Connection, bindparam, text
 
+from .search import indexed
+
 FEW = 2000
 """How many texts are looked into rather than reading an index for them."""
+LONG = 1_000_000
+"""How many characters these have at most, together."""
 WINDOW = 500
 """How far an index is read before the other one is looked at; twice as far each time."""
 
@@ -29,12 +35,12 @@ class Words:
     Attributes:
         table: The index.
         match: The words as FTS5 is asked for them.
-        parts: The same as parts of the text in the index, all of which stand in it.
+        parts: What stands in the folded text then, all of it.
     """
 
     table: str
     match: str
-    parts: Sequence[str]
+    parts: Sequence[re.Pattern[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,7 @@ class Chosen:
     Attributes:
         low: Their least number.
         high: The number before which they are.
-        sql: What they must fulfil besides, on `search_docs`.
+        sql: What they must fulfil besides, on `search_documents`.
         values: The parameters of that.
         filtered: Whether that may leave few.
     """
@@ -73,8 +79,7 @@ class Lookup:
     def find(self, limit: int) -> list[Doc]:
         """The newest documents in which all stands, so many at most."""
         if self._chosen.filtered and (few := self._few()) is not None:
-            kept = self._looked_into([doc for doc, _ in few], self._words)
-            return [doc for doc in few if doc[0] in kept][:limit]
+            return self._looked_through(few, limit)
         if len(self._words) == 1:
             return self._read_one(limit)
         found: list[Doc] = []
@@ -85,30 +90,43 @@ class Lookup:
         return found[:limit]
 
     def _few(self) -> list[Doc] | None:
-        """The documents that are chosen; None when they are many."""
+        """The documents that are chosen; None when they are many, or long."""
         query = (
-            "SELECT id, task_id FROM search_docs WHERE id >= :low AND id < :high"  # noqa: S608 - ours
-            f" AND {self._chosen.sql} ORDER BY id DESC LIMIT :few"
+            "SELECT id, task_id, size FROM search_documents WHERE id >= :low AND id < :high"  # noqa: S608 - ours
+            f" AND task_id IS NOT NULL AND {self._chosen.sql} ORDER BY id DESC LIMIT :few"
         )
-        found = self._docs(query, few=FEW)
-        return found if len(found) < FEW else None
+        rows = self._run(query, few=FEW)
+        if len(rows) == FEW or sum(row[2] for row in rows) > LONG:
+            return None
+        return [(row[0], row[1]) for row in rows]
+
+    def _looked_through(self, docs: Sequence[Doc], limit: int) -> list[Doc]:
+        """Those documents in which all stands, so many at most."""
+        found: list[Doc] = []
+        for at in range(0, len(docs), WINDOW):
+            some = docs[at : at + WINDOW]
+            stands = self._looked_into([number for number, _ in some], self._words)
+            found += [doc for doc in some if doc[0] in stands]
+            if len(found) >= limit:
+                break
+        return found[:limit]
 
     def _read_one(self, limit: int) -> list[Doc]:
         """Read the one index from its end, as far as needed."""
         [words] = self._words
         query = (
-            f"SELECT id, task_id FROM {words.table} f CROSS JOIN search_docs ON id = f.rowid"  # noqa: S608
+            f"SELECT id, task_id FROM {words.table} f CROSS JOIN search_documents ON id = f.rowid"  # noqa: S608
             f" WHERE f.{words.table} MATCH :words AND f.rowid >= :low AND f.rowid < :high"
-            f" AND {self._chosen.sql} ORDER BY f.rowid DESC LIMIT :most"
+            f" AND task_id IS NOT NULL AND {self._chosen.sql} ORDER BY f.rowid DESC LIMIT :most"
         )
-        return self._docs(query, words=words.match, most=limit)
+        return [(row[0], row[1]) for row in self._run(query, words=words.match, most=limit)]
 
     def _in_all(self) -> Iterator[list[int]]:
         """The numbers of what stands in both indices, some at a time, the newest first."""
         low, high = self._chosen.low, self._chosen.high
         heads = [(self._numbers(each, low, high, FEW), each) for each in self._words]
         (least, first), (_, other) = sorted(heads, key=lambda head: len(head[0]))
-        if len(least) < FEW:
+        if len(least) < FEW and not self._long(least):
             kept = self._looked_into(least, [other])
             yield [number for number in least if number in kept]
             return
@@ -127,19 +145,32 @@ class Lookup:
         values = {"words": words.match, "low": low, "high": high, "most": most}
         return [row[0] for row in self._connection.execute(text(query), values)]
 
+    def _long(self, numbers: Collection[int]) -> bool:
+        """Whether documents are too long, together, to be looked into."""
+        query = "SELECT size FROM search_documents WHERE id IN :numbers AND task_id IS NOT NULL"
+        size: int = sum(row[0] for row in self._among(query, numbers, {}))
+        return size > LONG
+
     def _looked_into(self, numbers: Collection[int], words: Sequence[Words]) -> set[int]:
         """Those documents in whose texts all words stand."""
-        kept = set(numbers)
-        for each in words:
-            values = {f"part{at}": part for at, part in enumerate(each.parts)}
-            stands = " AND ".join(f"instr(' ' || body || ' ', :{name})" for name in values)
-            query = f"SELECT rowid FROM {each.table} WHERE rowid IN :numbers AND {stands}"  # noqa: S608 - ours
-            kept = {row[0] for row in self._among(query, kept, values)}
-        return kept
+        parts = [part for each in words for part in each.parts]
+        query = (
+            "SELECT d.id, t.input, t.output FROM search_documents d JOIN tasks t ON t.id = d.task_id"
+            " WHERE d.id IN :numbers AND t.kept"
+        )
+        stands = set()
+        for number, message, answer in self._among(query, numbers, {}):
+            body = indexed(message, answer)
+            if all(part.search(body) for part in parts):
+                stands.add(number)
+        return stands
 
     def _passed(self, numbers: Collection[int]) -> list[Doc]:
         """Those documents that are chosen, the newest first."""
-        query = f"SELECT id, task_id FROM search_docs WHERE id IN :numbers AND {self._chosen.sql}"  # noqa: S608
+        query = (
+            "SELECT id, task_id FROM search_documents WHERE id IN :numbers"  # noqa: S608 - ours
+            f" AND task_id IS NOT NULL AND {self._chosen.sql}"
+        )
         rows = self._among(query, numbers, self._chosen.values)
         return sorted(((row[0], row[1]) for row in rows), reverse=True)
 
@@ -150,7 +181,7 @@ class Lookup:
             part = {"numbers": asked[at : at + FEW]}
             yield from self._connection.execute(text(query).bindparams(some), {**values, **part})
 
-    def _docs(self, query: str, **values: object) -> list[Doc]:
+    def _run(self, query: str, **values: object) -> Sequence[Any]:
         chosen = self._chosen
         told = {"low": chosen.low, "high": chosen.high, **chosen.values, **values}
-        return [(row[0], row[1]) for row in self._connection.execute(text(query), told)]
+        return self._connection.execute(text(query), told).all()

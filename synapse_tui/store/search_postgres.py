@@ -59,6 +59,14 @@ class PostgresDialect:
             run(text(_PUT), found)
         return len(ids)
 
+    def tidy(self, connection: Connection, most: int) -> int:  # noqa: ARG002 - a Dialect
+        """Nothing: what is removed from the table is so at once."""
+        return 0
+
+    def left(self, connection: Connection) -> int:
+        """How many tasks are not in the table yet."""
+        return int(connection.execute(text("SELECT count(*) FROM search_stale")).scalar() or 0)
+
     def find(self, connection: Connection, wanted: Wanted, terms: Sequence[str]) -> Found:
         """The tasks that are wanted."""
         chosen, values = self._chosen(connection, wanted, "t.")

@@ -7,49 +7,86 @@ whoever searches, or by a host that has nothing else to do: writing a task costs
 
 A document's number is the time at which its task was made, so the newest are found first, in whatever order
 they were indexed, by reading an index from its end as far as it is needed. All that tasks are chosen by
-stands in `search_docs` too: the tasks themselves, with their texts, are not read for that.
+stands in `search_documents` too: the tasks themselves, with their texts, are not read for that.
+
+The indices hold no texts, which stand in `tasks` alone, and SQLite before 3.43 cannot remove a document from
+such an index. So nothing is removed: a text that has changed is a new document, and numbers in the indices
+that have no task in `search_documents` are passed over. When they are more than half, by the length of their
+texts, the indices are made anew.
+
+Indices that are of no use any more get another name, and are emptied in small steps: removing so much at once
+would keep writers waiting for seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import OperationalError
 
-from .search import MOST, SHORTEST, Count, Found, Wanted, conditions, folded, pattern_of, runs_of
+from .engine import READS
+from .search import SHORTEST, Count, Found, Wanted, conditions, indexed, pattern_of, runs_of
 from .search_lookup import Chosen, Lookup, Words
 
-_DROP = tuple(
-    f"DROP {kind} IF EXISTS search_{name}"
-    for kind, names in (("TRIGGER", "added changed removed"), ("TABLE", "docs stale long short"))
-    for name in names.split()
+log = logging.getLogger(__name__)
+
+_TRIGGERS = "added changed removed moved"
+_DROP = (
+    *(f"DROP TRIGGER IF EXISTS search_document_{name}" for name in _TRIGGERS.split()),
+    "DROP TABLE IF EXISTS search_documents",
+    "DROP TABLE IF EXISTS search_pending",
 )
+_INDICES = ("texts", "words")
 _MAKE = (
-    """CREATE TABLE search_docs (
-        id INTEGER PRIMARY KEY, task_id VARCHAR NOT NULL UNIQUE, project VARCHAR NOT NULL,
+    """CREATE TABLE search_documents (
+        id INTEGER PRIMARY KEY, task_id VARCHAR UNIQUE, size INTEGER NOT NULL, project VARCHAR NOT NULL,
         agent_name VARCHAR NOT NULL, agent_type VARCHAR NOT NULL, sender_id VARCHAR NOT NULL,
         status VARCHAR NOT NULL)""",
-    """CREATE TABLE search_stale (
+    """CREATE TABLE search_pending (
         created_at DATETIME NOT NULL, task_id VARCHAR NOT NULL, PRIMARY KEY (created_at, task_id)
         ) WITHOUT ROWID""",
-    "CREATE VIRTUAL TABLE search_long USING fts5(body, tokenize='trigram')",
-    "CREATE VIRTUAL TABLE search_short USING fts5(body, tokenize='ascii', prefix='7')",
-    """CREATE TRIGGER search_added AFTER INSERT ON tasks BEGIN
-        INSERT OR IGNORE INTO search_stale VALUES (new.created_at, new.id); END""",
-    """CREATE TRIGGER search_changed AFTER UPDATE OF input, output, kept ON tasks
+    "CREATE VIRTUAL TABLE search_texts USING fts5(body, content='', columnsize=0, tokenize='trigram')",
+    "CREATE VIRTUAL TABLE search_words USING fts5(w, content='', columnsize=0, tokenize='ascii', prefix='7')",
+    """CREATE TRIGGER search_document_added AFTER INSERT ON tasks BEGIN
+        INSERT OR IGNORE INTO search_pending VALUES (new.created_at, new.id); END""",
+    """CREATE TRIGGER search_document_changed AFTER UPDATE OF input, output, kept ON tasks
         WHEN old.input IS NOT new.input OR old.output IS NOT new.output OR old.kept IS NOT new.kept BEGIN
-        INSERT OR IGNORE INTO search_stale VALUES (new.created_at, new.id); END""",
-    """CREATE TRIGGER search_removed AFTER DELETE ON tasks BEGIN
-        INSERT OR IGNORE INTO search_stale VALUES (old.created_at, old.id); END""",
-    """CREATE TRIGGER search_moved AFTER UPDATE OF status ON tasks WHEN old.status IS NOT new.status BEGIN
-        UPDATE search_docs SET status = new.status WHERE task_id = new.id; END""",
-    "INSERT INTO search_stale SELECT created_at, id FROM tasks",
+        INSERT OR IGNORE INTO search_pending VALUES (new.created_at, new.id); END""",
+    """CREATE TRIGGER search_document_removed AFTER DELETE ON tasks BEGIN
+        INSERT OR IGNORE INTO search_pending VALUES (old.created_at, old.id); END""",
+    "INSERT INTO search_pending SELECT created_at, id FROM tasks",
+    # The last one: where it is, the others are.
+    """CREATE TRIGGER search_document_moved AFTER UPDATE OF status ON tasks
+        WHEN old.status IS NOT new.status BEGIN
+        UPDATE search_documents SET status = new.status WHERE task_id = new.id; END""",
 )
+_FORMER_DROP = (
+    *(f"DROP TRIGGER IF EXISTS search_{name}" for name in _TRIGGERS.split()),
+    "DROP TABLE IF EXISTS search_docs",
+    "DROP TABLE IF EXISTS search_stale",
+)
+_FORMER_INDICES = ("long", "short")
+"""Hosts of earlier versions make these, beside those of today: indices that hold the texts, too."""
+_IS_FORMER = "SELECT 1 FROM sqlite_master WHERE name IN ('search_docs', 'search_long', 'search_short')"
+_WASTE = tuple(f"search_waste_{name}" for name in (*_INDICES, *_FORMER_INDICES))
+_BLOCKS = 25
+"""How many blocks of an index of 4 kB are removed in the time in which a task is indexed."""
+_HEAD = 10
+"""The last of the rows that FTS5 itself needs of an index, whatever it holds."""
+_WASTED = "SELECT TOTAL(CASE WHEN task_id IS NULL THEN size ELSE -size END) > 0 FROM search_documents"
+_NOWHERE = re.compile("(?!)")
+_STEP = 16
+"""How many documents, of several tasks or of one that has changed, one millisecond has numbers for; with more
+each entry of the indices would be longer. What has none takes the next free number, among later ones."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NEWEST = "tasks INDEXED BY ix_tasks_newest"
 """Read from its end, whatever is asked for: SQLite would take the project's own index, and sort all of it."""
 _END = 2**62
@@ -61,43 +98,85 @@ class SqliteDialect:
 
     can_search = False
 
+    def __init__(self) -> None:
+        self._removed = False
+        """Whether documents of removed tasks were met since it was last asked how many there are."""
+
     def prepare(self, connection: Connection) -> None:
         """Make the indices where there are none; an SQLite without FTS5, or before 3.34, cannot have them."""
-        found = connection.execute(text("SELECT 1 FROM sqlite_master WHERE name = 'search_moved'")).first()
+        made = "SELECT 1 FROM sqlite_master WHERE name = 'search_document_moved'"
+        if connection.execute(text(made)).first():
+            self._make_anew(connection)
+            self.can_search = True
+            return
         try:
-            for statement in () if found else (*_DROP, *_MAKE):
-                connection.execute(text(statement))
+            self._make(connection)
         except OperationalError:
             self.can_search = False
         else:
             self.can_search = True
 
+    def _make(self, connection: Connection) -> None:
+        _discard(connection.exec_driver_sql, _DROP, _INDICES)
+        for statement in _MAKE:
+            connection.execute(text(statement))
+
+    def _make_anew(self, connection: Connection) -> bool:
+        """Make the indices anew where most of what they hold is of no use; whether they were."""
+        self._removed = False
+        if wasted := bool(connection.execute(text(_WASTED)).scalar()):
+            self._make(connection)
+        return wasted
+
+    def left(self, connection: Connection) -> int:
+        """How many tasks are not in the indices yet."""
+        if not self.can_search:
+            return 0
+        return int(connection.execute(text("SELECT COUNT(*) FROM search_pending")).scalar() or 0)
+
     def index(self, connection: Connection, most: int) -> int:
         """Put changed tasks into the indices, the newest first."""
         run = connection.execute
-        stale = run(
+        pending = run(
             text(
-                "SELECT s.task_id, s.created_at, d.id, t.input, t.output, t.project, t.agent_name,"
-                " t.agent_type, t.sender_id, t.status FROM search_stale s"
-                " LEFT JOIN search_docs d ON d.task_id = s.task_id"
-                " LEFT JOIN tasks t ON t.id = s.task_id AND t.kept"
-                " ORDER BY s.created_at DESC, s.task_id DESC LIMIT :most"
+                "SELECT p.task_id, p.created_at, d.id, t.input, t.output, t.project, t.agent_name,"
+                " t.agent_type, t.sender_id, t.status FROM search_pending p"
+                " LEFT JOIN search_documents d ON d.task_id = p.task_id"
+                " LEFT JOIN tasks t ON t.id = p.task_id AND t.kept"
+                " ORDER BY p.created_at DESC, p.task_id DESC LIMIT :most"
             ),
             {"most": most},
         ).all()
-        old = [{"doc": row[2]} for row in stale if row[2] is not None]
-        for table, name in (("search_long", "rowid"), ("search_short", "rowid"), ("search_docs", "id")):
-            if old:
-                run(text(f"DELETE FROM {table} WHERE {name} = :doc"), old)  # noqa: S608 - ours
+        if old := [{"doc": row[2]} for row in pending if row[2] is not None]:
+            run(text("UPDATE search_documents SET task_id = NULL WHERE id = :doc"), old)
+        self._removed |= any(row[2] is not None and row[3] is None for row in pending)
         # By rising numbers: FTS5 writes all that it holds when one comes that is less than the one before.
-        docs = [_document(connection, row) for row in reversed(stale) if row[3] is not None]
+        docs = [_document(connection, row) for row in reversed(pending) if row[3] is not None]
         if docs:
-            run(text("INSERT INTO search_long (rowid, body) VALUES (:doc, :long)"), docs)
-            run(text("INSERT INTO search_short (rowid, body) VALUES (:doc, :short)"), docs)
-        gone = [{"made": row[1], "task": row[0]} for row in stale]
+            run(text("INSERT INTO search_texts (rowid, body) VALUES (:doc, :long)"), docs)
+            run(text("INSERT INTO search_words (rowid, w) VALUES (:doc, :short)"), docs)
+        gone = [{"made": row[1], "task": row[0]} for row in pending]
         if gone:
-            run(text("DELETE FROM search_stale WHERE created_at = :made AND task_id = :task"), gone)
-        return len(stale)
+            run(text("DELETE FROM search_pending WHERE created_at = :made AND task_id = :task"), gone)
+        if self._removed and len(pending) < most and self._make_anew(connection):
+            return len(pending) + self.index(connection, most - len(pending))
+        return len(pending)
+
+    def tidy(self, connection: Connection, most: int) -> int:
+        """Remove some of what indices hold that are of no use any more."""
+        run = connection.exec_driver_sql
+        tables = {row[0] for row in run("SELECT name FROM sqlite_master WHERE name GLOB 'search_waste_*'")}
+        for name in tables.intersection(_WASTE):
+            try:
+                for part, rows in ((f"{name}_content", most), (f"{name}_data", most * _BLOCKS)):
+                    some = f"SELECT id FROM {part} WHERE id > {_HEAD} LIMIT {rows}"  # noqa: S608 - ours
+                    if part in tables and run(f"DELETE FROM {part} WHERE id IN ({some})").rowcount:  # noqa: S608
+                        return most
+            except OperationalError as error:  # some builds of SQLite let nobody else write these tables
+                log.debug("%s is removed at once: %s", name, error)
+            run(f"DROP TABLE {name}")
+            return most
+        return 0
 
     def find(self, connection: Connection, wanted: Wanted, terms: Sequence[str]) -> Found:
         """The tasks that are wanted."""
@@ -126,8 +205,7 @@ class SqliteDialect:
             min(_number(wanted.until) if wanted.until else _END, int(wanted.after or _END)),
             sql,
             values,
-            filtered=bool(wanted.agent or wanted.sender or wanted.states or wanted.project)
-            or bool(wanted.since or wanted.until),
+            filtered=bool(wanted.agent or wanted.sender or wanted.states or wanted.project),
         )
         docs = Lookup(connection, words_of(terms), chosen).find(wanted.limit)
         return Found([task for _, task in docs], str(docs[-1][0]) if len(docs) == wanted.limit else "")
@@ -151,37 +229,81 @@ class SqliteDialect:
         connection.interrupt()
 
 
+def _discard(run: Callable[[str], Any], drop: Sequence[str], indices: Sequence[str]) -> None:
+    """Remove the tables of a search, but of the indices themselves only the names: `tidy` does the rest.
+
+    Args:
+        run: Executes a statement, in a transaction.
+        drop: What removes everything else.
+        indices: Names of the indices.
+    """
+    for statement in drop:
+        run(statement)
+    tables = {row[0] for row in run("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()}
+    for name in indices:
+        if f"search_{name}" in tables:
+            run(f"DROP TABLE IF EXISTS search_waste_{name}")
+            run(f"ALTER TABLE search_{name} RENAME TO search_waste_{name}")
+
+
+def drop_former(engine: Engine) -> None:
+    """Remove the indices of versions that held the texts twice, unless another process may use them.
+
+    Args:
+        engine: The database, just opened.
+    """
+    with engine.execution_options(**{READS: True}).connect() as connection:
+        if connection.execute(text(_IS_FORMER)).first() is None:
+            return
+    lent = engine.raw_connection()
+    driver: Any = lent.driver_connection
+    try:
+        # Every connection to a file in WAL mode holds a shared lock on it as long as it is open, so this
+        # fails where there is another one, and who opens the file meanwhile waits.
+        driver.execute("PRAGMA busy_timeout = 0")
+        driver.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+        driver.execute("BEGIN IMMEDIATE")
+        _discard(driver.execute, _FORMER_DROP, _FORMER_INDICES)
+        driver.execute("COMMIT")
+    except sqlite3.Error as error:
+        log.debug("the former search index stays: %s", error)
+    finally:
+        lent.invalidate()  # gives its locks back for certain
+
+
 def words_of(terms: Sequence[str]) -> list[Words]:
     """What is looked up of some terms in which index."""
     long = [term for term in terms if len(term) >= SHORTEST]
-    short = [word for term in terms if len(term) < SHORTEST for word in _short_query(term)]
+    short = [found for term in terms if len(term) < SHORTEST for found in _short_query(term)]
     found = []
     if long:
-        found.append(Words("search_long", " ".join(map(_quoted, long)), long))
+        parts = [re.compile(re.escape(term)) for term in long]
+        found.append(Words("search_texts", " ".join(map(_quoted, long)), parts))
     if short:
-        parts = [f" {word[:-1]}" if word.endswith("*") else f" {word} " for word in short]
-        found.append(Words("search_short", " ".join(short), parts))
+        match = " ".join(word for word, _ in short)
+        found.append(Words("search_words", match, [part for _, part in short]))
     return found
 
 
 def _document(connection: Connection, row: Any) -> dict[str, Any]:  # noqa: ANN401 - a row of `index`
-    """Give a task a number, and say what is looked up of it."""
+    """Give a text a number, and say what is looked up of it."""
     task_id, made, _, message, answer, *chosen = row
     names = ("project", "agent_name", "agent_type", "sender_id", "status")
-    values = dict(zip(names, chosen, strict=True)) | {"task": task_id, "doc": _number(_time(made))}
+    body = indexed(message, answer)
+    values = dict(zip(names, chosen, strict=True))
+    values |= {"task": task_id, "doc": _number(_time(made)), "size": len(body)}
     put = text(
-        "INSERT OR IGNORE INTO search_docs VALUES"
-        " (:doc, :task, :project, :agent_name, :agent_type, :sender_id, :status)"
+        "INSERT OR IGNORE INTO search_documents VALUES"
+        " (:doc, :task, :size, :project, :agent_name, :agent_type, :sender_id, :status)"
     )
-    while not connection.execute(put, values).rowcount:  # several were made in one millisecond
+    while not connection.execute(put, values).rowcount:  # it has changed, or others were made at that moment
         values["doc"] += 1
-    body = folded(f"{message}\n{answer}"[:MOST])
     return {"doc": values["doc"], "long": body, "short": " ".join(sorted(set(_short_words(body))))}
 
 
 def _number(time: datetime) -> int:
-    """The number of a document that was made at a time: milliseconds since the epoch."""
-    return int(time.timestamp() * 1000)
+    """The number of the first document that was made at a time: milliseconds since the epoch, in steps."""
+    return (time - _EPOCH) // timedelta(milliseconds=1) * _STEP
 
 
 def _time(stored: str) -> datetime:
@@ -207,11 +329,17 @@ def _short_words(body: str) -> Iterator[str]:
             yield from (_name(run[at : at + 2]) for at in range(len(run)))
 
 
-def _short_query(term: str) -> list[str]:
-    """How a term of one or two characters is asked for: one character begins a pair, or stands alone."""
+def _short_query(term: str) -> list[tuple[str, re.Pattern[str]]]:
+    """How a term of one or two characters is asked for, and what stands in a text then.
+
+    One character outside ASCII begins a pair, or stands alone; a word in ASCII is a whole one.
+    """
     if term.isascii():
-        return [_name(run) for run in runs_of(term)] or [_name(term)]
-    return [f"{_name(term)}*" if len(term) == 1 else _name(term)]
+        words = [(_name(run), re.compile(f"(?<![a-z0-9]){run}(?![a-z0-9])")) for run in runs_of(term)]
+        return words or [(_name(term), _NOWHERE)]
+    if len(term) == 1:
+        return [(f"{_name(term)}*", re.compile(re.escape(term)))]
+    return [(_name(term), re.compile(re.escape(term)) if runs_of(term) == [term] else _NOWHERE)]
 
 
 @lru_cache(maxsize=65_536)

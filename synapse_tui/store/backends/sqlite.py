@@ -14,6 +14,7 @@ from sqlmodel import Session, SQLModel
 from synapse_tui.store import engine
 from synapse_tui.store.naming import LocalNaming
 from synapse_tui.store.schema import Step
+from synapse_tui.store.search_sqlite import drop_former
 
 from .base import Clock
 
@@ -38,7 +39,9 @@ class Sqlite:
 
     def open(self) -> tuple[Engine, str]:
         """Open the file."""
-        return engine.open_engine(self._path, steps=self._steps, busy=self._busy, durable=self._durable)
+        opened = engine.open_engine(self._path, steps=self._steps, busy=self._busy, durable=self._durable)
+        drop_former(opened[0])
+        return opened
 
     def identity(self) -> object:
         """Device and number of the file; None where there is none."""
