@@ -230,6 +230,14 @@ class AgentConsole:
             if data:
                 self._data(data, LOOK_SECONDS)
 
+    def look_for_key(self) -> None:
+        """Take in output that the kernel holds already, if it is little: a dialog that was just drawn.
+
+        Of an agent that puts out more than is taken in, the screen counts as it is known.
+        """
+        if self.alive and not self.terminal.paused:
+            self._scheduler.look(self.process.fd)
+
     async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
         """Wait until the agent's programs have done nothing for a while and their output is taken in."""
         return await self._at_rest.settled(rest, limit, allowed)

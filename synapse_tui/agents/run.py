@@ -125,7 +125,7 @@ class AgentRun:
                 console.now,
                 lambda: dialog_for_keys(console),
                 opens_menu=self._opens_menu,
-                read=console.look,
+                read=console.look_for_key,
                 kept=listener.keys_kept,
             ),
             sending=self._sending,

@@ -22,6 +22,10 @@ SLICE = 0.002
 
 MAX_READ = 64 * 1024
 MIN_READ = 4 * 1024
+LOOK_READ = 16 * 1024
+"""Bytes that a look takes in at most."""
+LOOK_AGAIN = 0.05
+"""Seconds after a look that has not taken in everything until another one reads anything."""
 FIRST_RATE = 4e6
 """Bytes parsed a second, as long as nothing has been measured."""
 
@@ -36,6 +40,8 @@ class _Source:
     """Seconds used lately; halved every tick. Who used least is served first."""
     unfinished: bool = False
     """It was handed more than it could take in at once: it goes on before anything more is read."""
+    look_again: float = 0.0
+    """Until when looks read nothing."""
 
 
 class _Allowance:
@@ -111,6 +117,23 @@ class ReadScheduler:
             self._timer.cancel()
             self._timer = None
 
+    def look(self, descriptor: int) -> None:
+        """Take in what a program has put out, out of turn: all of it if it is little.
+
+        A program that writes without end is read no faster for being looked at: one portion at most in
+        `LOOK_AGAIN`, charged as any other, and none while it has not taken in what it was handed before.
+        """
+        source = self._sources.get(descriptor)
+        if source is None or source.unfinished or self._clock() < source.look_again:
+            return
+        self._new_tick()
+        data, _ = read_available(descriptor, LOOK_READ)  # a hang-up is seen again by the next read
+        rest = bool(data) and self._hand_on(source, data, self._allowance(source))
+        if rest or len(data) >= LOOK_READ:
+            source.look_again = self._clock() + LOOK_AGAIN
+        if rest and source not in self._waiting and self._sources.get(descriptor) is source:
+            self._wait(source)
+
     def _allowance(self, source: _Source) -> _Allowance:
         return self._own if source.descriptor == self.focused else self._shared
 
@@ -123,9 +146,13 @@ class ReadScheduler:
         else:
             waits = True
         if waits:
-            asyncio.get_running_loop().remove_reader(source.descriptor)
-            self._waiting.append(source)
-            self._schedule()
+            self._wait(source)
+
+    def _wait(self, source: _Source) -> None:
+        """Serve it in the next tick, and not before."""
+        asyncio.get_running_loop().remove_reader(source.descriptor)
+        self._waiting.append(source)
+        self._schedule()
 
     def _serve(self, source: _Source) -> bool:
         """Read and hand on one portion.
@@ -152,7 +179,8 @@ class ReadScheduler:
             return False
         return len(data) >= size
 
-    def _hand_on(self, source: _Source, data: bytes, allowance: _Allowance) -> None:
+    def _hand_on(self, source: _Source, data: bytes, allowance: _Allowance) -> bool:
+        """Have it taken in, and charge the time; whether some is left."""
         started = self._clock()
         try:
             source.unfinished = bool(source.on_data(data))
@@ -163,6 +191,7 @@ class ReadScheduler:
             # Small reads say little: their time is mostly the cost of the call.
             weight = 0.3 * len(data) / (len(data) + MIN_READ)
             source.rate += weight * (len(data) / spent - source.rate)
+        return source.unfinished
 
     def _new_tick(self) -> None:
         ticks = int((self._clock() - self._tick_start) / self._tick)

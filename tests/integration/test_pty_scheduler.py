@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
+import os
+import pty
 import statistics
 import time
+import tty
 
 import pytest
 
 from synapse_tui.pty import ReadScheduler
-from synapse_tui.pty.scheduler import TICK
+from synapse_tui.pty.scheduler import LOOK_AGAIN, LOOK_READ, TICK
 from tests.integration.pty_harness import Harness, Program, until
 
 FLOOD = "stty -echo; exec yes 'a line of a program that writes as fast as it can'"
@@ -144,6 +148,64 @@ async def test_removal_within_the_callback_is_safe(harness):
     await until(lambda: programs[0].process.fd not in harness.scheduler._sources, "the removal")
     quiet = harness.sh("echo still here; sleep 1000")
     await quiet.says(b"still here")
+
+
+@pytest.fixture
+def terminal():
+    """Both sides of a PTY, the program's in raw mode."""
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)
+    os.set_blocking(ours, False)
+    os.set_blocking(theirs, False)
+    yield ours, theirs
+    os.close(ours)
+    os.close(theirs)
+
+
+def fill(descriptor: int) -> None:
+    """Write until the kernel takes no more."""
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(descriptor, b"x" * 1024)
+
+
+async def test_a_look_takes_in_all_of_little_output(terminal):
+    ours, theirs = terminal
+    seen: list[bytes] = []
+    scheduler = ReadScheduler(clock=lambda: 0.0, budget=0.0)
+    scheduler.add(ours, on_data=seen.append, on_hangup=lambda: None)
+    try:
+        for text in (b"one", b"two"):
+            os.write(theirs, text)
+            scheduler.look(ours)
+        assert seen == [b"one", b"two"]
+    finally:
+        scheduler.remove(ours)
+
+
+@pytest.mark.parametrize("takes_in", [True, False])
+async def test_a_look_takes_in_one_portion_of_much_output(terminal, takes_in):
+    ours, theirs = terminal
+    now = 0.0
+    seen: list[bytes] = []
+
+    def take(data: bytes) -> bool:
+        seen.append(data)
+        return not takes_in
+
+    scheduler = ReadScheduler(clock=lambda: now)
+    scheduler.add(ours, on_data=take, on_hangup=lambda: None)
+    try:
+        for _ in range(20):
+            fill(theirs)
+            scheduler.look(ours)
+        assert [len(data) for data in seen] == [LOOK_READ]
+        assert (ours in [source.descriptor for source in scheduler._waiting]) is not takes_in
+        now = LOOK_AGAIN
+        scheduler.look(ours)
+        assert [len(data) for data in seen] == [LOOK_READ] * (2 if takes_in else 1)
+    finally:
+        scheduler.remove(ours)
 
 
 async def test_an_error_of_the_receiver_stops_neither_it_nor_others(harness):

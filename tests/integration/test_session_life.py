@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import re
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from synapse_tui.events import (
     ClipboardRequested,
 )
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus, MessageRequest, TaskState
+from synapse_tui.pty.scheduler import LOOK_AGAIN, LOOK_READ
 from tests.integration.session_rig import PEER, open_rig, until, with_profile
 
 
@@ -300,3 +302,27 @@ async def test_a_flood_of_bells_is_merged(tmp_path):
         seconds = asyncio.get_running_loop().time() - began
         bells = [event for event in rig.heard if isinstance(event, AgentBell)]
         assert 1 <= len(bells) <= 5 * (seconds + 1)
+
+
+async def test_keys_do_not_have_a_flood_taken_in(tmp_path):
+    """What an agent puts out without end is taken in by the scheduler, not by each key typed into it."""
+    profile = with_profile(command="/bin/sh", args=("-c", "stty raw -echo; exec yes 'a line of a flood'"))
+    async with open_rig(tmp_path, profile=profile) as rig:
+        await until(lambda: "a line of a flood" in rig.session.console.tail(), "the flood")
+        terminal, taken, calls = rig.session.terminal, 0, 0
+        feed = terminal.feed
+
+        def counted(data: bytes, *args: float) -> None:
+            nonlocal taken, calls
+            taken, calls = taken + len(data), calls + 1
+            feed(data, *args)
+
+        terminal.feed = counted
+        began = time.monotonic()
+        for _ in range(20):
+            rig.type("x")
+            time.sleep(0.005)  # noqa: ASYNC251  # nothing but the keys may have it read meanwhile
+        looks = 1 + int((time.monotonic() - began) / LOOK_AGAIN)
+        del terminal.feed
+        assert calls <= looks
+        assert taken <= looks * LOOK_READ
