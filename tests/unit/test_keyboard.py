@@ -481,10 +481,21 @@ def test_a_menu_that_the_user_asked_for_takes_all_keys_at_once(keyboard, clock, 
     opens(keyboard, dialog, CHOICE)
     keyboard.press(b"\x1b[B")
     keyboard.press(b"\r")
-    opens(keyboard, dialog, OTHER)
+    opens(keyboard, dialog, CHOICE._replace(title="Which of these?"))
     keyboard.press(b"\r")
     assert sent == [b"/\r", b"\x1b[B", b"\r", b"\r"]
     assert dialog.kept == 0
+
+
+def test_a_permission_is_never_what_the_user_asked_for(keyboard, clock, dialog, sent):
+    keyboard.press(b"/\r")
+    clock.passes(0.5)
+    opens(keyboard, dialog)
+    for key in (b"y", b"\r"):
+        clock.passes(0.05)
+        keyboard.press(key)
+    assert (sent, keyboard.held) == ([b"/\r"], (b"y", b"\r"))
+    assert dialog.kept == 1
 
 
 @pytest.mark.parametrize("since", ["work", "message", "text", "time"])

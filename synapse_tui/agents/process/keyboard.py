@@ -100,7 +100,8 @@ class DialogGuard:
     """Keeps dialogs from being answered by what was meant for a draft.
 
     A key is meant for a dialog unless it goes on with typing that began before the dialog opened or less than
-    `DELIBERATE` after it. A menu that the user's own key opened takes all keys at once.
+    `DELIBERATE` after it. A menu that the user's own key opened takes all keys at once; what asks for a
+    permission is never such a menu.
 
     Args:
         clock: Monotonic seconds.
@@ -165,8 +166,11 @@ class DialogGuard:
         back = self._gone_at is None or now - self._gone_at < FLICKER
         self._gone_at = None
         if dialog is not None and (dialog != self._seen or not back):
+            # Its title may change as the user moves in it; else nobody asks for a permission with a menu key.
+            moved = back and self._seen is not None and self._seen.name == dialog.name
+            asked = now < self._asked_until and (not dialog.grants or (moved and self._opened_at != ALWAYS))
             self._seen, self._told_kept = dialog, False
-            if now >= self._asked_until:
+            if not asked:
                 self._opened_at = now
         return dialog
 
