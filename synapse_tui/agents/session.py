@@ -47,7 +47,7 @@ from .tasking import Acts, Tasking
 from .tasks.access import TaskAccess
 from .tasks.book import Journal, TaskBook
 from .tasks.message_text import check_size
-from .told import BellLimit, bus_event
+from .told import EventLimit, bus_event
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +136,7 @@ class AgentSession(TaskAccess):
         self.environ = dict(environ)
         self.hook_args = adopted.hook_args if adopted is not None else hook_args
         self._events = events
-        self._bells = BellLimit(
+        self._terminal_events = EventLimit(
             events.publish, lambda seconds, call: asyncio.get_running_loop().call_later(seconds, call)
         )
         self._scheduler = scheduler
@@ -440,4 +440,4 @@ class AgentSession(TaskAccess):
 
     def _on_event(self, event: TerminalEvent) -> None:
         if (published := bus_event(self.agent_id, event)) is not None:
-            self._bells.publish(published)
+            self._terminal_events.publish(published)

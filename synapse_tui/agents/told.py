@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from synapse_tui.events import AgentBell, AgentTitleChanged, ClipboardRequested, Event
 from synapse_tui.terminal import Bell, ClipboardSet, Notification, TerminalEvent, TitleChanged
@@ -23,16 +24,29 @@ def bus_event(agent_id: str, event: TerminalEvent) -> Event | None:
             return None
 
 
-BELLS = 4
-"""Bells and notifications of one agent that are published at once within a second."""
-BELL_SECONDS = 1.0
+AT_ONCE = 4
+"""Events of one kind that are published at once within a second."""
+SECONDS = 1.0
 
 
-class BellLimit:
-    """Publishes what terminals tell, and merges bells and notifications beyond a few a second.
+@dataclass(slots=True)
+class _Second:
+    """What came of one kind of event since its second began.
 
-    A flood of them would have the keys wait behind them in the queue of the application. The last one is
-    published when the second is over.
+    Attributes:
+        count: How many were published.
+        last: The one that waits for the end of the second.
+    """
+
+    count: int = 0
+    last: Event | None = None
+
+
+class EventLimit:
+    """Publishes what one agent's terminal tells, and merges what goes beyond a few events of a kind a second.
+
+    A flood of them would have the keys wait behind them in the queue of the application. The last one of
+    each kind is published when the second is over.
 
     Args:
         publish: Publishes an event.
@@ -44,23 +58,22 @@ class BellLimit:
     ) -> None:
         self._publish = publish
         self._later = later
-        self._count = 0
-        self._last: AgentBell | None = None
+        self._seconds: dict[type[Event], _Second] = {}
 
     def publish(self, event: Event) -> None:
-        """Publish an event, perhaps later if it is a bell."""
-        if not isinstance(event, AgentBell):
+        """Publish an event, perhaps later."""
+        kind = type(event)
+        second = self._seconds.get(kind)
+        if second is None:
+            second = self._seconds[kind] = _Second()
+            self._later(SECONDS, lambda: self._over(kind))
+        if second.count < AT_ONCE:
+            second.count += 1
             self._publish(event)
-            return
-        if not self._count:
-            self._later(BELL_SECONDS, self._over)
-        self._count += 1
-        if self._count <= BELLS:
-            self._publish(event)
-        elif self._last is None or event.text or not self._last.text:
-            self._last = event
+        elif not (isinstance(event, AgentBell) and second.last is not None and not event.text):
+            second.last = event  # a bell without words does not stand for a notification
 
-    def _over(self) -> None:
-        last, self._last, self._count = self._last, None, 0
+    def _over(self, kind: type[Event]) -> None:
+        last = self._seconds.pop(kind).last
         if last is not None:
             self.publish(last)
