@@ -23,7 +23,6 @@ from synapse_tui.errors import MessageError
 from synapse_tui.hooks import HookKind
 from synapse_tui.model import AgentState, ExitStatus, StateReport
 from synapse_tui.pty import Guardian, Handle, PtyProcess, ReadScheduler
-from synapse_tui.pty.scheduler import read_available
 from synapse_tui.terminal import (
     LineScrolled,
     Modes,
@@ -43,10 +42,8 @@ LOOK_BYTES = 64 * 1024
 """How much output is taken in at most by one look before Enter."""
 FEED_SECONDS = 0.004
 """After so long the rest of a piece of output waits: 64 kB of some sequences take seconds."""
-LOOK_SECONDS = 0.25
-"""The same for a look at the whole screen, which is repeated: ordinary output takes a tenth of it."""
 LAST_SECONDS = 2.0
-"""The same right before Enter, and after the end, where all output matters."""
+"""Seconds in which all output is taken in before Enter, and after the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +123,15 @@ class AgentConsole:
         self._timer: asyncio.TimerHandle | None = None
         self._empty_since: float | None = None
         self._gone = False
+        self._end: asyncio.Task[None] | None = None
+        """Tells the end of the process once its last output is taken in."""
         self._resized_early = False
         self._signals: dict[str, TerminalEvent] = {}
         self.process = _process(launch)
         self._at_rest = AtRest(
             self.process,
             self._clock,
-            look=self.look,
+            take_in=self._take_in,
             drawing=lambda: self.modes.synchronized or self.terminal.paused,
         )
         self.terminal = Terminal(launch.columns, launch.lines, launch.scrollback, listener=self._event)
@@ -221,15 +220,6 @@ class AgentConsole:
         """Send a signal to the agent's foreground process group."""
         self.process.signal(number)
 
-    def look(self) -> None:
-        """Take in output that the kernel holds already."""
-        if self.alive and self.process.fd >= 0:
-            if self.terminal.paused:
-                self._data(b"", LOOK_SECONDS)
-            data = b"" if self.terminal.paused else read_available(self.process.fd, LOOK_BYTES)[0]
-            if data:
-                self._data(data, LOOK_SECONDS)
-
     def look_for_key(self) -> None:
         """Take in output that the kernel holds already, if it is little: a dialog that was just drawn.
 
@@ -244,12 +234,7 @@ class AgentConsole:
 
     async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
         """Send a key that the agent reads before it does anything else, or does not get."""
-
-        def look_at_all() -> Seen:
-            self._finish_output()
-            return look()
-
-        return await self._at_rest.press(key, look_at_all, limit)
+        return await self._at_rest.press(key, look, limit)
 
     @property
     def unread(self) -> bool:
@@ -325,25 +310,36 @@ class AgentConsole:
     async def stop(self) -> ExitStatus:
         """End the process."""
         status = await self.process.terminate()
+        if self._end is not None:
+            await asyncio.wait([self._end])
         self._cancel_timer()
         self._pulse.fire()
         return status
 
     # -- what comes from the process ---
 
-    def _data(self, data: bytes, seconds: float = FEED_SECONDS) -> bool:
+    def _data(self, data: bytes) -> bool:
         """Take in output, also what is left of earlier output; whether some is left."""
-        self.terminal.feed(data, seconds)
+        self.terminal.feed(data, FEED_SECONDS)
         self._answer()
         self._update()
         self._listener.output(data)
         self._pulse.fire()
         return self.terminal.paused
 
-    def _finish_output(self) -> None:
+    async def _take_in(self) -> None:
+        """Take in output that the kernel holds already; others have their turns meanwhile."""
+        await self._finish_output()
+        if self.alive and not self.terminal.paused:
+            self._scheduler.take(self.process.fd, LOOK_BYTES)
+            await self._finish_output()
+
+    async def _finish_output(self) -> None:
         """Take in what is left of the output that was read."""
-        if self.terminal.paused:
-            self._data(b"", LAST_SECONDS)
+        deadline = self._clock() + LAST_SECONDS
+        while self.terminal.paused and self._clock() < deadline:
+            await asyncio.sleep(0)
+            self._data(b"")
 
     def _answer(self) -> None:
         """Answer the child's questions at once, also when nobody looks at it."""
@@ -397,7 +393,16 @@ class AgentConsole:
             self._timer = None
 
     def _exited(self, status: ExitStatus) -> None:
-        self._finish_output()
+        if self.terminal.paused:
+            self._end = asyncio.create_task(self._exit_once_finished(status))
+        else:
+            self._exit(status)
+
+    async def _exit_once_finished(self, status: ExitStatus) -> None:
+        await self._finish_output()
+        self._exit(status)
+
+    def _exit(self, status: ExitStatus) -> None:
         self._gone = True
         self._cancel_timer()
         before = self.detector.report

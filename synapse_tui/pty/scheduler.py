@@ -126,13 +126,26 @@ class ReadScheduler:
         source = self._sources.get(descriptor)
         if source is None or source.unfinished or self._clock() < source.look_again:
             return
-        self._new_tick()
-        data, _ = read_available(descriptor, LOOK_READ)  # a hang-up is seen again by the next read
-        rest = bool(data) and self._hand_on(source, data, self._allowance(source))
-        if rest or len(data) >= LOOK_READ:
+        if self.take(descriptor, LOOK_READ):
             source.look_again = self._clock() + LOOK_AGAIN
+
+    def take(self, descriptor: int, size: int) -> bool:
+        """Read up to so much out of turn; its time is charged as any other.
+
+        Returns:
+            Whether there may be more, or what was read has not been taken in yet.
+        """
+        source = self._sources.get(descriptor)
+        if source is None:
+            return False
+        self._new_tick()
+        if source.unfinished and self._hand_on(source, b"", self._allowance(source)):
+            return True
+        data, _ = read_available(descriptor, size)  # a hang-up is seen again by the next read
+        rest = bool(data) and self._hand_on(source, data, self._allowance(source))
         if rest and source not in self._waiting and self._sources.get(descriptor) is source:
             self._wait(source)
+        return rest or len(data) >= size
 
     def _allowance(self, source: _Source) -> _Allowance:
         return self._own if source.descriptor == self.focused else self._shared

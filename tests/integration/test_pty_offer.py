@@ -45,9 +45,13 @@ async def listener(harness):
     return program
 
 
-def at_rest(program: Program, look=lambda: None) -> AtRest:
+async def nothing() -> None:
+    """What a program has put out is of no interest here."""
+
+
+def at_rest(program: Program) -> AtRest:
     clock = asyncio.get_running_loop().time
-    return AtRest(program.process, clock, look=look, drawing=lambda: False)
+    return AtRest(program.process, clock, take_in=nothing, drawing=lambda: False)
 
 
 async def test_a_program_that_sleeps_gets_the_key(listener):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from synapse_tui.agents.state.quiescence import Activity
 from synapse_tui.pty import PtyProcess
@@ -23,7 +23,7 @@ class AtRest:
     Args:
         process: The agent.
         clock: Monotonic seconds.
-        look: Takes in what the agent has put out.
+        take_in: Takes in what the agent has put out.
         drawing: Whether the agent is in the middle of a frame, as far as it was taken in.
     """
 
@@ -32,12 +32,12 @@ class AtRest:
         process: PtyProcess,
         clock: Callable[[], float],
         *,
-        look: Callable[[], None],
+        take_in: Callable[[], Awaitable[None]],
         drawing: Callable[[], bool],
     ) -> None:
         self._process = process
         self._clock = clock
-        self._look = look
+        self._take_in = take_in
         self._drawing = drawing
         self._activity = Activity(process.pid, clock)
 
@@ -49,10 +49,10 @@ class AtRest:
         await self._activity.refresh()
         deadline = self._clock() + limit
         while True:
-            self._look()
+            await self._take_in()
             rested = self._activity.rested(allowed)
             if rested and rested >= rest and not self._drawing():
-                self._look()
+                await self._take_in()
                 return True
             if self._clock() >= deadline:
                 return False
@@ -61,7 +61,7 @@ class AtRest:
     async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
         """`AgentView.press`, with the agent's output stopped meanwhile where that can be done."""
         with self._process.stopped() as terminal:
-            self._look()
+            await self._take_in()
             seen = look()
             if terminal is None:
                 self._process.write(key)
