@@ -1,5 +1,7 @@
 """What is typed for a message."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +14,7 @@ from synapse_tui.agents.delivery.sanitize import (
     safe_id,
 )
 from synapse_tui.agents.profiles.profile import Hazards
-from synapse_tui.agents.tasks.message_text import check_size, clean
+from synapse_tui.agents.tasks.message_text import check_size, clean, harmless
 from synapse_tui.errors import MessageError, MessageTooLarge
 from synapse_tui.model import MAX_MESSAGE_BYTES
 
@@ -182,3 +184,26 @@ def test_what_turns_or_hides_writing_never_reaches_an_agent(text, left):
 
 def test_lone_surrogates_become_replacement_characters():
     assert clean("a\ud800b") == "a\ufffdb"
+
+
+HOSTILE = ["a" + "\U0001f3fb" * 250_000, "\x9d" * 500_000, "\x1b]" * 500_000, "\x9d\x9b" * 250_000]
+HOSTILE += ["a" + "\u200d" * 330_000, "\ufe0f\u200d" * 160_000, "\u200d\U0001f3fb" * 140_000]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:4]))
+def test_a_text_of_a_megabyte_is_cleaned_in_linear_time(text):
+    begun = time.process_time()
+    left = harmless(text)
+    assert time.process_time() - begun < 60, "the time grows with the square of the length"
+    assert set(left) <= {"a", "]"}
+
+
+def test_what_depends_on_others_is_held_against_what_stays():
+    assert clean("a\U0001f3fb\U0001f3fb\u200d\ufe0f b") == "a b"
+    assert clean("👍\U0001f3fd\u200d\u200d x") == "👍\U0001f3fd x"
+    assert clean("👍\U000e0100\ufe0f\u200d💻\u200d") == "👍\ufe0f\u200d💻"
+
+
+def test_sequences_inside_a_string_that_nothing_ends_go_all_the_same():
+    assert clean("a\x9dtitle\x9b31mb\x9dc") == "atitlebc"
+    assert clean("a\x1b]0;title\x1b[31mb") == "a]0;titleb"

@@ -8,10 +8,14 @@ import unicodedata
 from synapse_tui.errors import MessageError, MessageTooLarge
 from synapse_tui.model import MAX_MESSAGE_BYTES
 
+_CSI = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]")
+"""ECMA-48 5.4; bracketed paste marks are among them."""
 _SEQUENCES = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI, ECMA-48 5.4; bracketed paste marks are among them
-    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC
+    rf"{_CSI.pattern}"
+    r"|((?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*)(\x07|\x1b\\|\x9c)?"  # OSC, DCS, SOS, PM, APC
 )
+"""The text of a string that nothing ends is in the match too: what begins in it is not ended either, and must
+not be looked for again from each of its characters."""
 _NEWLINES = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
@@ -27,15 +31,22 @@ _TAGS = re.compile(
     "(\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f)|[\U000e0000-\U000e007f]"
 )
 """Tags: those of a flag such as England's (UTS 51, ED-14a) are kept, others hide text."""
-_STRAY = re.compile(
-    f"\u200d(?![{_PICTURE}{_JOINING}])|(?<![{_PICTURE}\ufe0f{_JOINING}])\u200d"
-    f"|\u200c(?![{_JOINING}])|(?<![{_JOINING}])\u200c"
-    f"|(?<![{_PICTURE}0-9#*])[\ufe0e\ufe0f]"
-    f"|(?<![{_IDEOGRAPH}])[\ufe00-\ufe0d\U000e0100-\U000e01ef]"
-    f"|(?<![{_PICTURE}\ufe0f])[\U0001f3fb-\U0001f3ff]"
+_DEPENDENT = re.compile("[\u200c\u200d\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0100-\U000e01ef]+")
+"""Joiners, variation selectors and skin tones. Those that belong to no emoji and no script that needs them
+go: no two programs draw them alike, and text can be hidden in them."""
+_AFTER = tuple(
+    (re.compile(f"[{kind}]"), re.compile(f"[{home}]"))
+    for kind, home in (
+        ("\u200d", f"{_PICTURE}\ufe0f{_JOINING}"),
+        ("\u200c", _JOINING),
+        ("\ufe0e\ufe0f", f"{_PICTURE}0-9#*"),
+        ("\ufe00-\ufe0d\U000e0100-\U000e01ef", _IDEOGRAPH),
+        ("\U0001f3fb-\U0001f3ff", f"{_PICTURE}\ufe0f"),
+    )
 )
-"""Joiners, variation selectors and skin tones that belong to no emoji and no script that needs them: no two
-programs draw them alike, and text can be hidden in them."""
+"""After what each of them may stand."""
+_BEFORE = {"\u200d": re.compile(f"[{_PICTURE}{_JOINING}]"), "\u200c": re.compile(f"[{_JOINING}]")}
+"""Before what a joiner may stand."""
 _MARKS = 8
 """Combining marks that one character may carry; more are only there to break the screen."""
 _HEAPS = re.compile(rf"[^\w\x00-\x7f]{{{_MARKS + 1},}}")
@@ -70,15 +81,37 @@ def harmless(text: str) -> str:
 
     What emoji and scripts are made of stays: joiners, variation selectors, the tags of flags.
     """
-    text = _SEQUENCES.sub("", text)
+    text = _SEQUENCES.sub(_unclosed, text)
     text = _CONTROLS.sub("", _NEWLINES.sub("\n", text))
     if text.isascii():
         return text
     text = _TAGS.sub(r"\1", _INVISIBLE.sub("", text))
-    count = 1
-    while count:  # what stood between two strays may be one now
-        text, count = _STRAY.subn("", text)
+    text = _DEPENDENT.sub(_at_home, text)
     return _SURROGATES.sub("\ufffd", _HEAPS.sub(_few_marks, text))
+
+
+def _unclosed(sequence: re.Match[str]) -> str:
+    """What stays of a sequence: the text of a string that nothing ends."""
+    return "" if sequence[1] is None or sequence[2] is not None else _CSI.sub("", sequence[1])
+
+
+def _at_home(run: re.Match[str]) -> str:
+    """A run of characters that depend on others, without those that are stray.
+
+    Each is held against the last one that stays, so that a run of any length is looked at once.
+    """
+    before = run.string[max(0, run.start() - 1) : run.start()]
+    kept: list[str] = []
+    for char in run[0] + run.string[run.end() : run.end() + 1]:
+        last = kept[-1] if kept else before
+        home = next((home for kind, home in _AFTER if kind.match(char)), None)
+        if kept and last in _BEFORE and not _BEFORE[last].match(char):
+            kept.pop()
+        if home is not None and home.match(last):
+            kept.append(char)
+    if kept and kept[-1] in _BEFORE and run.end() == len(run.string):
+        kept.pop()
+    return "".join(kept)
 
 
 def _few_marks(heap: re.Match[str]) -> str:
