@@ -273,6 +273,22 @@ class EndlessAgent(OldAgent):
             self.ended += 1
 
 
+class HugeAgent(OldAgent):
+    """Answers with one thing that takes long to parse, as an event of a stream or as an answer.
+
+    Args:
+        what: Fields of the task.
+        streaming: Whether it comes in a stream.
+    """
+
+    def __init__(self, what: Mapping[str, Any], *, streaming: bool) -> None:
+        super().__init__(streaming=streaming)
+        self._what = what
+
+    def _task(self, body: dict[str, Any], state: str) -> dict[str, Any]:
+        return {**super()._task(body, state), **self._what}
+
+
 class DialectAgent:
     """Plays an agent of the original synapse-a2a."""
 

@@ -23,7 +23,7 @@ from synapse_tui.events import Event, ExternalsChanged, ExternalTalked, TaskChan
 from synapse_tui.host import Host, externals
 from synapse_tui.host.externals import at_rest
 from synapse_tui.model import USER, DeliveryState, ReplyState, Sender, Task, TaskState
-from tests.integration.external_kit import EndlessAgent, Running, hand_made, sdk_agent
+from tests.integration.external_kit import EndlessAgent, HugeAgent, Running, hand_made, sdk_agent
 from tests.integration.test_host import make_host, open_ready, running, until
 from tests.ports import free_ports
 from tests.waiting import PATIENCE
@@ -245,6 +245,21 @@ async def test_an_agent_that_never_ends_is_cut_off_and_nobody_else_waits(tmp_pat
             after = await rested(second, await second.externals.send("endless-0", "again", sender=USER))
             assert after.state is TaskState.FAILED
     assert [agent.streams for agent in agents] == [2, 1, 1], "what failed is not followed after a restart"
+
+
+ENTRIES = {"metadata": {str(number): number for number in range(60_000)}}
+TEXT = {"metadata": {"text": "a, " * 2_000_000}}
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+@pytest.mark.parametrize(("what", "limit"), [(ENTRIES, "20,000 values"), (TEXT, "4,194,304 bytes")])
+async def test_one_answer_that_takes_long_to_parse_is_not_parsed(host, what, limit, streaming):
+    agent = HugeAgent(what, streaming=streaming)
+    async with hand_made(agent.handle, "/.well-known/agent-card.json", "/") as server:
+        await add(host, server.url, "huge")
+        task = await rested(host, await host.externals.send("huge", "hello", sender=USER))
+    assert (task.state, task.delivery) == (TaskState.FAILED, DeliveryState.FAILED)
+    assert f"one {'event' if streaming else 'answer'} of more than {limit}" in task.reason
 
 
 def host_has_read(host: Host) -> int:

@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from synapse_tui.a2a.external import journal as journal_module
+from synapse_tui.a2a.external import limits
 from synapse_tui.a2a.external.cards import parse_card, read_card
 from synapse_tui.a2a.external.conversation import Conversation, Entry, remote_id
 from synapse_tui.a2a.external.journal import Journal
 from synapse_tui.a2a.external.kept_files import KeptFiles
-from synapse_tui.a2a.external.limits import Budget, Pace
+from synapse_tui.a2a.external.limits import Budget, MessageSize, Pace
 from synapse_tui.a2a.external.origins import check_url, is_allowed, origin_of
 from synapse_tui.a2a.external.record import ExternalAgent, Interface, alias_from, check_alias, read_header
 from synapse_tui.a2a.external.store import ExternalStore
@@ -616,3 +617,32 @@ def test_what_connects_is_imported_late():
     script = "import sys, synapse_tui.host; print({'httpx', 'a2a', 'pydantic'} & set(sys.modules))"
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert told.stdout == "set()\n"
+
+
+def nodes_of(*pieces: bytes, streams: bool) -> int:
+    size = MessageSize(streams=streams)
+    return sum(size.add(piece) for piece in pieces)
+
+
+def test_what_stands_in_strings_is_no_value_of_an_answer():
+    answer = json.dumps({"a": ["x, y: {[", 'say "hi", \\', {"b\\": 1}], "c": None}, indent=1).encode()
+    assert nodes_of(answer, streams=False) == 9
+    assert nodes_of(*(bytes([byte]) for byte in answer), streams=False) == 9
+    assert nodes_of("{'\u2028': ".replace("'", '"').encode() + b"[1, 2]}", streams=False) == 4
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\u2028"])
+def test_each_event_of_a_stream_is_measured_by_itself(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_NODES", 9)
+    event = f': "{end}data: [1, 2, 3]{end}{end}'.encode()
+    for at in range(1, len(event)):
+        size = MessageSize(streams=True)
+        for _ in range(10):
+            assert size.add(event[:at]) + size.add(event[at:]) == 5
+    with pytest.raises(BudgetSpent, match="one event of more than 9 values"):
+        nodes_of(*[f": comment{end}data: [1, 2, 3]{end}".encode()] * 10, streams=True)
+
+
+def test_an_answer_in_another_encoding_is_refused() -> None:
+    with pytest.raises(BudgetSpent, match="UTF-8"):
+        nodes_of('{"a": 1}'.encode("utf-16"), streams=False)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
+import re
 import time
 from collections.abc import Awaitable, Callable
 
@@ -18,6 +20,16 @@ BYTES_A_SECOND = 2.0 * 1024 * 1024
 BYTES_AT_ONCE = 256.0 * 1024
 LINE_COST = 64
 """Bytes that a line of a stream counts for at least: the work is in the lines, not in their length."""
+
+MAX_MESSAGE = 4 * 1024 * 1024
+"""Bytes of one event of a stream, or of one answer: each is parsed in one go."""
+MAX_NODES = 20_000
+"""Values and members of one event or answer."""
+NODE_COST = 32
+"""Bytes that each of them counts for besides its own."""
+_LINE_END = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+"""Where httpx ends the lines of a stream."""
+_SEPARATORS = ",:{["
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -77,7 +89,7 @@ class Budget:
             raise spent(f"{MAX_EVENTS:,} events")
         await self._pace.event()
 
-    async def streamed(self, data: bytes) -> None:
+    async def streamed(self, data: bytes, nodes: int = 0) -> None:
         """Count bytes of a stream, and wait until they may be read.
 
         Raises:
@@ -86,11 +98,75 @@ class Budget:
         self._streamed += len(data)
         if self._streamed > MAX_STREAMED:
             raise spent(f"{MAX_STREAMED:,} bytes")
-        await self._pace.data(len(data) + LINE_COST * data.count(b"\n"))
+        await self._pace.data(len(data) + LINE_COST * data.count(b"\n") + NODE_COST * nodes)
 
-    async def answered(self, data: bytes) -> None:
+    async def answered(self, data: bytes, nodes: int = 0) -> None:
         """Wait until bytes of a single answer may be read."""
-        await self._pace.data(len(data))
+        await self._pace.data(len(data) + NODE_COST * nodes)
+
+
+class MessageSize:
+    """How large the JSON is that is being read: one event of a stream after the other, or one answer.
+
+    It is measured before it is parsed, since that cannot be interrupted. What stands in strings is no node:
+    a text may have any number of commas.
+
+    Args:
+        streams: Whether it is a stream of events.
+    """
+
+    def __init__(self, *, streams: bool) -> None:
+        self._streams = streams
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._bytes = self._nodes = 0
+        self._cut_line_end = self._empty_line = self._in_string = False
+        self._escape = ""
+
+    def add(self, data: bytes) -> int:
+        """Count some more bytes; the nodes in them.
+
+        Raises:
+            BudgetSpent: An event or the answer is larger than is read.
+        """
+        if b"\0" in data:
+            raise _too_big("an answer that is not in UTF-8")  # in which nothing here can be counted
+        self._bytes += len(data)
+        text = self._decoder.decode(data)
+        if self._cut_line_end and text.startswith("\n"):
+            text = text[1:]
+            self._cut_line_end = False
+        if text:
+            self._cut_line_end = text.endswith("\r")
+        lines = _LINE_END.split(text) if self._streams else [text]
+        nodes = 0
+        for number, line in enumerate(lines):
+            if number:
+                if self._empty_line:
+                    self._bytes = self._nodes = 0
+                self._empty_line, self._in_string, self._escape = True, False, ""
+            if line:
+                self._empty_line = False
+                found = self._count(line)
+                nodes += found
+                self._nodes += found
+                self._check()
+        self._check()
+        return nodes
+
+    def _count(self, text: str) -> int:
+        text = (self._escape + text).replace("\\\\", "")
+        self._escape = "\\" if text.endswith("\\") else ""
+        pieces = text.replace('\\"', "").split('"')
+        outside = "".join(pieces[self._in_string :: 2])
+        self._in_string ^= len(pieces) % 2 == 0
+        return sum(map(outside.count, _SEPARATORS))
+
+    def _check(self) -> None:
+        what = "event" if self._streams else "answer"
+        if self._bytes > MAX_MESSAGE:
+            raise _too_big(f"one {what} of more than {MAX_MESSAGE:,} bytes")
+        if self._nodes > MAX_NODES:
+            raise _too_big(f"one {what} of more than {MAX_NODES:,} values")
 
 
 def spent(what: str) -> BudgetSpent:
@@ -102,4 +178,11 @@ def spent(what: str) -> BudgetSpent:
     return BudgetSpent(
         f"the agent sent more than {what} for this one task, so it was not listened to any further",
         "what it sent before is kept; ask for less, or remove the agent: synapse external remove",
+    )
+
+
+def _too_big(what: str) -> BudgetSpent:
+    return BudgetSpent(
+        f"the agent sent {what}, so it was not listened to any further",
+        "what it sent before is kept; ask for less, or for a file as a link",
     )

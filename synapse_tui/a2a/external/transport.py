@@ -13,7 +13,7 @@ import httpx
 
 from synapse_tui.errors import BudgetSpent, PeerRefused, SynapseError
 
-from .limits import Budget, Pace
+from .limits import Budget, MessageSize, Pace
 from .origins import is_allowed, is_loopback, origin_of, shown_origin
 
 CONNECT_TIMEOUT = 5.0
@@ -153,12 +153,17 @@ class GuardedTransport(httpx.AsyncBaseTransport):
                 PeerRefused(f"{shown_origin(str(request.url))} sends compressed answers, unasked", 0), request
             )
         assert isinstance(response.stream, httpx.AsyncByteStream)
+        streams = "text/event-stream" in response.headers.get("content-type", "")
+        if streams:
+            response.headers["content-type"] = "text/event-stream"  # which is UTF-8, whatever else it says
         response.stream = _Bounded(
             response.stream,
             self._bounds.max_bytes,
             request,
             budget=self._bounds.budget or Budget(Pace()),
-            streams=response.headers.get("content-type", "").lower().startswith("text/event-stream"),
+            streams=streams,
+            measured=self._bounds.budget
+            is not None,  # cards have a lower limit, and the SDK does not read them
         )
         return response
 
@@ -174,6 +179,7 @@ class _Bounded(httpx.AsyncByteStream):
         *,
         budget: Budget,
         streams: bool,
+        measured: bool,
     ) -> None:
         self._inner = inner
         self._left = limit
@@ -181,6 +187,8 @@ class _Bounded(httpx.AsyncByteStream):
         self._request = request
         self._size = STREAM_PIECE if streams else ANSWER_PIECE
         self._count = budget.streamed if streams else budget.answered
+        self._message = MessageSize(streams=streams)
+        self._measured = measured
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._inner:
@@ -188,7 +196,7 @@ class _Bounded(httpx.AsyncByteStream):
             for start in range(0, len(chunk), self._size):
                 piece = chunk[start : start + self._size]
                 try:
-                    await self._count(piece)
+                    await self._count(piece, self._message.add(piece) if self._measured else 0)
                 except BudgetSpent as error:
                     raise Forbidden(error, self._request) from error
                 yield piece
