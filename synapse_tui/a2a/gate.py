@@ -108,10 +108,11 @@ class Gate:
             address=(scope.get("client") or ("",))[0],
         )
         principal = self._judge(visit, caller)
+        calling = await self._calling_agent(visit, caller)  # while it still waits for its body to be read
         await visit.read_body(self._bodies)
         if scope["method"] == "POST" and visit.body:
             check_content_type(visit.headers)
-        sender_id = self._verified_sender(visit, principal) or await self._calling_agent(visit, caller)
+        sender_id = self._verified_sender(visit, principal) or calling
         if sender_id:
             principal = signed_by(sender_id)
         assert isinstance(principal, Principal)
@@ -155,19 +156,42 @@ class Gate:
         """The agent of this host from inside which a call comes that is neither signed nor made with a key.
 
         It would be taken for the person's own. Only what changes something is looked at.
+
+        Raises:
+            HttpProblem: It is not known whose process calls.
         """
         scope = visit.scope
-        proved = caller.key is not None or SIGNATURE_HEADER.lower() in visit.headers
-        if proved or scope["method"] in ("GET", "HEAD") or not (caller.near and caller.owner is Owner.OURS):
+        if scope["method"] in ("GET", "HEAD") or not (caller.near and caller.owner is Owner.OURS):
+            return ""
+        if self._proves_itself(visit, caller):
             return ""
         client, server = scope.get("client"), scope.get("server")
-        notebook: dict[str, str] = scope["state"].get("connection", {})
+        notebook: dict[str, str | None] = scope["state"].get("connection", {})
         if client is None or server is None:
             return ""
         if "agent" not in notebook:
-            processes = self._services.processes()
-            notebook["agent"] = await agent_at((client[0], client[1]), (server[0], server[1]), processes)
-        return notebook["agent"]
+            notebook["agent"] = await agent_at(
+                (client[0], client[1]),
+                (server[0], server[1]),
+                self._services.processes(),
+                self._checker.token_of,
+            )
+        found = notebook["agent"]
+        if found is None:
+            raise HttpProblem(
+                403,
+                "caller_unknown",
+                "the calling process has ended or cannot be found, so it is not known whose it is",
+                "keep it until the answer has come; or sign with SYNAPSE_TOKEN, or show a key",
+            )
+        return found
+
+    def _proves_itself(self, visit: _Visit, caller: Caller) -> bool:
+        """Whether a key or a signature decides who calls: one that nobody here knows proves nothing."""
+        if caller.key is not None and self._access.rules.enabled:
+            return True
+        sender = ",".join(visit.headers.get(SENDER_HEADER.lower(), []))
+        return SIGNATURE_HEADER.lower() in visit.headers and self._checker.is_ours(sender)
 
     def _verified_sender(self, visit: _Visit, principal: Principal | HttpProblem) -> str:
         """The sender that a signature proves; "" when there is none, or it is of an agent unknown here.

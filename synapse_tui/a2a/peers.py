@@ -11,9 +11,11 @@ import contextlib
 import ipaddress
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from enum import StrEnum
 from pathlib import Path
+
+from synapse_tui.pty.guardian_process import mark_of
 
 from .sock_diag import Address, NoAnswer, TcpSocket, find_socket
 
@@ -21,6 +23,10 @@ Find = Callable[[Address, Address], TcpSocket | None]
 PROC = Path("/proc")
 _DEEPEST = 64
 """Ancestors that are looked at."""
+_LOOKS = 3
+"""How often a holder is looked for: it may have forked in between."""
+_FIRST_NAMESPACE = "pid:[4026531836]"
+"""Linux's PROC_PID_INIT_INO."""
 
 
 class Owner(StrEnum):
@@ -81,31 +87,85 @@ def ask_kernel(client: Address, server: Address, *, uid: int, find: Find = find_
     return Owner.UNKNOWN if find(server, client) is None else Owner.OTHER
 
 
-async def agent_at(client: Address, server: Address, processes: Mapping[int, str]) -> str:
-    """The agent inside which the client's end of a connection is held; empty for none known.
+async def agent_at(
+    client: Address, server: Address, processes: Mapping[int, str], token_of: Callable[[str], str | None]
+) -> str | None:
+    """The agent of whose processes one holds the client's end of a connection.
 
     Args:
         client: The caller's address.
         server: Ours.
         processes: Agents by the ids of their processes.
+        token_of: Gives the token of an agent.
+
+    Returns:
+        Its id; empty for none, and where that is not told; None for a caller that has gone, or is not found
+        among the processes of this system.
     """
     if not processes or not sys.platform.startswith("linux"):
         return ""
-    try:
-        caller = find_socket(client, server)
-    except (NoAnswer, ValueError):
-        return ""
-    return await asyncio.to_thread(_holder, caller.inode, processes) if caller is not None else ""
+    return await asyncio.to_thread(_agent_at, client, server, dict(processes), token_of)
 
 
-def _holder(inode: int, processes: Mapping[int, str]) -> str:
+def _agent_at(
+    client: Address, server: Address, processes: Mapping[int, str], token_of: Callable[[str], str | None]
+) -> str | None:
+    for _ in range(_LOOKS):
+        try:
+            caller = find_socket(client, server)
+        except (NoAnswer, ValueError):
+            return ""
+        if caller is None or not caller.inode:
+            return None
+        found = _holder(caller.inode, processes, token_of)
+        if found is not None:
+            return found
+    # From inside a container, and of root's processes, not everything is seen.
+    hidden = caller.uid != os.geteuid() or not _sees_all_processes()
+    return "" if hidden or any(map(_hides_files, _pids())) else None
+
+
+def _holder(inode: int, processes: Mapping[int, str], token_of: Callable[[str], str | None]) -> str | None:
+    """The agent of the process that holds a socket; empty for another process, None for none that is seen."""
     tree = _ProcessTree(processes)
     wanted = f"socket:[{inode}]"
-    for pid in (int(name) for name in os.listdir(PROC) if name.isdigit()):  # noqa: PTH208 - of hundreds
-        agent_id = tree.agent_of(pid)
-        if agent_id and _holds(pid, wanted):
-            return agent_id
-    return ""
+    agents = set(processes.values())
+    for pid in sorted(_pids(), reverse=True):  # whoever calls has most often just begun
+        if _holds(pid, wanted):
+            return tree.agent_of(pid) or _marked(pid, agents, token_of)
+    return None
+
+
+def _marked(pid: int, agents: Collection[str], token_of: Callable[[str], str | None]) -> str:
+    """The agent that a process carries in its environment: a daemon descends from nobody."""
+    mark = mark_of(pid)
+    if mark is None or mark.agent_id not in agents:
+        return ""
+    return "" if mark.token and mark.token != token_of(mark.agent_id) else mark.agent_id
+
+
+def _pids() -> list[int]:
+    return [int(name) for name in os.listdir(PROC) if name.isdigit()]  # noqa: PTH208 - of hundreds
+
+
+def _sees_all_processes() -> bool:
+    """Whether this process is in no container that hides those outside."""
+    with contextlib.suppress(OSError):
+        return os.readlink(PROC / "self" / "ns" / "pid") == _FIRST_NAMESPACE  # noqa: PTH115 - no path
+    return False
+
+
+def _hides_files(pid: int) -> bool:
+    """Whether a process of this user does not show its open files, as those with secrets do."""
+    try:
+        os.listdir(PROC / str(pid) / "fd")  # noqa: PTH208 - of hundreds
+    except PermissionError:
+        with contextlib.suppress(OSError):
+            status = (PROC / str(pid) / "status").read_text(encoding="ascii", errors="replace")
+            return f"\nUid:\t{os.geteuid()}\t" in status
+    except OSError:
+        pass
+    return False
 
 
 class _ProcessTree:

@@ -103,16 +103,19 @@ class SignatureChecker:
     Args:
         token_of: Gives the tokens.
         clock: Gives seconds since the epoch.
+
+    Attributes:
+        token_of: The same.
     """
 
     def __init__(self, token_of: TokenVerifier, *, clock: Callable[[], float] = time.time) -> None:
-        self._token_of = token_of
+        self.token_of = token_of
         self._clock = clock
         self._seen: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     def is_ours(self, sender: str) -> bool:
         """Whether an id is that of an agent of this host, which can prove itself by its signature."""
-        return sender.startswith(_AGENT_PREFIX) and bool(self._token_of(sender))
+        return sender.startswith(_AGENT_PREFIX) and bool(self.token_of(sender))
 
     def check(self, request: SignedRequest, *, sender: str, signature: str) -> Verdict:
         """Check one request.
@@ -125,7 +128,7 @@ class SignatureChecker:
         match = _SIGNATURE.fullmatch(signature)
         if match is None or not sender:
             return Verdict.MALFORMED
-        token = self._token_of(sender)
+        token = self.token_of(sender)
         if not token:
             return Verdict.STRANGER
         timestamp, nonce, code = match.groups()

@@ -272,8 +272,8 @@ except urllib.error.HTTPError as error:
 async def called(url: str, body: dict[str, object], *, shell: str) -> str:
     """Call from below a process of its own session, as agents' tools do; what was answered."""
     words = [sys.executable, "-c", CALL, url, json.dumps(body)]
-    environ = {"PATH": os.environ["PATH"]}
-    line = shell.replace("CALL", shlex.join(words))
+    environ = {"PATH": os.environ["PATH"], "SYNAPSE_AGENT_ID": CODEX.sender_id}
+    line = shell.replace("CALL", shlex.join(words)).replace("ARGUMENTS", shlex.join(words[1:]))
     process = await asyncio.create_subprocess_exec(
         "/bin/sh", "-c", f"read go; {line}", start_new_session=True, stdin=PIPE, stdout=PIPE, env=environ
     )
@@ -305,6 +305,80 @@ async def test_an_unsigned_call_from_inside_an_agent_is_that_agents(shell: str) 
         assert agent.requests[-1].sender.sender_id == "external", (
             "the person's own processes stay the person's"
         )
+
+
+DAEMON = """
+import os, sys, time
+read_end, write_end = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    os.close(read_end)
+    while os.getppid() == os.getsid(0):
+        time.sleep(0.01)
+    os.dup2(write_end, 1)
+    os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+os.wait()
+os.close(write_end)
+print(os.fdopen(read_end).read())
+"""
+GONE = """
+import socket, sys, time, urllib.parse
+url = urllib.parse.urlsplit(sys.argv[1])
+call = socket.create_connection((url.hostname, url.port))
+head = f"POST {url.path} HTTP/1.1\\r\\nHost: {url.netloc}\\r\\nContent-Type: application/json\\r\\n"
+call.sendall(f"{head}Content-Length: {len(sys.argv[2])}\\r\\n\\r\\n".encode())
+time.sleep(0.3)
+call.sendall(sys.argv[2].encode())
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs the kernel's word on sockets")
+async def test_a_daemon_of_an_agent_is_that_agents() -> None:
+    PROCESSES.clear()
+    both = Services(access=Access(AccessRules()), processes=lambda: PROCESSES)
+    body: dict[str, object] = {"message": {"role": "user", "parts": [{"text": "hello"}]}}
+    daemon = shlex.join([sys.executable, "-c", DAEMON])
+    async with running(services=both) as (agent, _):
+        told = await called(f"{agent.endpoint}/tasks/send", body, shell=daemon + " ARGUMENTS")
+        assert told == "200"
+        assert agent.requests[-1].sender == Sender(CODEX.sender_id, "codex", "", verified=True)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs the kernel's word on sockets")
+async def test_a_caller_that_does_not_wait_is_not_taken_for_the_person() -> None:
+    PROCESSES.clear()
+    both = Services(access=Access(AccessRules()), processes=lambda: PROCESSES)
+    body: dict[str, object] = {"message": {"role": "user", "parts": [{"text": "hello"}]}}
+    async with running(services=both) as (agent, _):
+        url = f"{agent.endpoint}/tasks/send"
+        gone = shlex.join([sys.executable, "-c", GONE, url, json.dumps(body)])
+        await called(url, body, shell=gone)
+        await called(url, body, shell="CALL")
+        senders = [request.sender.sender_id for request in agent.requests]
+        assert senders
+        assert set(senders) == {CODEX.sender_id}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs the kernel's word on sockets")
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Authorization": "Bearer nothing"},
+        {"X-Synapse-Sender": "stranger", "X-Synapse-Signature": f"t=1,n=0123456789,v1={64 * '0'}"},
+    ],
+)
+async def test_what_proves_nothing_hides_no_agent(headers: dict[str, str]) -> None:
+    PROCESSES.clear()
+    both = Services(access=Access(AccessRules()), processes=lambda: PROCESSES)
+    body: dict[str, object] = {"message": {"role": "user", "parts": [{"text": "hello"}]}}
+    async with running(services=both) as (agent, _):
+        url = f"{agent.endpoint}/tasks/send"
+        words = CALL.replace('{"Content-Type"', f'{{**{headers}, "Content-Type"')
+        told = await called(url, body, shell=shlex.join([sys.executable, "-c", words, url, json.dumps(body)]))
+        assert told == "200"
+        assert agent.requests[-1].sender.sender_id == CODEX.sender_id
 
 
 async def test_the_protocols_callers_are_refused_in_its_words(ask: Caller) -> None:
