@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from synapse_tui.addresses import fold
 from synapse_tui.errors import MessageError
-from synapse_tui.model import Sender
+from synapse_tui.model import USER, Sender
 
 from .external.untrusted import clean_line
 from .problems import HttpProblem
@@ -19,6 +19,7 @@ from .wire import WireSender
 RESERVED = "synapse-system"
 """The id of synapse's own messages; nobody from outside may use it."""
 _AGENT_ID = re.compile(r"synapse-(.+)-\d+")
+_SIGNS = re.compile(r"[^a-z0-9]+")
 _OWN_TYPES = {"user": "user", RESERVED: "system"}
 
 
@@ -49,12 +50,15 @@ def sender_of(
                 "leave metadata.sender.sender_id out, or name the agent that sends",
             )
         return Sender(verified_id, type_of(verified_id), claim.sender_endpoint, verified=True)
-    read_as = fold(clean_line(claim.sender_id))
-    if read_as == RESERVED or claim.sender_type.lower() == "system":
+    names = _names_like(claim.sender_id)
+    if RESERVED in names or claim.sender_type.lower() == "system" or _is_false_user(claim.sender_id):
         raise HttpProblem(
-            403, "sender_reserved", f"'{RESERVED}' is reserved", "send under a name of your own"
+            403,
+            "sender_reserved",
+            f"'{claim.sender_id}' reads like a reserved name",
+            "send under a name of your own",
         )
-    if is_ours(claim.sender_id) or is_ours(read_as):
+    if any(map(is_ours, names)):
         raise HttpProblem(
             403,
             "sender_not_proved",
@@ -62,6 +66,24 @@ def sender_of(
             "send from inside that agent, or under a name of your own",
         )
     return Sender(claim.sender_id, claim.sender_type, claim.sender_endpoint, verified=False)
+
+
+def _names_like(claimed: str) -> set[str]:
+    """The ids for which a name may be read: case, signs and leading zeros tell a reader nothing."""
+    words = _SIGNS.sub("-", fold(clean_line(claimed))).strip("-")
+    found = {claimed, words, re.sub(r"-0+(?=\d+$)", "-", words)}
+    compact = words.replace("-", "")
+    if compact == _SIGNS.sub("", RESERVED):
+        found.add(RESERVED)
+    if match := re.fullmatch(r"synapse(.*?)(\d+)", compact):
+        kind, digits = match.groups()  # a type may end with digits too
+        found |= {f"synapse-{kind}{digits[:at]}-{int(digits[at:])}" for at in range(len(digits))}
+    return found
+
+
+def _is_false_user(claimed: str) -> bool:
+    """Whether a name reads like the person's without being it."""
+    return claimed != USER.sender_id and _SIGNS.sub("", fold(clean_line(claimed))) == USER.sender_id
 
 
 def type_of(sender_id: str) -> str:

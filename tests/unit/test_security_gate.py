@@ -275,7 +275,16 @@ async def test_who_claims_to_be_an_agent_of_this_host_must_sign(
     [
         ("Synapse-codex-8120", "sender_not_proved"),
         ("SYNAPSE-CODEX-8120", "sender_not_proved"),
+        ("synapse-codex-08120", "sender_not_proved"),
+        ("synapse-codex_8120", "sender_not_proved"),
+        ("synapse_Codex.0008120", "sender_not_proved"),
+        ("synapse-codex-8120.", "sender_not_proved"),
+        ("synapsecodex8120", "sender_not_proved"),
         ("Synapse-System", "sender_reserved"),
+        ("synapse-system.", "sender_reserved"),
+        ("synapsesystem", "sender_reserved"),
+        ("User", "sender_reserved"),
+        ("user-", "sender_reserved"),
     ],
 )
 async def test_a_name_that_reads_like_an_agents_must_be_proved(
@@ -283,6 +292,14 @@ async def test_a_name_that_reads_like_an_agents_must_be_proved(
 ) -> None:
     answer = await client.post("/tasks/send", json=message(sender={"sender_id": claimed}))
     refused(answer, 403, code, agent)
+
+
+@pytest.mark.parametrize(
+    "claimed", ["user", "users", "synapse-codex-8121", "synapse-codex-81200", "codex-8120"]
+)
+async def test_other_names_are_taken(client: httpx.AsyncClient, claimed: str) -> None:
+    answer = await client.post("/tasks/send", json=message(sender={"sender_id": claimed}))
+    assert answer.status_code == 200
 
 
 async def test_an_agent_may_not_sign_for_another(client: httpx.AsyncClient, agent: FakeAgent) -> None:

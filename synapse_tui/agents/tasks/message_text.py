@@ -23,9 +23,17 @@ _PICTURE = "\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff"
 _IDEOGRAPH = "\u2e80-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 _JOINING = "\u0600-\u1cff"
 """Scripts in which a joiner or a non-joiner changes how letters look: Arabic to those of India and Asia."""
+_VOWELS = "\u11a7\ud7b0-\ud7c6"
+_FINALS = "\u11ff\ud7cb-\ud7fb"
+_EMPTY_BRAILLE = "\u2800"
+"""It is drawn as a space."""
 _INVISIBLE = re.compile(
-    "[\u00ad\u034f\u200b\u2060-\u2064\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"  # no width
+    "[\u00ad\u034f\u17b4\u17b5\u180e\u200b\u2060-\u2064\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
+    "\U0001d159\U0001d173-\U0001d17a"  # of music
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # they turn the writing (UAX 9)
+    # Fillers of old Hangul, but where they stand for a missing part of a syllable (Unicode 3.12).
+    f"|\u115f(?![\u1161-{_VOWELS}]|\u1160[\u11a8-{_FINALS}])"
+    f"|(?<![\u1100-\u115f\ua960-\ua97c])\u1160|(?<=\u115f)\u1160(?![\u11a8-{_FINALS}])"
 )
 _TAGS = re.compile(
     "(\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f)|[\U000e0000-\U000e007f]"
@@ -85,7 +93,7 @@ def harmless(text: str) -> str:
     text = _CONTROLS.sub("", _NEWLINES.sub("\n", text))
     if text.isascii():
         return text
-    text = _TAGS.sub(r"\1", _INVISIBLE.sub("", text))
+    text = _TAGS.sub(r"\1", _INVISIBLE.sub("", text.replace(_EMPTY_BRAILLE, " ")))
     text = _DEPENDENT.sub(_at_home, text)
     return _SURROGATES.sub("\ufffd", _HEAPS.sub(_few_marks, text))
 
