@@ -392,6 +392,47 @@ def test_what_would_stop_or_send_something_else_is_dropped(keyboard, clock, dial
     assert sent == [b"a"]
 
 
+@pytest.mark.parametrize(
+    "keys", [[b"\r"] * 3, [b"\r\r"], [b"\x1b[13u"] * 2, [b"\x1b[B", b"\r"], [b"\x1b", b"\r"]]
+)
+def test_impatient_enters_do_not_send_a_draft_later(keyboard, clock, dialog, sent, keys):
+    for letter in b"half":
+        keyboard.press(bytes([letter]))
+    clock.passes(1.5)
+    opens(keyboard, dialog)
+    for key in keys:
+        clock.passes(0.5)
+        keyboard.press(key)
+    assert not [key for key in keyboard.held if presses_enter(key)]
+    clock.passes(DELIBERATE)
+    keyboard.press(b"2")
+    opens(keyboard, dialog, None)
+    keyboard.release()
+    clock.passes(20)
+    assert b"".join(sent) == b"half2" + (b"\x1b[B" if b"\x1b[B" in keys else b"")
+
+
+@pytest.mark.parametrize("keys", [[b"1", b"\r"], [b"1\r"], [b"\x1b[B", b"1", b"1", b"\r"]])
+def test_an_early_answer_does_not_send_a_draft_later(keyboard, clock, dialog, keys):
+    opens(keyboard, dialog)
+    for key in keys:
+        clock.passes(0.3)
+        keyboard.press(key)
+    assert b"1" in keyboard.held
+    assert not [key for key in keyboard.held if presses_enter(key)]
+
+
+@pytest.mark.parametrize("before", [b"", b"please"])
+def test_an_enter_behind_text_of_the_same_typing_is_kept_once(keyboard, clock, dialog, before):
+    if before:
+        keyboard.press(before)
+    opens(keyboard, dialog)
+    for key in (b"y", b"es", b"\r", b"\r")[2 if before else 0 :]:
+        clock.passes(0.1)
+        keyboard.press(key)
+    assert b"".join(keyboard.held) == (b"\r" if before else b"yes\r")
+
+
 def test_a_dialog_that_was_drawn_just_before_the_key_is_seen(clock, dialog, sent):
     def read() -> None:
         dialog.open = BASH if sent else None
@@ -424,12 +465,15 @@ def test_a_question_takes_the_text_that_is_typed_into_it(keyboard, clock, dialog
     assert sent == list(typed)
 
 
-@pytest.mark.parametrize("data", [b"yes\r", b"1\r", b"\x1b[200~1\r\x1b[201~"])
-def test_no_permission_is_given_by_several_keys_at_once(keyboard, clock, dialog, sent, data):
+@pytest.mark.parametrize(
+    ("data", "held"),
+    [(b"yes\r", b"yes\r"), (b"1\r", b"1"), (b"\x1b[200~1\r\x1b[201~", b"\x1b[200~1\r\x1b[201~")],
+)
+def test_no_permission_is_given_by_several_keys_at_once(keyboard, clock, dialog, sent, data, held):
     opens(keyboard, dialog)
     clock.passes(5)
     keyboard.press(data)
-    assert (sent, keyboard.held) == ([], (data,))
+    assert (sent, keyboard.held) == ([], (held,))
 
 
 @pytest.mark.parametrize("answer", [b"\r", b"1", b"\x1b"])
@@ -447,7 +491,7 @@ def test_the_next_dialog_is_not_answered_by_the_keys_after_an_answer(
         if shown:
             keyboard.shown()
         keyboard.press(key)
-    assert (sent, keyboard.held) == ([answer], (b"\r", b"1"))
+    assert (sent, keyboard.held) == ([answer], (b"1",))
     clock.passes(DELIBERATE)
     keyboard.press(b"3")
     assert sent == [answer, b"3"]

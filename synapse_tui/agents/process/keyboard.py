@@ -49,6 +49,8 @@ _ARROWS = re.compile(rb"\x1b(?:\[[0-9;:]*[A-HZ~]|O[A-H])|[\t\x0e\x10]|\x1b\[9(?:
 _ONE_KEY = re.compile(
     rb"\x1b?(?:[\x00-\x1a\x1c-\x7f]|[\xc2-\xf4][\x80-\xbf]+)|\x1b|\x1b\[[0-9;:?]*[@-~]|\x1bO."
 )
+_ANSWERS = re.compile(rb"[0-9YyNn]")
+"""Single characters that answer a dialog; alone they are no text of a draft."""
 
 
 def presses_enter(data: bytes) -> bool:
@@ -231,8 +233,8 @@ class Keyboard:
     answers a dialog, which stops it until the composer takes the keys again.
 
     Keys that are not meant for a dialog (`DialogGuard`) are held back while it is open, whether or not a
-    message is being typed. Escape, Ctrl+C and an Enter without text are dropped: once the dialog is gone they
-    would stop or send something else.
+    message is being typed. Escape, Ctrl+C and an Enter before which the same burst typed no text are dropped:
+    once the dialog is gone they would stop or send something else.
 
     Keys that are typed while nothing is held back go to the agent at once, with one exception: Enter and
     Escape are not sent behind, nor anything behind them, what a busy agent has not read yet. Read together
@@ -282,6 +284,8 @@ class Keyboard:
         self._shown = True
         self.drafting = False
         """Whether keys were counted since the last that ends a draft: for agents without a known composer."""
+        self._wrote = False
+        """Whether text was typed since the last pause and the last Enter."""
 
     @property
     def last_key(self) -> float:
@@ -309,6 +313,7 @@ class Keyboard:
         if typed:
             self.guard.typed()  # reads what was put out before, which shows nothing of this key
             self._note(data)
+            self._wrote = _types_text(data) or (self._wrote and not self.guard.typing_begins)
         dialog = self.guard.look()
         if dialog is not None and typed and not self.guard.meant_for(dialog, data):
             self._keep(data)
@@ -323,6 +328,8 @@ class Keyboard:
                 self._follow_in(self._wait())
         else:
             self._pass(_Held(self._clock(), data))
+        if typed and presses_enter(data):
+            self._wrote = False
 
     def hold(self) -> None:
         """Hold back what comes from now on, and what still follows."""
@@ -448,10 +455,11 @@ class Keyboard:
 
     def _keep(self, data: bytes) -> None:
         """Hold back keys that are not meant for the dialog that is open."""
-        alone = self.guard.typing_begins and not without_enter(data)
-        if not presses_stop(data) and not alone:
+        # An Enter without text before it was impatient: later it would send a draft that stands there.
+        kept = data if self._wrote else without_enter(data)
+        if kept and not presses_stop(kept):
             self.hold()
-            self._held.append(_Held(self._clock(), data))
+            self._held.append(_Held(self._clock(), kept))
         self.guard.tell_kept()
 
     def _send(self, data: bytes) -> None:
@@ -467,6 +475,12 @@ class Keyboard:
         self._shown = False
         *_, rest = _ENDS_DRAFT.split(keys)
         self.drafting = bool(rest.strip()) or (self.drafting and len(rest) == len(keys))
+
+
+def _types_text(data: bytes) -> bool:
+    """Whether this writes or edits a draft; a single key that may be an answer does not."""
+    text = without_enter(data)
+    return bool(text) and not is_shortcut(text) and not _ANSWERS.fullmatch(text)
 
 
 def _is_report(data: bytes) -> bool:
