@@ -306,9 +306,15 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
 
     # Notices and errors
 
-    def notice(self, text: str, level: Level = "information") -> None:
-        """Tell the person something: in the status bar, and as a toast when it is a warning or an error."""
-        self.main.status_bar.show(text, level)
+    def notice(self, text: str, level: Level = "information", *, dialog_of: str = "") -> None:
+        """Tell the person something: in the status bar, and as a toast when it is a warning or an error.
+
+        Args:
+            text: What the person should know.
+            level: How bad it is.
+            dialog_of: The agent whose dialog it is about; the notice goes away with it.
+        """
+        self.main.status_bar.show(text, level, dialog_of=dialog_of)
         if level != "information":
             self.notify(text, severity=level, timeout=TOAST_SECONDS, markup=False)
 

@@ -116,11 +116,19 @@ class FileChanged:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something a person should know."""
+    """Something a person should know.
+
+    Attributes:
+        text: What, and what to do about it.
+        level: How bad it is.
+        agent_id: Of the agent that it is about; empty for none.
+        dialog: Whether it is about the agent's dialog, and of no use once that is answered.
+    """
 
     text: str
     level: Literal["information", "warning", "error"] = "information"
     agent_id: str = ""
+    dialog: bool = False
 
 
 @dataclass(frozen=True, slots=True)

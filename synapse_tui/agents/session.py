@@ -52,10 +52,8 @@ from .told import EventLimit, bus_event
 log = logging.getLogger(__name__)
 
 RECENT_CHARACTERS = 4000
-KEYS_KEPT = (
-    "a dialog opened while you were typing. What you type is kept for the composer until the dialog is gone; "
-    "after a short pause one key answers it"
-)
+KEYS_KEPT = "Pause, then answer: text is kept for your draft"
+"""The instruction only: it must fit beside the key hints on 80 columns."""
 
 
 class AgentSession(TaskAccess):
@@ -436,7 +434,7 @@ class AgentSession(TaskAccess):
             self.damage_listener()
 
     def _on_keys_kept(self) -> None:
-        self._events.publish(Notice(f"{self.name or self.agent_id}: {KEYS_KEPT}", agent_id=self.agent_id))
+        self._events.publish(Notice(KEYS_KEPT, agent_id=self.agent_id, dialog=True))
 
     def _on_event(self, event: TerminalEvent) -> None:
         if (published := bus_event(self.agent_id, event)) is not None:

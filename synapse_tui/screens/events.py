@@ -175,6 +175,8 @@ class EventReader:
     @_read.register
     def _state_changed(self, event: AgentStateChanged) -> Awaitable[None] | None:
         before, state = event.previous.state, event.report.state
+        if before is AgentState.WAITING and state is not before:
+            self._main.status_bar.dialog_gone(event.agent_id)
         if state in _CALLING and before is not state and not self._looked_at(event.agent_id):
             self._app.attention.call(self._name(event.agent_id), event.report.detail or _CALLING[state])
         elif state is AgentState.READY and before in (AgentState.PROCESSING, AgentState.WAITING):
@@ -240,7 +242,7 @@ class EventReader:
 
     @_read.register
     def _noticed(self, event: Notice) -> Awaitable[None] | None:
-        self._app.notice(event.text, event.level)
+        self._app.notice(event.text, event.level, dialog_of=event.agent_id if event.dialog else "")
         return None
 
     @_read.register

@@ -46,15 +46,21 @@ class StatusBar(SegmentBar):
     """A few words about the agents, at the right (`2 need you`)."""
 
     _expiry: Timer | None = None
+    _dialog_of = ""
 
-    def show(self, text: str, level: Level = "information") -> None:
-        """Show a notice for some seconds."""
-        self.level = level
+    def show(self, text: str, level: Level = "information", *, dialog_of: str = "") -> None:
+        """Show a notice for some seconds, or until the dialog of an agent that it is about is gone."""
+        self.level, self._dialog_of = level, dialog_of
         self.notice = one_line(text)
         self.refresh()
         if self._expiry is not None:
             self._expiry.stop()
         self._expiry = self.set_timer(NOTICE_SECONDS[level], self._clear)
+
+    def dialog_gone(self, agent_id: str) -> None:
+        """Take away a notice about the dialog of an agent."""
+        if self.notice and self._dialog_of == agent_id:
+            self._clear()
 
     def _clear(self) -> None:
         self.notice = ""

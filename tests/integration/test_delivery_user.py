@@ -143,7 +143,8 @@ async def test_a_dialog_in_a_turn_does_not_take_the_draft_that_is_being_typed(tm
         rig.type("\r")
         [notice] = [event for event in rig.heard if isinstance(event, Notice)]
         assert notice.agent_id == rig.session.agent_id
-        assert "dialog" in notice.text
+        assert notice.dialog
+        assert notice.text.startswith("Pause, then answer")
         await rig.answer("\x1b[B")
         rig.type("\r")
         await until(lambda: len(rig.submitted) == 2, "the user's line")

@@ -5,6 +5,7 @@ import logging
 
 import pytest
 
+from synapse_tui.agents.session import KEYS_KEPT
 from synapse_tui.driver.events import OuterTerminalChanged
 from synapse_tui.driver.outer import OuterTerminal
 from synapse_tui.errors import ProfileError, SynapseError
@@ -213,6 +214,32 @@ async def test_notices_are_shown_as_plain_text(level):
         if toasts:
             assert text_of(app).count("port 8100 [is] taken") == 2
             assert toasts.first().region.y < 10, "toasts stay away from the composers at the bottom"
+
+
+async def test_a_notice_about_a_dialog_fits_and_goes_with_the_dialog():
+    host = three_agents()
+    async with running(host, size=(80, 24)) as (app, pilot):
+        host.agents[CODEX].become(AgentState.WAITING)
+        host.events.publish(Notice(KEYS_KEPT, agent_id=CODEX, dialog=True))
+        await pilot.pause(0.1)
+        assert KEYS_KEPT in text_of(app).splitlines()[-1]
+        host.agents[CLAUDE].become(AgentState.WAITING)
+        host.agents[CLAUDE].become(AgentState.READY)
+        await pilot.pause(0.1)
+        assert app.main.status_bar.notice == KEYS_KEPT, "the dialog of another agent was answered"
+        host.agents[CODEX].become(AgentState.PROCESSING)
+        await until(lambda: app.main.status_bar.notice == "")
+
+
+async def test_the_end_of_a_dialog_leaves_other_notices():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        host.agents[CODEX].become(AgentState.WAITING)
+        host.events.publish(Notice(KEYS_KEPT, agent_id=CODEX, dialog=True))
+        host.events.publish(Notice("port 8100 taken", agent_id=CODEX))
+        host.agents[CODEX].become(AgentState.READY)
+        await pilot.pause(0.1)
+        assert app.main.status_bar.notice == "port 8100 taken"
 
 
 async def test_an_agent_that_ends_elsewhere_is_told():
