@@ -54,6 +54,8 @@ def command(
     )
     opened = [spec_to_json(settled(spec, base)) for spec in specs]
     answer = ask(connection, request("open", env=environ, cwd=str(base), specs=opened))
+    for warning in answer.get("warnings", ()):  # a host of an earlier version gives none
+        note(f"synapse: {warning}")
     for started in answer["agents"]:
         if as_json:
             show_json({**started, "session": answer["session"]})

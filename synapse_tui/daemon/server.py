@@ -210,7 +210,7 @@ class SessionServer:
         """Open agents without a terminal."""
         environ = _environ(line)
         again = await self._restored()
-        opened = []
+        opened, warnings = [], list[str]()
         columns, lines = IDLE_SIZE
         await self._read_files()
         for spec in _specs(line):
@@ -218,11 +218,12 @@ class SessionServer:
             if session is None:
                 session = await self._host.open(spec, columns=columns, lines=lines, environ=environ)
             opened.append({"agent_id": session.agent_id, "endpoint": session.endpoint, "pid": session.pid})
+            warnings += self._host.following.profile_warnings(session.agent_type)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PUBLISHED_SECONDS):  # whoever asked may look for them and call at once
                 for agent in opened:
                     await self._host.published(str(agent["agent_id"]))
-        connection.answer({"is": "opened", "agents": opened, "session": self._name})
+        connection.answer({"is": "opened", "agents": opened, "session": self._name, "warnings": warnings})
 
     async def _restored(self) -> bool:
         """Wait for the agents that are opened again unasked: their names and ports are theirs.

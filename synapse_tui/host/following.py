@@ -203,12 +203,24 @@ class SettingsFollower:
 
     # -- telling ---
 
+    def profile_warnings(self, name: str) -> list[str]:
+        """What is wrong with the files of one profile, of which an earlier or another version is used."""
+        profile = self.profiles.profiles.get(name)
+        source = profile.source if profile is not None else None
+        return [text for path, text in self._faults_of_profiles() if path == source or path.stem == name]
+
     def _wrong_profiles(self) -> list[str]:
         """What is wrong with files of profiles, and what waits to be trusted."""
+        return [text for _path, text in self._faults_of_profiles()]
+
+    def _faults_of_profiles(self) -> list[tuple[Path, str]]:
         sources = {profile.source for profile in self.profiles.profiles.values()}
-        problems = [_broken(problem, kept=problem.path in sources) for problem in self.profiles.problems]
+        problems = [
+            (problem.path, _broken(problem, kept=problem.path in sources))
+            for problem in self.profiles.problems
+        ]
         waiting = [file.path for file in self.profiles.untrusted if file.path.suffix in (".yaml", ".yml")]
-        return [*problems, *map(_asked, waiting)]
+        return [*problems, *((path, _asked(path)) for path in waiting)]
 
     def _tell(self) -> None:
         """Tell what is wrong, once as long as it stands."""

@@ -407,7 +407,14 @@ def test_a_running_host_follows_profiles(launch: Launch, agents: Ready, run: Run
     assert marks() == ["", "one", "two"], "what runs goes on as it was started"
     write(f"{dummy}\nenv: {{MARK: three}}\nnonsense: 1\n")
     terminal.wait_for("newtype.yaml:", "counts")  # single words: where a notice breaks depends on the path
-    assert run("synapse", "start", "newtype:n3").returncode == 0
+    broken = run("synapse", "start", "newtype:n3")
+    assert broken.returncode == 0
+    assert "newtype.yaml:" in broken.stderr
+    assert "what it said before still counts" in broken.stderr
+    assert len(broken.stdout.splitlines()) == 1
+    other = run("synapse", "start", "dummy:n4")
+    assert (other.returncode, "newtype" in other.stderr) == (0, False)
+    assert run("synapse", "stop", "n4").returncode == 0
     agents(terminal, 4)
     assert marks() == ["", "one", "two", "two"]
     assert host_of(run).pid == host.pid
