@@ -7,6 +7,7 @@ import math
 import re
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pyte
 
@@ -31,6 +32,10 @@ _CALLS_KEPT, _LONGEST_KEPT = 2048, 64
 _PLACES = {str(number): number - 1 for number in range(1, 512)}
 """Parameters of CUP to columns and rows from 0."""
 _FAR = 99_999
+
+
+_WINDOW = 1024
+"""Characters between two looks at the clock; most cost some microseconds each at the worst."""
 
 
 class _Pause(Exception):
@@ -152,14 +157,26 @@ class Stream(pyte.ByteStream):
     def _scan(self, text: str, index: int) -> int:
         """Carry out complete tokens; where the first thing stands that is none."""
         handlers = self._handlers
-        token = None
-        scanner = TOKENS.scanner(text, index)  # type: ignore[attr-defined]  # not in typeshed
+        token: Any = None
+        end = len(text)
         try:
-            for token in iter(scanner.match, None):
-                handlers[token.lastindex](token)
+            while index < end:
+                # What a window cuts is text, which then goes on, or is matched with all that follows.
+                window = index + _WINDOW
+                scanner = TOKENS.scanner(text, index, window)  # type: ignore[attr-defined]  # not in typeshed
+                for token in iter(scanner.match, None):
+                    handlers[token.lastindex](token)
+                if token is None or token.end() == index:
+                    token = TOKENS.match(text, index)
+                    if token is None:
+                        break
+                    handlers[token.lastindex](token)
+                index = token.end()
+                if self._clock() >= self._until:
+                    break
         except _Pause:
-            pass
-        return index if token is None else int(token.end())
+            index = token.end()
+        return index
 
     @property
     def incomplete(self) -> bool:

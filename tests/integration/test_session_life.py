@@ -315,7 +315,7 @@ async def test_a_flood_of_what_a_terminal_tells_is_merged(tmp_path, one, last, e
         assert told[-1] == event
 
 
-async def test_keys_do_not_have_a_flood_taken_in(tmp_path):
+async def test_keys_do_not_have_a_flood_taken_in(tmp_path, monkeypatch):
     """What an agent puts out without end is taken in by the scheduler, not by each key typed into it."""
     profile = with_profile(command="/bin/sh", args=("-c", "stty raw -echo; exec yes 'a line of a flood'"))
     async with open_rig(tmp_path, profile=profile) as rig:
@@ -328,12 +328,11 @@ async def test_keys_do_not_have_a_flood_taken_in(tmp_path):
             taken, calls = taken + len(data), calls + 1
             return feed(data, seconds)
 
-        terminal.feed = counted  # type: ignore[method-assign]
+        monkeypatch.setattr(terminal, "feed", counted)
         began = time.monotonic()
         for _ in range(20):
             rig.type("x")
             time.sleep(0.005)  # noqa: ASYNC251  # nothing but the keys may have it read meanwhile
         looks = 1 + int((time.monotonic() - began) / LOOK_AGAIN)
-        del terminal.feed  # type: ignore[method-assign]
         assert calls <= looks
         assert taken <= looks * LOOK_READ

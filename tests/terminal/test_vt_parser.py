@@ -142,6 +142,46 @@ def test_costly_output_is_taken_in_over_several_calls_with_the_same_result(cut):
     ]
 
 
+CHEAP = {
+    "LF": "\n",
+    "VT": "\v",
+    "tab": "\t",
+    "SO and SI": "\x0e漢\x0f",
+    "BS": "ab\b",
+    "BEL": "\x07",
+    "marks": "e\u0301\r",
+    "marks of one character": "e" + "\u0301" * 50,
+    "wide text": "漢字",
+    "lines": "ab\r\n",
+    "SGR": "\x1b[31ma",
+    "SGR lines": "\x1b[31ma\r\n",
+    "CUP": "\x1b[2;3Ha",
+    "CUP and SGR": "\x1b[2;3H\x1b[1mb漢",
+}
+
+
+@pytest.mark.parametrize("name", CHEAP)
+def test_output_of_many_cheap_parts_is_paused_too(name):
+    """Each costs little; 64 kB of them may cost a hundred times what is meant to be spent at once."""
+    text = CHEAP[name]
+    data = (text * (20_000 // len(text))).encode()
+    ticks = iter(range(1_000_000))
+    whole, paced = Terminal(10, 4), Terminal(10, 4, clock=lambda: float(next(ticks)))
+    whole.feed(data)
+    paced.feed(data, 3)
+    pauses = 0
+    while paced.paused:
+        pauses += 1
+        paced.feed(b"", 3)
+    assert pauses >= 4
+    assert paced.display == whole.display
+    assert at(paced) == at(whole)
+    assert [look(paced, x, y) for y in range(4) for x in range(10)] == [
+        look(whole, x, y) for y in range(4) for x in range(10)
+    ]
+    assert paced.take_replies() == whole.take_replies()
+
+
 def test_what_waits_after_a_pause_is_handed_to_another_terminal():
     ticks = iter(range(1_000_000))
     terminal = Terminal(10, 4, clock=lambda: float(next(ticks)))

@@ -45,9 +45,6 @@ class AgentView(Protocol):
     def signal(self, number: int) -> None:
         """Send a signal to the agent's foreground process group."""
 
-    def look(self) -> None:
-        """Take in output that has arrived but was not parsed yet."""
-
     async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
         """Send a key that the agent reads before it does anything else, or does not get.
 
