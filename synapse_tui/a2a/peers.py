@@ -110,6 +110,7 @@ async def agent_at(
 def _agent_at(
     client: Address, server: Address, processes: Mapping[int, str], token_of: Callable[[str], str | None]
 ) -> str | None:
+    hidden = False
     for _ in range(_LOOKS):
         try:
             caller = find_socket(client, server)
@@ -120,8 +121,8 @@ def _agent_at(
         found = _holder(caller.inode, processes, token_of)
         if found is not None:
             return found
-    # From inside a container, and of root's processes, not everything is seen.
-    hidden = caller.uid != os.geteuid() or not _sees_all_processes()
+        # From inside a container, and of root's processes, not everything is seen.
+        hidden = caller.uid != os.geteuid() or not _sees_all_processes()
     return "" if hidden or any(map(_hides_files, _pids())) else None
 
 
