@@ -538,7 +538,7 @@ def test_a_permission_is_never_what_the_user_asked_for(keyboard, clock, dialog, 
     for key in (b"y", b"\r"):
         clock.passes(0.05)
         keyboard.press(key)
-    assert (sent, keyboard.held) == ([b"/\r"], (b"y", b"\r"))
+    assert sent == [b"/\r"]
     assert dialog.kept == 1
 
 
