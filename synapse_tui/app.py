@@ -61,6 +61,7 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
     Args:
         host: Whose agents are shown; the caller starts and stops it.
         specs: Agents to open at the start; with none the launcher asks, unless there are agents.
+        defaults: Further ones that nobody asked for: a lost workspace takes their place.
         layout: How the panes are arranged at the start.
         driver_class: Textual driver of the terminal; None for Textual's own choice.
         leader: The leader key; None for the settings' one.
@@ -72,7 +73,7 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         settings_files: Gives the files of the settings; None when nobody may change them here.
         session: The session that outlives its terminals; None when the application ends with its terminal.
         view: What the person had arranged (`view_state`); None to begin with the layout.
-        restore: A workspace that was lost and may be opened again, in place of `specs`; None for none.
+        restore: A workspace that was lost and may be opened again, before `specs`; None for none.
     """
 
     CSS_PATH = "themes/app.tcss"
@@ -94,6 +95,7 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         host: Host,
         *,
         specs: Sequence[AgentSpec] = (),
+        defaults: Sequence[AgentSpec] = (),
         layout: str = "tabs",
         driver_class: type[Driver] | None = None,
         leader: str | None = None,
@@ -110,6 +112,7 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         super().__init__(driver_class=driver_class, ansi_color=True)
         self.host = host
         self._specs = list(specs)
+        self._defaults = list(defaults)
         self._trust = trust
         self._read_again = read_again
         self.settings_files = settings_files
@@ -189,7 +192,7 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
             shows = f"{self.keymap.way('problems')} shows why"
             self.notice(f"profile files could not be read: {problems}; {shows}", "warning")
         if self._restore is not None:
-            self.commands.ask_restore(self._restore, self._open_specs)
+            self.commands.ask_restore(self._restore, self._specs, self._open_specs)
         else:
             self._open_specs()
 
@@ -198,8 +201,8 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         self._restore = None
 
     def _open_specs(self) -> None:
-        if self._specs:
-            self.commands.run(self.gate.expecting(self.commands.open_all(self._specs)))
+        if specs := [*self._specs, *self._defaults]:
+            self.commands.run(self.gate.expecting(self.commands.open_all(specs)))
         elif not self.host.agents:
             self.commands.launch()
 
@@ -287,8 +290,13 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
 
     async def on_main_screen_resumed(self) -> None:
         """A dialog is gone: what was typed after the key that closed it is for the agent."""
-        await self._catch_up(self.gate.for_main())
+        await self.give_kept()
         self.questions.open_next()
+
+    async def give_kept(self) -> None:
+        """Give the agent in focus the keys that were kept for it, as far as it takes them."""
+        with self.gate.giving():
+            await self._catch_up(self.gate.for_main())
 
     async def _catch_up(self, kept: Sequence[events.Event]) -> None:
         for event in kept:
@@ -361,15 +369,20 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
             self._driver.attach(link)
         self.post_message(events.AppFocus())
 
-    def open_agents(self, specs: Sequence[AgentSpec]) -> None:
+    def open_agents(self, specs: Sequence[AgentSpec], defaults: Sequence[AgentSpec] = ()) -> None:
         """Open agents beside those that are there, and go to the first of them.
 
-        While a lost workspace is offered they take its place, as those do that the application began with.
+        While a lost workspace is offered they wait for the answer, as those of the start do.
+
+        Args:
+            specs: Agents that were asked for.
+            defaults: Further ones that nobody asked for: a lost workspace takes their place.
         """
         if self._restore is not None:
             self._specs.extend(specs)
+            self._defaults.extend(defaults)
             return
-        self.commands.run(self.gate.expecting(self.commands.open_all(list(specs))))
+        self.commands.run(self.gate.expecting(self.commands.open_all([*specs, *defaults])))
 
     def release(self) -> TerminalLink | None:
         """Show nothing any more: agents that finish now have done so unseen.

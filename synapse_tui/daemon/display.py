@@ -56,12 +56,14 @@ class Opening:
 
     Attributes:
         specs: Agents to open.
+        defaults: Further ones that nobody asked for.
         layout: How the panes are arranged.
         view: What the person had arranged; None for nothing.
         restore: A lost workspace to offer; None for none.
     """
 
     specs: list[AgentSpec] = field(default_factory=list)
+    defaults: list[AgentSpec] = field(default_factory=list)
     layout: str = ""
     view: Mapping[str, object] | None = None
     restore: RestoreOffer | None = None
@@ -164,6 +166,7 @@ class Display:
         app = SynapseApp(
             self._host,
             specs=opening.specs,
+            defaults=opening.defaults,
             layout=opening.layout or self._host.settings.text("tui.layout"),
             driver_class=detached_driver_class(
                 self._present_size(), link=link, taps=self._taps, on_hangup=self._hung_up
@@ -175,7 +178,7 @@ class Display:
             view=opening.view,
             restore=opening.restore,
         )
-        opening.specs, opening.restore = [], None
+        opening.specs, opening.defaults, opening.restore = [], [], None
         return app
 
     def _present_size(self) -> tuple[int, int]:
@@ -287,12 +290,13 @@ class Display:
         self._repaint()
         connection.send(**{"is": "attached", "session": self._name})
 
-    def open(self, specs: Sequence[AgentSpec]) -> None:
-        """Open agents, beside those that are there."""
+    def open(self, specs: Sequence[AgentSpec], defaults: Sequence[AgentSpec] = ()) -> None:
+        """Open agents that were asked for, and the project's own, beside those that are there."""
         if self._app is None:
             self._opening.specs += specs
-        elif specs:
-            self._app.open_agents(specs)
+            self._opening.defaults += defaults
+        elif specs or defaults:
+            self._app.open_agents(specs, defaults)
 
     def arrange(self, layout: str) -> None:
         """Arrange the panes; an empty name leaves them as they are."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from synapse_tui.agents.process.seeding import Past
 from synapse_tui.agents.resume import resumed_spec
 from synapse_tui.errors import SynapseError
 from synapse_tui.events import Notice
 from synapse_tui.host import Host
+from synapse_tui.model import AgentSpec
 from synapse_tui.screens.session import RestoreOffer
 from synapse_tui.workspace import SavedAgent, SavedView, SavedWorkspace, WorkspaceStore
 
@@ -50,6 +52,7 @@ class LostWorkspace:
         self._saved = saved
         self._arrange = arrange
         self._pasts: dict[str, bytes] = {}
+        self._opened: list[SavedAgent] = []
         host.reserve([agent.port for agent in saved.agents])
 
     @property
@@ -67,7 +70,35 @@ class LostWorkspace:
         agents = [_words(agent) for agent in self._saved.agents]
         saved = self._saved
         return RestoreOffer(
-            agents, saved.saved_at, self.ask, saved.view.state, self.open, self._forget, self._count_waiting
+            agents,
+            saved.saved_at,
+            self.ask,
+            saved.view.state,
+            self.open,
+            self._forget,
+            self._count_waiting,
+            self._missing,
+        )
+
+    def _missing(self, specs: Sequence[AgentSpec]) -> list[AgentSpec]:
+        left, missing = list(self._opened), []
+        for spec in specs:
+            same = next((agent for agent in left if self._is_same(spec, agent)), None)
+            if same is None:
+                missing.append(spec)
+            else:
+                left.remove(same)
+        return missing
+
+    def _is_same(self, spec: AgentSpec, agent: SavedAgent) -> bool:
+        """Whether an agent that was asked for is plainly one that was opened again."""
+        return (
+            spec.profile == agent.profile
+            and spec.name.casefold() == agent.name.casefold()
+            and spec.args in ((), agent.args)
+            and not spec.prompt
+            and spec.port in (0, agent.port)
+            and (spec.cwd or self._host.folder) == Path(agent.cwd)
         )
 
     async def _count_waiting(self) -> int:
@@ -93,6 +124,7 @@ class LostWorkspace:
         for agent, (columns, lines) in zip(agents, sizes, strict=False):
             try:
                 await self._open(agent, columns, lines)
+                self._opened.append(agent)
             except SynapseError as error:
                 problems.append(f"{_words(agent)}: {error}")
         self._forget()

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -183,18 +183,19 @@ class SessionServer:
     async def _attach(self, connection: Connection, line: Line) -> None:
         environ = _environ(line)
         specs = _specs(line)
+        defaults: Sequence[AgentSpec] = ()
         await self._read_files()
         if not specs and not self._host.agents and not self._display.attached:
-            specs = self._project.agents()
+            defaults = self._project.agents()
         if not self._display.offering:  # what is offered can be opened all the same
-            check_any(self._host, specs, environ)
+            check_any(self._host, [*specs, *defaults], environ)
         if connection.ended:
             return
         await self._display.attach(
             connection, environ, record=str(line.get("record") or ""), overwrite=bool(line.get("overwrite"))
         )
         self._display.arrange(str(line.get("layout") or ""))
-        self._display.open(specs)
+        self._display.open(specs, defaults)
 
     async def _read_files(self) -> None:
         """Read settings and profiles if they have changed: a profile may have been written a moment ago."""

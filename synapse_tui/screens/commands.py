@@ -356,12 +356,20 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
 
         self.app.questions.ask(lambda: TrustQuestion(self.host.profiles.untrusted), answered)
 
-    def ask_restore(self, offer: RestoreOffer, otherwise: Callable[[], None]) -> None:
-        """Open a lost workspace again, after asking where that is wanted; otherwise begin anew."""
+    def ask_restore(
+        self, offer: RestoreOffer, beside: list[AgentSpec], otherwise: Callable[[], None]
+    ) -> None:
+        """Open a lost workspace again, after asking where that is wanted; otherwise begin anew.
+
+        Args:
+            offer: The workspace.
+            beside: Agents that were asked for and are opened as well; more may be added meanwhile.
+            otherwise: Begins anew.
+        """
 
         def answered(wanted: bool | None) -> None:
             if wanted:
-                self.run(self.app.gate.expecting(self._restore(offer)))
+                self.run(self.app.gate.expecting(self._restore(offer, beside)))
             else:
                 self.app.restore_decided()
                 offer.forget()
@@ -372,7 +380,7 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
         else:
             answered(True)
 
-    async def _restore(self, offer: RestoreOffer) -> None:
+    async def _restore(self, offer: RestoreOffer, beside: list[AgentSpec]) -> None:
         deck = self.main.deck
         deck.arrangement = as_layout(str(offer.view.get("layout", deck.arrangement)))
         try:
@@ -382,6 +390,8 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
         for reason in reasons:
             self.app.notice(reason, "error")
         self.main.show_reasons(reasons)
+        if missing := offer.missing(beside):
+            await self.open_all(missing)
 
     def launch(self) -> None:
         """Ask which agents to open."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from textual import events
 
 from synapse_tui.driver.events import TerminalKeyRelease, TerminalText
 from synapse_tui.leader import Leader, Step
+from synapse_tui.mention.interceptor import ECHO_TIMEOUT
+from synapse_tui.mention.overlay import MARKS
+from synapse_tui.model import AgentState
 from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import plural
 
@@ -19,16 +23,33 @@ if TYPE_CHECKING:
     from synapse_tui.app import SynapseApp
 
 
+READY_SECONDS = 60.0
+"""How long keys that were typed before an agent was there wait for it to become ready."""
+LOOK_SECONDS = 0.1
+"""Time between two looks at whether it is."""
+MOST_EARLY = 4096
+"""How many keys are kept for an agent that is not there yet."""
+LINE_SECONDS = ECHO_TIMEOUT + 0.1
+"""Time after an Enter until the composer is known to be empty, so that what follows may be a mention."""
+DRAFT_SECONDS = 5.0
+"""Time after which what follows is given all the same where the composer does not become empty."""
+_TAKING = frozenset({AgentState.READY, AgentState.PROCESSING})
+
+
 class Kept(NamedTuple):
     """A key or a paste that came too early.
 
     Attributes:
         event: It.
         for_dialog: Whether it is for a dialog that takes none yet; else for a pane that is not there yet.
+        early: Whether no agent was there to take it: it is given to one that is ready.
+        agent_id: The agent that it waits for then; empty for the first one.
     """
 
     event: events.Event
     for_dialog: bool
+    early: bool = False
+    agent_id: str = ""
 
 
 class KeyGate:
@@ -44,11 +65,51 @@ class KeyGate:
         self.leader = leader
         self._kept: list[Kept] = []
         self._opening = 0
+        self._giving = self._looking = False
+        self._since: dict[str, float] = {}
+        """Since when keys wait for an agent that is there."""
+        self._enter_at = float("-inf")
+        self._too_many = 0
 
     @property
     def waiting(self) -> bool:
-        """Whether keys are kept."""
-        return bool(self._kept)
+        """Whether keys are kept that those of the agent in focus must not overtake."""
+        if self._giving:
+            return False
+        return any(not kept.early for kept in self._kept) or self._is_early()
+
+    def _is_early(self) -> bool:
+        """Whether a key comes before the agent in focus, or behind keys that wait until that is ready.
+
+        A dialog of the agent takes keys: only a person can answer it, and nothing becomes ready before.
+        """
+        app, active = self._app, self._app.main.active
+        if not active or app.main.expects_pane:
+            return True
+        if not any(kept.early and kept.agent_id in ("", active) for kept in self._kept):
+            return False
+        session = app.host.agents.get(active)
+        return session is not None and session.exit is None and session.report.state is not AgentState.WAITING
+
+    def _keep_for_main(self, *typed: events.Event) -> None:
+        early = self._is_early()
+        for event in typed:
+            if early and sum(kept.early for kept in self._kept) >= MOST_EARLY:
+                self._too_many += 1
+            else:
+                active = self._app.main.active
+                self._kept.append(Kept(event, for_dialog=False, early=early, agent_id=active))
+        if early and self._app.main.active:
+            self._look_again()
+
+    @contextmanager
+    def giving(self) -> Iterator[None]:
+        """While keys that were kept are given, they do not wait for those that are still kept."""
+        self._giving = True
+        try:
+            yield
+        finally:
+            self._giving = False
 
     def expecting(self, opening: Awaitable[None]) -> Awaitable[None]:
         """Keep what is typed while there is no agent yet for the first that is being opened.
@@ -72,10 +133,13 @@ class KeyGate:
             return
         early = [kept for kept in self._kept if not kept.for_dialog]
         self._kept = [kept for kept in self._kept if kept.for_dialog]
-        if early:
-            self._app.notice(
-                f"{plural(len(early), 'key')} typed before there was an agent went nowhere", "warning"
-            )
+        self._report_dropped(early, "typed before there was an agent went nowhere")
+
+    def _report_dropped(self, dropped: list[Kept], what: str) -> None:
+        count = sum(not isinstance(kept.event, TerminalKeyRelease) for kept in dropped) + self._too_many
+        self._too_many = 0
+        if count:
+            self._app.notice(f"{plural(count, 'key')} {what}", "warning")
 
     def takes(self, event: events.Event) -> bool:
         """Whether input goes no further for now."""
@@ -86,7 +150,7 @@ class KeyGate:
             return True
         app.questions.typed(event)
         if taken == "main":
-            self._kept.append(Kept(event, for_dialog=False))
+            self._keep_for_main(*app.questions.taken_along(), event)
             return True
         if isinstance(screen, Dialog):
             if isinstance(event, events.Key) and leads:
@@ -100,7 +164,7 @@ class KeyGate:
     def _takes_at_main(self, event: events.Event) -> bool:
         app = self._app
         if self._waits(event):
-            self._kept.append(Kept(event, for_dialog=False))
+            self._keep_for_main(event)
             return True
         if isinstance(event, events.Key):
             app.main.settle()
@@ -150,9 +214,81 @@ class KeyGate:
         return [each.event for each in kept if each.for_dialog]
 
     def for_main(self) -> list[events.Event]:
-        """All that was kept, to be looked at again: no dialog is open any more."""
-        kept, self._kept = self._kept, []
-        return [each.event for each in kept]
+        """What was kept and can be taken, to be looked at again: no dialog is open any more."""
+        active = self._app.main.active
+        if active:
+            self._kept = [
+                kept._replace(agent_id=active) if kept.early and not kept.agent_id else kept
+                for kept in self._kept
+            ]
+        self._drop_late()
+        given, left = [], []
+        waits = not self._is_ready(active)
+        for kept in self._kept:
+            if kept.early and (kept.agent_id != active or waits or self._begins_too_soon(kept.event, active)):
+                waits = waits or kept.agent_id == active
+                left.append(kept)
+                continue
+            given.append(kept.event)
+            if kept.early and isinstance(kept.event, events.Key) and kept.event.key == "enter":
+                self._enter_at = self._app.questions.clock()
+        self._kept = left
+        if not any(kept.early for kept in left) and self._too_many:
+            self._report_dropped([], f"typed before the agent was ready went nowhere: {MOST_EARLY} are kept")
+        if any(kept.early and kept.agent_id for kept in left):
+            self._look_again()
+        return given
+
+    def _is_ready(self, agent_id: str) -> bool:
+        """Whether an agent takes keys: its terminal is set up, and its composer is there if it has one."""
+        session = self._app.host.agents.get(agent_id)
+        if session is None or session.exit is not None or self._app.main.active_pane is None:
+            return False
+        if session.report.state not in _TAKING:
+            return False
+        reading = session.reading()
+        return session.profile.composer is None or (reading.visible and not reading.dialog)
+
+    def _begins_too_soon(self, event: events.Event, agent_id: str) -> bool:
+        """Whether a key may begin a mention, and the line before it may still stand in the composer."""
+        since = self._app.questions.clock() - self._enter_at
+        if not (isinstance(event, events.Key) and event.character in MARKS) or since >= DRAFT_SECONDS:
+            return False
+        return since < LINE_SECONDS or bool(self._app.host.agents[agent_id].reading().draft)
+
+    def _drop_late(self) -> None:
+        """Drop early keys of an agent that has ended, or does not become ready, and say so."""
+        now, agents = self._app.questions.clock(), self._app.host.agents
+        waited_for = {kept.agent_id for kept in self._kept if kept.early and kept.agent_id}
+        self._since = {each: self._since.get(each, now) for each in waited_for}
+        for agent_id, since in self._since.items():
+            session = agents.get(agent_id)
+            if session is None:
+                why = "it was closed"
+            elif session.exit is not None:
+                why = "it has ended"
+            elif now - since >= READY_SECONDS:
+                why = f"it did not take any for {READY_SECONDS:.0f} s"
+            else:
+                continue
+            dropped: list[Kept] = []
+            every, self._kept = self._kept, []
+            for kept in every:
+                late = kept.early and kept.agent_id == agent_id
+                (dropped if late else self._kept).append(kept)
+            self._report_dropped(dropped, f"typed before {agent_id} was ready went nowhere: {why}")
+
+    def _look_again(self) -> None:
+        if not self._looking:
+            self._looking = True
+            self._app.set_timer(LOOK_SECONDS, self._look)
+
+    async def _look(self) -> None:
+        self._looking = False
+        if self._app.screen is self._app.main:
+            await self._app.give_kept()
+        else:
+            self._look_again()
 
     def show_leader(self, *, pending: bool) -> None:
         """Show what may follow the leader, or hide it."""
@@ -163,12 +299,13 @@ class KeyGate:
         """Whether a key for the main screen comes before ones that are kept, or before the pane it is for."""
         if isinstance(event, events.MouseDown):
             return False
-        if self._app.main.active:
-            return self.waiting or self._app.main.expects_pane
-        # Nothing is in focus yet: keys for the application itself do not wait for that.
+        # Keys for the application itself do not wait for an agent.
         own = isinstance(event, events.Key) and (
             self._is_for_leader(event) or self.leader.keymap.by_key(event.key) is not None
         )
+        if self._app.main.active:
+            behind = any(not kept.early for kept in self._kept) and not self._giving
+            return behind or (not own and self.waiting) or self._app.main.expects_pane
         coming = self._opening or self._app.host.agents or self._app.questions.pending
         return not own and (bool(coming) or not self._app.begun)
 

@@ -46,6 +46,8 @@ SIDEBAR_BESIDE = 120
 SETTLE_SECONDS = 2 * SETTLE_TIME
 """Time after a change of the deck in which no view that was shown gives its session another size."""
 
+QUESTION_WAITS = "a question waits: pause for a second to see it"
+
 TITLE_SECONDS = 0.25
 """Least time between two looks at the agents' titles."""
 ViewFactory = Callable[["AgentSession"], Widget]
@@ -86,6 +88,8 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         self._settling: Timer | None = None
         self._showing: Timer | None = None
         self._news = NewsPace(self.set_timer, self._show_now)
+        self._reasons: Sequence[str] = ()
+        self._question_waits = False
         self._seen_ends: set[str] = set()
         """Agents that have ended and were looked at since."""
         self.agents: list[AgentView] = []
@@ -122,10 +126,19 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
 
     def show_reasons(self, reasons: Sequence[str]) -> None:
         """Keep in the empty deck why no agent could be opened."""
-        if reasons:
+        self._reasons = reasons
+        if self._question_waits:
+            self.deck.empty = "\n\n".join((*reasons, QUESTION_WAITS))
+        elif reasons:
             self.deck.empty = "\n\n".join((*reasons, self._empty_hint))
         else:
             self.deck.empty = f"no agents here yet: {self._empty_hint}"
+
+    def show_question_waits(self, *, waits: bool) -> None:
+        """Say in the empty deck that a question opens once nobody types."""
+        if waits != self._question_waits:
+            self._question_waits = waits
+            self.show_reasons(self._reasons)
 
     def show_keys(self, keymap: Keymap) -> None:
         """Show which keys hold."""

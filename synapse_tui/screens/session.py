@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from synapse_tui.model import AgentSpec
+
 
 @dataclass(frozen=True, slots=True)
 class SessionControls:
@@ -32,6 +34,7 @@ class RestoreOffer:
         open: Opens the agents with these sizes in columns and lines, and arranges them; gives what failed.
         forget: The person does not want it.
         waiting: Counts the messages that still wait for the agents; raises HistoryError when it cannot.
+        missing: Of agents that were asked for, those that none of the agents opened again plainly is.
     """
 
     agents: Sequence[str]
@@ -41,3 +44,4 @@ class RestoreOffer:
     open: Callable[[Sequence[tuple[int, int]]], Awaitable[Sequence[str]]]
     forget: Callable[[], None]
     waiting: Callable[[], Awaitable[int]]
+    missing: Callable[[Sequence[AgentSpec]], list[AgentSpec]]

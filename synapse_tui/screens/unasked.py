@@ -3,7 +3,8 @@
 Whoever types looks at the composer, not at what is about to open over it. So such a dialog waits until the
 keyboard has been quiet, steps aside for keys that were not meant for it, which go to the pane in focus as
 they would have without it, and comes back when it is quiet again. Letters and Enter count only once the
-person has moved the focus into it, by Tab, an arrow key or a click.
+person has moved the focus into it, by Tab, an arrow key or a click. Its own letters and Enter before that
+go nowhere, with a hint, since a stray `y` in a draft is wrong too; what goes on like text takes them along.
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ class Unasked(Dialog[Result]):
     entered: bool = False
     """Whether the person has moved the focus into it, or leaves it."""
 
+    @property
+    def own_keys(self) -> frozenset[str]:
+        """Its letters and Enter, which answer it once the person is in it."""
+        return frozenset(key for key in self._bindings.key_to_bindings if len(key) == 1) | {"enter"}
+
     def enter(self) -> None:
         """The person is in the dialog: it takes letters and Enter from now on."""
         self.entered = True
@@ -65,6 +71,8 @@ class QuestionQueue:
         self._queue: deque[tuple[Callable[[], Unasked[Any]], Callable[[Any], object]]] = deque()
         self._shown: Unasked[Any] | None = None
         self._shown_at = self._typed_at = float("-inf")
+        self._hinted: list[events.Event] = []
+        self._hinted_at = float("-inf")
         self._timed = False
 
     @property
@@ -92,6 +100,7 @@ class QuestionQueue:
         if not self._queue or self._shown is not None or self._app.screen is not self._app.main:
             return
         left = self._typed_at + QUIET_SECONDS - self.clock()
+        self._app.main.show_question_waits(waits=left > 0)
         if left > 0:
             if not self._timed:
                 self._timed = True
@@ -128,12 +137,26 @@ class QuestionQueue:
         if armed and key in _ENTERING:
             dialog.enter()
             return "nobody"
+        if armed and key in dialog.own_keys:
+            dialog.show_error("press Tab first: then its letters and Enter count")
+            if self.clock() - self._hinted_at >= QUIET_SECONDS:
+                self._hinted.clear()
+            self._hinted.append(event)
+            self._hinted_at = self.clock()
+            return "nobody"
         if armed and self._agent_asks():
             dialog.show_error("Tab moves into this question; the agent below asks something too.")
             return "nobody"
         self._shown = None
         self._app.pop_screen()
         return "main"
+
+    def taken_along(self) -> list[events.Event]:
+        """Letters that were taken for an answer just before what shows that they begin a text."""
+        hinted, self._hinted = self._hinted, []
+        if self.clock() - self._hinted_at >= QUIET_SECONDS:
+            return []
+        return [event for event in hinted if isinstance(event, events.Key) and event.is_printable]
 
     def _agent_asks(self) -> bool:
         """Whether the agent in focus shows a dialog itself, which a key that is for neither could answer."""

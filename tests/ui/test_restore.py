@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def offer(waiting: Callable[[], Awaitable[int]]) -> RestoreOffer:
         return []
 
     saved_at = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
-    return RestoreOffer(["claude in /work"], saved_at, True, {}, open_them, lambda: None, waiting)
+    return RestoreOffer(["claude in /work"], saved_at, True, {}, open_them, lambda: None, waiting, list)
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,26 @@ async def test_it_is_answered_before_they_are_counted():
         assert not isinstance(app.screen, RestoreQuestion)
 
 
+@pytest.mark.parametrize(("wanted", "opened"), [(True, ["dummy"]), (False, ["dummy", "shell", "codex"])])
+async def test_what_was_asked_for_is_opened_beside_the_lost_workspace(
+    wanted: bool, opened: list[str]
+) -> None:
+    host = FakeHost()
+
+    async def none() -> int:
+        return 0
+
+    def missing(specs: Sequence[AgentSpec]) -> list[AgentSpec]:
+        return [spec for spec in specs if spec.profile != "shell"]
+
+    asked = [AgentSpec("dummy", args=("--log", "F")), AgentSpec("shell")]
+    offered = dataclasses.replace(offer(none), missing=missing)
+    async with running(host, restore=offered, specs=asked, defaults=[AgentSpec("codex")]) as (app, pilot):
+        at_rest(app)
+        await pilot.press("tab", "y" if wanted else "n")
+        await until(lambda: [spec.profile for spec in host.opened] == opened)
+
+
 @pytest.mark.parametrize("wanted", [True, False])
 async def test_what_else_is_to_be_opened_waits_for_the_answer(wanted: bool) -> None:
     host, lost = FakeHost(), asyncio.Event()
@@ -96,7 +116,7 @@ async def test_what_else_is_to_be_opened_waits_for_the_answer(wanted: bool) -> N
         await pilot.press("tab", "y" if wanted else "n")
         await until(lambda: lost.is_set() if wanted else host.opened)
         await pilot.pause()
-        assert [spec.profile for spec in host.opened] == ([] if wanted else ["dummy"])
+        await until(lambda: [spec.profile for spec in host.opened] == ["dummy"])
         app.open_agents([AgentSpec("dummy", "later")])
         await until(lambda: "later" in [spec.name for spec in host.opened])
 

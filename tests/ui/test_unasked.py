@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from textual.pilot import Pilot
 
+from synapse_tui.app import SynapseApp
 from synapse_tui.hooks.consent import Consent
 from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.screens.hook_question import HookQuestion
@@ -13,7 +15,7 @@ from synapse_tui.screens.palette import Palette
 from synapse_tui.screens.restore import RestoreQuestion
 from synapse_tui.screens.session import RestoreOffer
 from tests.ui.app_kit import at_main, at_rest, running, text_of, three_agents, until
-from tests.ui.fakes import FakeHost
+from tests.ui.fakes import FakeHost, FakeSession
 
 CLAUDE, GEMINI = "synapse-claude-8100", "synapse-gemini-8111"
 SHOWN = 10.0
@@ -58,7 +60,7 @@ async def test_no_question_opens_while_somebody_types():
         await until(lambda: "Let Gemini lock files?" in text_of(app), SHOWN)
 
 
-@pytest.mark.parametrize("key", ["y", "n", "enter", "space"])
+@pytest.mark.parametrize("key", ["a", "space"])
 async def test_nothing_but_a_move_of_the_focus_is_taken_after_a_long_quiet(key):
     host = asking()
     async with running(host) as (app, pilot):
@@ -70,6 +72,34 @@ async def test_nothing_but_a_move_of_the_focus_is_taken_after_a_long_quiet(key):
         assert not host.safety.answers
 
 
+@pytest.mark.parametrize("key", ["y", "n", "enter"])
+async def test_an_answer_without_the_focus_goes_nowhere_and_tab_is_named(key):
+    host = asking()
+    async with running(host) as (app, pilot):
+        host.add(AgentSpec("gemini"))
+        await until(lambda: "Let Gemini lock files?" in text_of(app))
+        at_rest(app)
+        await pilot.press(key)
+        await until(lambda: "press Tab first" in text_of(app))
+        assert not host.safety.answers
+        assert not host.agents[CLAUDE].typed
+        await pilot.press("tab", "y")
+        await until(lambda: host.safety.answers == [(GEMINI, Consent.YES)])
+        assert not host.agents[CLAUDE].typed
+
+
+async def test_a_word_that_begins_with_a_letter_of_the_question_is_for_the_agent():
+    host = asking()
+    async with running(host) as (app, pilot):
+        app.questions.clock = lambda: 0.0
+        host.add(AgentSpec("gemini"))
+        await until(lambda: "Let Gemini lock files?" in text_of(app))
+        at_rest(app)
+        await pilot.press(*"yes")
+        await until(lambda: bytes(host.agents[CLAUDE].typed) == b"yes")
+        assert not host.safety.answers
+
+
 async def test_a_key_that_could_answer_an_agent_below_goes_nowhere_and_that_is_said():
     host = asking()
     async with running(host) as (app, pilot):
@@ -78,7 +108,7 @@ async def test_a_key_that_could_answer_an_agent_below_goes_nowhere_and_that_is_s
         host.add(AgentSpec("gemini"))
         await until(lambda: "Let Gemini lock files?" in text_of(app))
         at_rest(app)
-        await pilot.press("y")
+        await pilot.press("1")
         await until(lambda: "Tab moves into this question" in text_of(app))
         assert not host.safety.answers
         assert not host.agents[CLAUDE].typed
@@ -108,12 +138,10 @@ async def test_a_click_is_an_answer():
         await until(lambda: host.safety.answers == [(GEMINI, Consent.LATER)])
 
 
-async def test_what_is_typed_at_the_start_is_for_the_agent_that_opens():
-    host = FakeHost()
-    opened = []
+def offering(host: FakeHost) -> RestoreOffer:
+    """A lost workspace of one claude."""
 
     async def open_them(_sizes: object) -> list[str]:
-        opened.append(1)
         host.add(AgentSpec("claude"))
         return []
 
@@ -121,13 +149,76 @@ async def test_what_is_typed_at_the_start_is_for_the_agent_that_opens():
         return 0
 
     saved_at = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
-    offer = RestoreOffer(["claude in /work"], saved_at, True, {}, open_them, lambda: None, waiting)
-    async with running(host, restore=offer) as (app, pilot):
+    return RestoreOffer(["claude in /work"], saved_at, True, {}, open_them, lambda: None, waiting, list)
+
+
+async def restored(app: SynapseApp, pilot: Pilot[None]) -> FakeSession:
+    """The agent, once the person has answered the question and its pane is there."""
+    await until(lambda: isinstance(app.screen, RestoreQuestion), SHOWN)
+    assert not app.host.agents
+    at_rest(app)
+    await pilot.press("tab", "enter")
+    await until(lambda: app.main.active_pane is not None and at_main(app))
+    await pilot.pause()
+    session = app.host.agents[CLAUDE]
+    assert isinstance(session, FakeSession)
+    return session
+
+
+async def test_what_is_typed_at_the_start_is_given_to_the_agent_once_it_is_ready():
+    host = FakeHost()
+    async with running(host, restore=offering(host)) as (app, pilot):
         await pilot.press(*"@dummy-8248 to original", "enter")
-        assert not opened
-        await until(lambda: isinstance(app.screen, RestoreQuestion), SHOWN)
-        assert not opened
-        at_rest(app)
-        await pilot.press("tab", "enter")
-        await until(lambda: opened == [1])
-        await until(lambda: bytes(host.agents[CLAUDE].typed) == b"@dummy-8248 to original\r")
+        assert "a question waits" in text_of(app)
+        claude = await restored(app, pilot)
+        await pilot.press(*"more")
+        await pilot.pause(0.3)
+        assert not claude.typed, "it has not set up its terminal"
+        claude.become(AgentState.READY)
+        await until(lambda: bytes(claude.typed) == b"@dummy-8248 to original\rmore")
+
+
+async def test_a_message_typed_at_the_start_is_sent_as_one():
+    host = FakeHost()
+    async with running(host, restore=offering(host)) as (app, pilot):
+        await pilot.press(*"early", "enter", *"@codex hello", "enter")
+        claude = await restored(app, pilot)
+        host.add(AgentSpec("codex"))
+        claude.composer = True
+        claude.become(AgentState.READY)
+        await until(lambda: any(call[0] == "send" for call in host.calls), SHOWN)
+        assert [call[2] for call in host.calls if call[0] == "send"] == ["hello"]
+        assert bytes(claude.typed) == b"early\r"
+
+
+async def test_a_dialog_of_the_agent_takes_what_is_typed_now_and_nothing_from_before():
+    host = FakeHost()
+    async with running(host, restore=offering(host)) as (app, pilot):
+        await pilot.press(*"early")
+        claude = await restored(app, pilot)
+        claude.become(AgentState.WAITING)
+        await pilot.press("1")
+        await until(lambda: bytes(claude.typed) == b"1")
+        claude.become(AgentState.READY)
+        await until(lambda: bytes(claude.typed) == b"1early")
+
+
+async def test_keys_from_before_are_dropped_with_a_word_when_the_agent_does_not_get_ready():
+    host = FakeHost()
+    async with running(host, restore=offering(host)) as (app, pilot):
+        await pilot.press(*"early")
+        claude = await restored(app, pilot)
+        clock = app.questions.clock
+        app.questions.clock = lambda: clock() + 61
+        await until(lambda: "5 keys typed before" in text_of(app))
+        await pilot.press("x")
+        await until(lambda: bytes(claude.typed) == b"x")
+
+
+async def test_keys_from_before_are_dropped_with_a_word_when_the_pane_is_closed():
+    host = FakeHost()
+    async with running(host, restore=offering(host)) as (app, pilot):
+        await pilot.press(*"early")
+        await restored(app, pilot)
+        await host.close(CLAUDE)
+        await until(lambda: "5 keys typed before" in text_of(app))
