@@ -510,6 +510,7 @@ async def test_keys_typed_before_the_first_agent_are_for_it():
         assert not host.agents
         gate.set()
         await until(lambda: CLAUDE in host.agents)
+        host.agents[CLAUDE].become(AgentState.READY)
         await until(lambda: bytes(host.agents[CLAUDE].typed) == b"hithere")
 
 
