@@ -75,6 +75,14 @@ async def open_ready(host: Host, *names: str) -> list[AgentSession]:
     return agents
 
 
+async def open_published(host: Host, *names: str) -> list[AgentSession]:
+    """Agents that are ready, and that other programs find."""
+    agents = await open_ready(host, *names)
+    for agent in agents:
+        await host.published(agent.agent_id)
+    return agents
+
+
 def records(host: Host) -> dict[str, dict[str, object]]:
     folder = host.paths.registry
     return {path.stem: json.loads(path.read_text()) for path in folder.glob("synapse-*.json")}
@@ -83,7 +91,7 @@ def records(host: Host) -> dict[str, dict[str, object]]:
 async def test_an_agent_is_bound_recorded_and_served_and_all_that_ends_with_it(host: Host) -> None:
     heard: list[Event] = []
     host.events.subscribe(heard.append)
-    (agent,) = await open_ready(host, "alice")
+    (agent,) = await open_published(host, "alice")
     await until(lambda: records(host).get(agent.agent_id, {}).get("status") == "READY")
     record = records(host)[agent.agent_id]
     assert record["pid"] == os.getpid()

@@ -19,7 +19,7 @@ from synapse_tui.model import AgentSpec, TaskState
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
 from tests.integration.certificates import make_certificate
-from tests.integration.test_host import make_host, open_ready, records, running, until
+from tests.integration.test_host import make_host, open_published, records, running, until
 
 
 def set_to(tmp_path: Path, **values: object) -> None:
@@ -43,7 +43,7 @@ async def test_with_keys_they_are_and_the_person_is_told(tmp_path: Path) -> None
     heard: list[Event] = []
     host.events.subscribe(heard.append)
     async with running(host):
-        alice, _ = await open_ready(host, "alice", "bob")
+        alice, _ = await open_published(host, "alice", "bob")
         [receipt] = await host.send("bob", "hello", sender=alice.agent_id)
         assert receipt.task_id
         assert records(host)[alice.agent_id]["endpoint"] == f"http://127.0.0.1:{alice.port}"
@@ -97,7 +97,7 @@ async def test_agents_message_one_another_over_https(tmp_path: Path) -> None:
     files = make_certificate(tmp_path, "agents.example.com")
     set_to(tmp_path, a2a__tls_cert=str(files.cert), a2a__tls_key=str(files.key))
     async with running(make_host(tmp_path)) as host:
-        alice, bob = await open_ready(host, "alice", "bob")
+        alice, bob = await open_published(host, "alice", "bob")
         assert bob.endpoint == bob.environ["SYNAPSE_ENDPOINT"] == f"https://127.0.0.1:{bob.port}"
         assert records(host)[bob.agent_id]["endpoint"] == bob.endpoint
         [receipt] = await host.send("bob", "hello", sender=alice.agent_id)

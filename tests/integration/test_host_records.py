@@ -18,7 +18,7 @@ from synapse_tui.host import Host
 from synapse_tui.process_times import process_start
 from synapse_tui.registry import Registry
 from tests.integration.shell_kit import InnerShell
-from tests.integration.test_host import make_host, open_ready, records, running
+from tests.integration.test_host import make_host, open_published, records, running
 from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(120)
@@ -43,7 +43,7 @@ async def locks(shell: InnerShell) -> list[str]:
 
 @pytest.mark.parametrize("end", ["killed", "restarted", "closed"])
 async def test_a_lock_ends_with_its_agent_while_file_safety_is_off(host: Host, end: str) -> None:
-    alice, bob = await open_ready(host, "alice", "bob")
+    alice, bob = await open_published(host, "alice", "bob")
     assert not host.safety.enabled
     await until(lambda: alice.agent_id in records(host))
     shell = inside(host, alice.agent_id)
@@ -64,7 +64,7 @@ async def test_a_lock_ends_with_its_agent_while_file_safety_is_off(host: Host, e
 
 
 async def test_an_agent_that_was_restarted_locks_again(host: Host) -> None:
-    (alice,) = await open_ready(host, "alice")
+    (alice,) = await open_published(host, "alice")
     before = records(host)[alice.agent_id]["process"]
     await host.restart(alice.agent_id)
     await until(lambda: records(host)[alice.agent_id]["process"] != before)
@@ -75,7 +75,7 @@ async def test_an_agent_that_was_restarted_locks_again(host: Host) -> None:
 
 @pytest.mark.parametrize("harm", ["removed", "emptied", "garbage", "truncated", "changed", "folder"])
 async def test_a_record_that_was_harmed_is_written_again(host: Host, harm: str) -> None:
-    alice, bob = await open_ready(host, "alice", "bob")
+    alice, bob = await open_published(host, "alice", "bob")
     await until(lambda: all(each.get("status") == "READY" for each in records(host).values()))
     before = records(host)
     path = host.paths.registry / f"{alice.agent_id}.json"
@@ -98,7 +98,7 @@ async def test_a_record_that_was_harmed_is_written_again(host: Host, harm: str) 
 
 
 async def test_a_state_that_came_while_the_record_was_gone_stands_in_it(host: Host) -> None:
-    (alice,) = await open_ready(host, "alice")
+    (alice,) = await open_published(host, "alice")
     await until(lambda: readable(host).get(alice.agent_id, {}).get("status") == "READY")
     (host.paths.registry / f"{alice.agent_id}.json").unlink()
     host.rename(alice.agent_id, "alicia")
@@ -106,7 +106,7 @@ async def test_a_state_that_came_while_the_record_was_gone_stands_in_it(host: Ho
 
 
 async def test_a_record_of_another_process_is_taken_back_when_that_has_ended(host: Host) -> None:
-    (alice,) = await open_ready(host, "alice")
+    (alice,) = await open_published(host, "alice")
     registry = Registry(host.paths.registry)
     other = await asyncio.create_subprocess_exec("sleep", "1000")
     try:
@@ -119,7 +119,7 @@ async def test_a_record_of_another_process_is_taken_back_when_that_has_ended(hos
 
 
 async def test_the_record_of_an_agent_that_is_closed_stays_away(host: Host) -> None:
-    alice, bob = await open_ready(host, "alice", "bob")
+    alice, bob = await open_published(host, "alice", "bob")
     await until(lambda: len(readable(host)) == 2)
     (host.paths.registry / f"{alice.agent_id}.json").unlink()
     await host.close(alice.agent_id)
