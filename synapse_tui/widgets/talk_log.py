@@ -74,6 +74,8 @@ class TalkLog(Sturdy, ScrollView, can_focus=False):
         super().__init__()
         self.now = now
         self._lines: list[Line] = []
+        self._made: TalkPicture | None = None
+        """What the lines were made of."""
         self._keys: list[str] = []
         self._known: Known = {}
         self._styles: dict[str, Style] = {}
@@ -85,6 +87,7 @@ class TalkLog(Sturdy, ScrollView, can_focus=False):
     def watch_picture(self) -> None:
         """Make new lines; the view stays at the end if it was there."""
         self._make()
+        self.refresh()
 
     def on_resize(self) -> None:
         """Lines depend on the width."""
@@ -107,6 +110,7 @@ class TalkLog(Sturdy, ScrollView, can_focus=False):
         if len(self._known) > 2 * len(self.picture.entries) + 10:
             self._known.clear()
         self._lines = lines_of(self.picture, width, self.now(), self._known)
+        self._made = self.picture
         self._keys = [entry.key for entry in self.picture.entries]
         if self.marked and self.marked not in self._keys:
             self.marked = ""
@@ -130,6 +134,8 @@ class TalkLog(Sturdy, ScrollView, can_focus=False):
         width = self.size.width
         blank = self._style("blank")
         place = y + self.scroll_offset.y
+        if self._made is not self.picture:  # it came while this had no size, and none has come since
+            self.call_later(self._make)
         if self.picture is not None and not self._lines:
             return self._hint(y, width)
         if not 0 <= place < len(self._lines):
