@@ -110,17 +110,21 @@ async def test_an_agent_is_bound_recorded_and_served_and_all_that_ends_with_it(h
     ]
 
 
-async def test_an_agent_is_recorded_once_its_server_answers(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    imported = asyncio.Event()
+@pytest.fixture
+def imported(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """When it is set, servers start: until then what serves HTTP counts as not imported."""
+    event = asyncio.Event()
     start = AgentServer.start
 
     async def late(server: AgentServer) -> None:
-        await imported.wait()
+        await event.wait()
         await start(server)
 
     monkeypatch.setattr(AgentServer, "start", late)
+    return event
+
+
+async def test_an_agent_is_recorded_once_its_server_answers(host: Host, imported: asyncio.Event) -> None:
     (agent,) = await open_ready(host, "alice")
     assert agent.agent_id not in records(host), "whoever reads it there would call, and wait"
     published = asyncio.create_task(host.published(agent.agent_id))
@@ -134,16 +138,8 @@ async def test_an_agent_is_recorded_once_its_server_answers(
 
 
 async def test_an_agent_that_is_closed_before_it_was_served_leaves_no_record(
-    host: Host, monkeypatch: pytest.MonkeyPatch
+    host: Host, imported: asyncio.Event
 ) -> None:
-    imported = asyncio.Event()
-    start = AgentServer.start
-
-    async def late(server: AgentServer) -> None:
-        await imported.wait()
-        await start(server)
-
-    monkeypatch.setattr(AgentServer, "start", late)
     alice, bob = await open_ready(host, "alice", "bob")
     published = asyncio.create_task(host.published(alice.agent_id))
     closing = asyncio.create_task(host.close(alice.agent_id))

@@ -30,7 +30,8 @@ OPENS = 1.0
 """Seconds in which an agent opens the menu that a key of the user's asked for."""
 FLICKER = 0.15
 """Seconds for which a dialog that is being redrawn may be gone."""
-ALWAYS = float("-inf")
+ALWAYS = NEVER = float("-inf")
+"""Open since ever; until no time at all."""
 
 _REPORTS = re.compile(
     rb"\x1b\[<[0-9;]*[Mm]"  # SGR mouse
@@ -140,7 +141,7 @@ class DialogGuard:
         self._gone_at: float | None = None
         self._opened_at = ALWAYS
         """When it opened; `ALWAYS` for a menu that the user asked for."""
-        self._asked_until = ALWAYS
+        self._asked_until = NEVER
         """Until when a dialog that opens is one that the user's last key asked for."""
 
     def typed(self) -> None:
@@ -195,7 +196,7 @@ class DialogGuard:
         if _is_report(data):
             return
         goes_on = self._opened_at == ALWAYS or _ARROWS.fullmatch(data) is not None
-        self._asked_until = self._clock() + OPENS if goes_on else ALWAYS
+        self._asked_until = self._clock() + OPENS if goes_on else NEVER
         number = dialog.grants and data.isdigit() and self.typing_begins
         if not goes_on and (number or presses_enter(data) or presses_stop(data)):
             self._seen = None
@@ -204,13 +205,13 @@ class DialogGuard:
         """Keys are sent to the composer now."""
         if _is_report(data):
             return
-        self._asked_until = ALWAYS
+        self._asked_until = NEVER
         if self._opens_menu(data):
             self._opened_at, self._asked_until = ALWAYS, self._clock() + OPENS
 
     def expect_no_menu(self) -> None:
         """A dialog that opens next is not one that the user asked for: a turn or a message has begun."""
-        self._asked_until = ALWAYS
+        self._asked_until = NEVER
 
     def answers_in(self, now: float) -> float:
         """Seconds until a key answers the dialog that is open; 0 when it does so at once."""
