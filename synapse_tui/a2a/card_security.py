@@ -28,6 +28,11 @@ _V03: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 
 
+def keys_demanded(services: Services) -> bool:
+    """Whether everyone but the person and the agents must show a key."""
+    return services.access is not None and services.access.rules.enabled
+
+
 def card_security(services: Services, shape: CardShape) -> dict[str, Any]:
     """The fields of a card that name its security schemes; each of them suffices.
 
@@ -39,7 +44,7 @@ def card_security(services: Services, shape: CardShape) -> dict[str, Any]:
     Returns:
         Fields to be added to the card as JSON; none where no key is demanded of everyone.
     """
-    if services.access is None or not services.access.rules.enabled:
+    if not keys_demanded(services):
         return {}
     fields: dict[str, Any] = {"securitySchemes": {name: _scheme(name, shape) for name in _V1}}
     if shape != "0.3":

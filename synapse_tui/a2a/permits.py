@@ -13,7 +13,7 @@ from .problems import HttpProblem
 
 CARD_PREFIX = "/.well-known/"
 _OF_KEYS = re.compile(
-    r"/|/a2a/.*|/\.well-known/.*|/status|/message|/tasks|/tasks/send|/tasks/send-priority"
+    r"/|/a2a/.*|/v1/.*|/\.well-known/.*|/status|/message|/tasks|/tasks/send|/tasks/send-priority"
     r"|/tasks/(?!create$)[^/]+|/tasks/[^/]+/(?:cancel|subscribe)"
 )
 

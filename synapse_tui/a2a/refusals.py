@@ -14,6 +14,8 @@ from .problems import Answer, HttpProblem, answer_for
 
 JSONRPC_PATHS = ("/", "/a2a/jsonrpc", "/a2a/jsonrpc/", "/a2a/v1", "/a2a/v1/")
 REST_PREFIX = "/a2a/rest"
+OLD_REST_PREFIXES = (REST_PREFIX, "")
+"""Below them lies `/v1` of REST 0.3; clients that know only an agent's URL look for it at the root."""
 
 _CODES: Mapping[int, int] = MappingProxyType({415: -32005, 404: -32601, 500: -32603, 503: -32603})
 _INVALID_REQUEST = -32600
@@ -48,7 +50,7 @@ def refusal(path: str, error: SynapseError) -> Answer:
             "data": _details(answer.status, error),
         }
         return Answer(answer.status, {"jsonrpc": "2.0", "id": None, "error": told}, answer.headers)
-    if path == REST_PREFIX or path.startswith(REST_PREFIX + "/"):
+    if path == REST_PREFIX or path.startswith((REST_PREFIX + "/", "/v1/")):
         told = {
             "code": answer.status,
             "status": _STATUSES.get(answer.status, "INVALID_ARGUMENT"),

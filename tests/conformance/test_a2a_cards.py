@@ -10,7 +10,16 @@ import httpx
 import pytest
 
 from tests.conformance.hosted import Hosted
-from tests.conformance.wire import VERSION_NOT_SUPPORTED, Json, Refused, Rest, collect, connected, message
+from tests.conformance.wire import (
+    UNSUPPORTED_OPERATION,
+    VERSION_NOT_SUPPORTED,
+    Json,
+    Refused,
+    Rest,
+    collect,
+    connected,
+    message,
+)
 
 CARD = "/.well-known/agent-card.json"
 OLD_CARD = "/.well-known/agent.json"
@@ -91,6 +100,15 @@ async def test_a_card_is_cached_until_it_changes(dual: httpx.AsyncClient, path: 
     head = await dual.head(path)
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["etag"] == answer.headers["etag"]
+
+
+@pytest.mark.parametrize("kind", BINDINGS)
+async def test_without_keys_there_is_no_extended_card(v1_host: Hosted, kind: str) -> None:
+    async with connected(v1_host.endpoints[0], kind) as agent:
+        assert not (await card_of(agent.http))["capabilities"].get("extendedAgentCard")
+        with pytest.raises(Refused) as refused:
+            await agent.extended_card()
+        assert refused.value.means(UNSUPPORTED_OPERATION)
 
 
 @pytest.mark.parametrize("kind", BINDINGS)

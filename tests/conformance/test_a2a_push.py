@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -83,3 +84,32 @@ async def test_what_happens_is_told_to_the_webhook(agent: Binding) -> None:
         assert len(each.body) == 1
         assert set(each.body) <= {"task", "statusUpdate", "artifactUpdate", "message"}
     assert any(task["id"] in str(each.body) for each in told)
+
+
+async def test_a_repeated_message_brings_its_push_config(agent: Binding) -> None:
+    """PUSH-DELIVER-001: kits and clients that lost an answer send the same message id again."""
+    async with webhook() as (url, heard):
+        words = {**message(), "messageId": f"tck-input-required-{uuid4()}"}
+        first = (await agent.send(words))["task"]
+        config = {"url": url, "authentication": {"scheme": "Bearer", "credentials": "secret"}}
+        for _ in range(2):
+            again = (await agent.send(words, configuration={"taskPushNotificationConfig": config}))["task"]
+            assert again["id"] == first["id"]
+        assert [each["url"] for each in (await agent.list_push(first["id"]))["configs"]] == [url]
+        await agent.send(message(message_id="tck-complete-task", taskId=first["id"]))
+        async with asyncio.timeout(15):
+            assert (await heard.get()).headers["authorization"] == "Bearer secret"
+
+
+@pytest.mark.parametrize("configured", [False, True])
+async def test_a_repeated_message_may_replace_its_push_config(agent: Binding, configured: bool) -> None:
+    async with webhook() as (url, _):
+        words = {**message(), "messageId": f"tck-input-required-{uuid4()}"}
+        config = {"id": "mine", "url": url}
+        before = {"configuration": {"taskPushNotificationConfig": config}} if configured else {}
+        task = (await agent.send(words, **before))["task"]
+        changed = {"id": "mine", "url": f"{url}/2"}
+        await agent.send(words, configuration={"taskPushNotificationConfig": changed})
+        told = (await agent.list_push(task["id"]))["configs"]
+        assert [(each["id"], each["url"]) for each in told] == [("mine", f"{url}/2")]
+        await agent.cancel(task["id"])

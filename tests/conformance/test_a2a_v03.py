@@ -16,6 +16,7 @@ from tests.conformance.wire import Json, JsonRpc, Refused, collect
 
 TASK_NOT_FOUND = -32001
 NOT_CANCELABLE = -32002
+NO_EXTENDED_CARD, NOT_CONFIGURED = -32007, "AuthenticatedExtendedCardNotConfiguredError"
 STATES = {"submitted", "working", "input-required", "completed", "canceled", "failed", "rejected"}
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
@@ -91,6 +92,7 @@ async def test_a_task_that_is_not_there(old: JsonRpc, method: str) -> None:
     with pytest.raises(Refused) as refused:
         await collect(old.events("tasks/resubscribe", {"id": NOBODY}))
     assert refused.value.code == TASK_NOT_FOUND
+    assert "not found" in refused.value.error["message"].lower(), "clients of 0.3 look for these words"
 
 
 @pytest.mark.parametrize(
@@ -157,6 +159,90 @@ async def test_push_configs(old: JsonRpc) -> None:
         )
         assert gone is None
         assert await old.call("tasks/pushNotificationConfig/list", about) == []
+
+
+async def test_the_push_config_without_an_id_is_the_default(old: JsonRpc) -> None:
+    task = await send(old)
+    about = {"id": task["id"]}
+    default = {**about, "pushNotificationConfigId": "default"}
+    config = {"url": "https://example.com/webhook"}
+    await old.call(
+        "tasks/pushNotificationConfig/set", {"taskId": task["id"], "pushNotificationConfig": config}
+    )
+    got = await old.call("tasks/pushNotificationConfig/get", default)
+    assert got["pushNotificationConfig"]["url"] == config["url"]
+    with pytest.raises(Refused):
+        await old.call("tasks/pushNotificationConfig/get", {**about, "pushNotificationConfigId": "other"})
+    await old.call("tasks/pushNotificationConfig/delete", default)
+    with pytest.raises(Refused):
+        await old.call("tasks/pushNotificationConfig/get", default)
+    await old.call("tasks/cancel", about)
+
+
+async def test_an_authentication_without_schemes_is_none(old: JsonRpc) -> None:
+    task = await send(old)
+    config = {"url": "https://example.com/webhook", "authentication": {"schemes": []}}
+    params = {"taskId": task["id"], "pushNotificationConfig": config}
+    made = await old.call("tasks/pushNotificationConfig/set", params)
+    assert made["pushNotificationConfig"]["url"] == config["url"]
+    sent = await old.call(
+        "message/send",
+        {"message": said(), "configuration": {"blocking": False, "pushNotificationConfig": config}},
+    )
+    for each in (task, sent):
+        await old.call("tasks/cancel", {"id": each["id"]})
+
+
+@pytest.mark.parametrize("prefix", ["/a2a/rest", ""])
+async def test_push_configs_over_rest(old: JsonRpc, prefix: str) -> None:
+    """The body is that of 0.3's protobuf, in which fields that say nothing may stand."""
+    task = (await send(old))["id"]
+    path = f"{prefix}/v1/tasks/{task}/pushNotificationConfigs"
+    name = f"tasks/{task}/pushNotificationConfigs/default"
+    config = {"id": "default", "url": "https://example.com/webhook", "token": "", "authentication": {}}
+    body = {
+        "parent": f"tasks/{task}",
+        "config_id": "default",
+        "config": {"name": name, "push_notification_config": config},
+    }
+    made = await old.http.post(path, json=body)
+    assert made.status_code == 200, made.text
+    assert made.json()["pushNotificationConfig"]["url"] == config["url"]
+    assert "authentication" not in made.json()["pushNotificationConfig"]
+    got = await old.http.get(f"{path}/default")
+    assert got.json()["pushNotificationConfig"] == made.json()["pushNotificationConfig"]
+    listed = await old.http.get(path)
+    assert [each["name"] for each in listed.json()["configs"]] == [name]
+    assert (await old.http.delete(f"{path}/default")).status_code == 200
+    gone = await old.http.get(f"{path}/default")
+    assert (gone.status_code, gone.json()["type"]) == (404, "TaskNotFoundError")
+    await old.call("tasks/cancel", {"id": task})
+
+
+async def test_rest_is_served_at_the_root_too(old: JsonRpc) -> None:
+    """Clients that know an agent by its URL alone look for `/v1` there."""
+    words = {"message_id": str(uuid4()), "role": "ROLE_USER", "content": [{"text": "Hello!"}]}
+    body = {"message": words, "configuration": {"blocking": False}}
+    sent = await old.http.post("/v1/message:send", json=body)
+    assert sent.status_code == 200, sent.text
+    task = sent.json()["task"]["id"]
+    assert (await old.http.get(f"/v1/tasks/{task}")).json()["id"] == task
+    missing = await old.http.get(f"/v1/tasks/{NOBODY}")
+    assert (missing.status_code, missing.json()["type"]) == (404, "TaskNotFoundError")
+    refused = await old.http.post("/v1/message:send", content=b"x", headers={"Content-Type": "text/plain"})
+    assert refused.json()["error"]["details"][0]["reason"] == "CONTENT_TYPE_NOT_SUPPORTED"
+    await old.call("tasks/cancel", {"id": task})
+
+
+async def test_without_keys_there_is_no_extended_card(old: JsonRpc) -> None:
+    card = (await old.http.get("/.well-known/agent-card.json")).json()
+    assert not card["supportsAuthenticatedExtendedCard"]
+    with pytest.raises(Refused) as refused:
+        await old.call("agent/getAuthenticatedExtendedCard", {})
+    assert refused.value.code == NO_EXTENDED_CARD
+    for path in ("/v1/card", "/a2a/rest/v1/card"):
+        answer = await old.http.get(path)
+        assert (answer.status_code, answer.json()["type"]) == (400, NOT_CONFIGURED)
 
 
 async def test_unknown_methods(old: JsonRpc) -> None:

@@ -12,9 +12,12 @@ from typing import Any
 import httpx
 import pytest
 
+from synapse_tui.a2a.access import Access, AccessRules
 from synapse_tui.a2a.protocol.listing import within
+from synapse_tui.a2a.services import Services
 from synapse_tui.content import Artifact, Part, TaskMessage
 from synapse_tui.model import USER, DeliveryState, MessageRequest, TaskPage, TaskState
+from synapse_tui.settings.keys import read_keys
 from tests.a2a_kit import AT_ONCE, V1, GivenAgent, Refused, old_said, post, rpc, said
 from tests.unit.dialect_kit import served, signer
 
@@ -391,14 +394,23 @@ async def test_push_configs_need_a_desk(client: httpx.AsyncClient) -> None:
         assert (await refused(client, method, params)).code == -32003
 
 
-async def test_the_extended_card(client: httpx.AsyncClient, agent: GivenAgent) -> None:
-    card = await rpc(client, "GetExtendedAgentCard", {})
+async def test_the_extended_card(agent: GivenAgent) -> None:
+    services = Services(
+        access=Access(AccessRules(enabled=True, keys=read_keys(["ci=a-key-that-is-long-enough"])))
+    )
+    key = {"X-API-Key": "a-key-that-is-long-enough"}
+    async with served(agent, services=services) as client:
+        public = (await client.get("/.well-known/agent-card.json")).json()
+        card = await rpc(client, "GetExtendedAgentCard", {}, headers={**V1, **key})
+        old = await rpc(client, "agent/getAuthenticatedExtendedCard", {}, headers=key)
+        over_rest = (await client.get("/v1/card", headers=key)).json()
+    assert public["supportsAuthenticatedExtendedCard"] is public["capabilities"]["extendedAgentCard"] is True
     assert card["name"] == "Synapse Claude"
     (extension,) = card["capabilities"]["extensions"]
     assert extension["params"]["working_dir"] == str(agent.cwd)
     assert extension["params"]["context_id"] == agent.context_id
-    old = await rpc(client, "agent/getAuthenticatedExtendedCard", {}, headers={})
     assert old["protocolVersion"] == "0.3"
+    assert old == over_rest
     assert old["capabilities"]["extensions"][0]["params"]["status"] == "READY"
 
 

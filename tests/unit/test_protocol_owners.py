@@ -105,3 +105,11 @@ async def test_cards_name_the_keys(client: httpx.AsyncClient) -> None:
     assert read.security_schemes["apiKey"].api_key_security_scheme.name == "X-API-Key"
     extended = await rpc(client, "GetExtendedAgentCard", {}, headers=CI)
     assert "bearer" in extended["securitySchemes"]
+
+
+async def test_the_extended_card_of_1_0_alone(agent: FakeAgent) -> None:
+    async with served(agent, services=Services(access=Access(RULES), card="v1")) as client:
+        extended = await rpc(client, "GetExtendedAgentCard", {}, headers=CI)
+        unknown = await client.get("/v1/card")
+    assert {each["protocolVersion"] for each in extended["supportedInterfaces"]} == {"1.0"}
+    assert (unknown.status_code, unknown.json()["error"]["status"]) == (401, "UNAUTHENTICATED")

@@ -122,7 +122,7 @@ async def find_task(call: Call, task_id: str) -> Task:
     Raises:
         TaskNotFound: There is none.
     """
-    unknown = TaskNotFound(f"there is no task '{task_id[:100]}'", "ListTasks tells which there are")
+    unknown = TaskNotFound(f"task '{task_id[:100]}' not found", "ListTasks tells which there are")
     try:
         task = await call.agent.find_task(task_id)
     except TaskNotFound:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from synapse_tui import __version__
 from synapse_tui.a2a.agent import HostedAgent
-from synapse_tui.a2a.card_security import CardShape, card_security
+from synapse_tui.a2a.card_security import CardShape, card_security, keys_demanded
 from synapse_tui.a2a.refusals import REST_PREFIX
 from synapse_tui.a2a.services import CardForm, Services
 
@@ -64,7 +64,7 @@ def card_json(
         "capabilities": {
             "streaming": True,
             "pushNotifications": services.push is not None,
-            "extendedAgentCard": True,
+            "extendedAgentCard": keys_demanded(services),
             "extensions": [_extension(each, agent) for each in extensions],
         },
         "defaultInputModes": INPUT_MODES,
@@ -74,6 +74,7 @@ def card_json(
     }
     if form != "v1":
         card |= _fields_of_03(base_url)
+        card["supportsAuthenticatedExtendedCard"] = keys_demanded(services)
         card["extensions"] = {"synapse": about_agent(agent)}
     if form == "old":
         card["capabilities"]["multiTurn"] = True
@@ -100,7 +101,6 @@ def _fields_of_03(base_url: str) -> dict[str, Any]:
             {"url": base_url, "transport": JSONRPC},
             {"url": base_url + REST_PREFIX, "transport": REST},
         ],
-        "supportsAuthenticatedExtendedCard": True,
     }
 
 

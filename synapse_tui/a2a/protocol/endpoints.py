@@ -31,7 +31,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from synapse_tui.a2a.refusals import JSONRPC_PATHS, REST_PREFIX
+from synapse_tui.a2a.refusals import JSONRPC_PATHS, OLD_REST_PREFIXES, REST_PREFIX
 
 from .bodies import check_body, encodable
 from .calls import CallContextBuilder, extensions_of, version_of
@@ -58,7 +58,7 @@ def protocol_routes(extensions: tuple[Extension, ...] = EXTENSIONS) -> Sequence[
     handler, builder = Handler(extensions), CallContextBuilder()
     rpc = _served(JsonRpc(handler, builder).handle_requests, _rpc_error, extensions)
     routes = [
-        *old_rest_routes(handler, builder, REST_PREFIX),
+        *old_rest_routes(handler, builder, OLD_REST_PREFIXES),
         *create_rest_routes(handler, builder, path_prefix=REST_PREFIX),
     ]
     rest = Rest(handler, builder)
@@ -245,5 +245,5 @@ async def _rest_error(request: Request, error: A2AError) -> Response:
     told = build_rest_error_payload(
         InvalidRequestError(error.message) if isinstance(error, JSONParseError) else error
     )
-    old = request.url.path.startswith(f"{REST_PREFIX}/v1/")
+    old = request.url.path.startswith(tuple(f"{prefix}/v1/" for prefix in OLD_REST_PREFIXES))
     return JSONResponse(old_error(told) if old else told, told["error"]["code"])

@@ -14,6 +14,7 @@ from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import PROTOCOL_VERSION_0_3
 from a2a.utils.errors import (
+    ExtendedAgentCardNotConfiguredError,
     ExtensionSupportRequiredError,
     InvalidParamsError,
     TaskNotCancelableError,
@@ -23,6 +24,7 @@ from a2a.utils.proto_utils import validate_proto_required_fields
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 
+from synapse_tui.a2a.card_security import keys_demanded
 from synapse_tui.a2a.push import PushDesk
 from synapse_tui.a2a.rings import check_ring
 from synapse_tui.agents.tasks.feed import Subscription
@@ -38,7 +40,7 @@ from .faults import translated, translated_stream
 from .files import files_of
 from .inbound import Draft, draft_of
 from .listing import history_length, knows_state, page_response, query_of, within
-from .pushes import config_of, config_proto, desk_of, page_of_configs, pushed
+from .pushes import config_of, config_proto, desk_of, page_of_configs, push_again, pushed
 from .retries import Retries
 
 
@@ -133,17 +135,23 @@ class Handler(RequestHandler):
         """Take a message, unless it was taken before."""
         draft = draft_of(params, call)
         followed = await _followed(call, draft.request) if draft.request.follows else None
-        task = self._retries.find(call.agent, draft.request)
-        new = task is None
+        task, new = self._retries.find(call.agent, draft.request), False
         if task is None:
             if followed is not None and followed.state.final:
                 raise TaskEnded(f"task {followed.id} is {followed.state.value} already", "send a new message")
-            task = await self._accept(params, call, draft)
+            task, new = await self._accept(params, call, draft)
         # Nothing may be awaited between the two: what happened meanwhile would be told to nobody.
         events = call.agent.feed.subscribe(task.id)
+        if not new:
+            try:
+                await push_again(params.configuration, call, task.id)
+            except BaseException:
+                events.close()
+                raise
         return Begun(task, events, Turn(task, follow_up=followed is not None and new))
 
-    async def _accept(self, params: pb.SendMessageRequest, call: Call, draft: Draft) -> Task:
+    async def _accept(self, params: pb.SendMessageRequest, call: Call, draft: Draft) -> tuple[Task, bool]:
+        """The task of a message, and whether it is new."""
         check_ring(call.agent, draft.request, call.services)
         task_id = draft.request.follows or self._make_id()
         request = await draft.written(call.agent.cwd, task_id)
@@ -153,8 +161,8 @@ class Handler(RequestHandler):
             # A message that came twice at the same time was perhaps taken while the files were written.
             if (taken := self._retries.find(call.agent, draft.request)) is not None:
                 await undo()
-                return taken
-            return call.agent.accept(request)
+                return taken, False
+            return call.agent.accept(request), True
 
     # -- tasks ---
 
@@ -241,8 +249,14 @@ class Handler(RequestHandler):
     async def on_get_extended_agent_card(
         self, params: pb.GetExtendedAgentCardRequest, context: ServerCallContext
     ) -> pb.AgentCard:
-        """The card with what only known callers are told."""
+        """The card with what only known callers are told; offered where callers must say who they are."""
         call = self._call(params, context)
+        if not keys_demanded(call.services):
+            raise (
+                ExtendedAgentCardNotConfiguredError("no extended card is configured")
+                if call.version == PROTOCOL_VERSION_0_3
+                else UnsupportedOperationError("this agent has no extended card")
+            )
         form = "dual" if call.version == PROTOCOL_VERSION_0_3 else call.services.card
         card = extended_json(call.agent, call.base_url, call.services, form, self._extensions)
         return ParseDict(card, pb.AgentCard(), ignore_unknown_fields=True)

@@ -1,7 +1,8 @@
 """A2A 0.3 by the SDK's adapters, with what these get wrong put right.
 
 Wrong parameters are -32602, every answer has a result, a stream ends with the event that says `final`, a push
-configuration is found without its id and can be deleted over REST, and bytes of files are base64 in earnest.
+configuration is found without its id and can be deleted over REST, an authentication without schemes is none,
+and bytes of files are base64 in earnest.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -34,6 +35,10 @@ from starlette.routing import Route
 
 from .calls import version_of
 
+DEFAULT_CONFIG = "default"
+_OLD_NAMES: Mapping[type[sdk.A2AError], str] = {
+    sdk.ExtendedAgentCardNotConfiguredError: "AuthenticatedExtendedCardNotConfiguredError"
+}
 _SENDING = (old.SendMessageRequest, old.SendStreamingMessageRequest)
 Said = old.SendStreamingMessageSuccessResponse
 
@@ -41,10 +46,18 @@ Said = old.SendStreamingMessageSuccessResponse
 class OldRequestHandler(RequestHandler03):
     """The operations of 0.3; a stream ends when its task has ended or asks something."""
 
+    async def on_message_send(
+        self, request: old.SendMessageRequest, context: ServerCallContext
+    ) -> old.Task | old.Message:
+        """Give the agent a message."""
+        _drop_empty_authentication(_push_config_of(request))
+        return await super().on_message_send(request, context)
+
     async def on_message_send_stream(
         self, request: old.SendMessageRequest, context: ServerCallContext
     ) -> AsyncIterator[Said]:
         """Give the agent a message and tell what becomes of it."""
+        _drop_empty_authentication(_push_config_of(request))
         async for event in _until_final(super().on_message_send_stream(request, context)):
             yield event
 
@@ -54,6 +67,53 @@ class OldRequestHandler(RequestHandler03):
         """Tell what happens to a task."""
         async for event in _until_final(super().on_subscribe_to_task(request, context)):
             yield event
+
+    async def on_create_task_push_notification_config(
+        self, request: old.SetTaskPushNotificationConfigRequest, context: ServerCallContext
+    ) -> old.TaskPushNotificationConfig:
+        """Have somebody told of a task."""
+        _drop_empty_authentication(request.params.push_notification_config)
+        return await super().on_create_task_push_notification_config(request, context)
+
+    async def on_get_task_push_notification_config(
+        self, request: old.GetTaskPushNotificationConfigRequest, context: ServerCallContext
+    ) -> old.TaskPushNotificationConfig:
+        """Who is told of a task; the configuration that was given no id is also called `default`."""
+        params = request.params
+        try:
+            return await super().on_get_task_push_notification_config(request, context)
+        except sdk.TaskNotFoundError:
+            if isinstance(params, old.TaskIdParams) or params.push_notification_config_id != DEFAULT_CONFIG:
+                raise
+            params.push_notification_config_id = params.id  # under which the desk has it
+        return await super().on_get_task_push_notification_config(request, context)
+
+    async def on_delete_task_push_notification_config(
+        self, request: old.DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
+    ) -> None:
+        """Have somebody told of a task no more."""
+        params = request.params
+        if params.push_notification_config_id == DEFAULT_CONFIG:
+            wanted = old.GetTaskPushNotificationConfigParams(
+                id=params.id, push_notification_config_id=DEFAULT_CONFIG
+            )
+            found = old.GetTaskPushNotificationConfigRequest(id="", params=wanted)
+            with suppress(sdk.TaskNotFoundError):  # also where the task is none: the deletion says so
+                config = await self.on_get_task_push_notification_config(found, context)
+                params.push_notification_config_id = config.push_notification_config.id or DEFAULT_CONFIG
+        await super().on_delete_task_push_notification_config(request, context)
+
+
+def _push_config_of(request: old.SendMessageRequest) -> old.PushNotificationConfig | None:
+    configuration = request.params.configuration
+    return configuration.push_notification_config if configuration is not None else None
+
+
+def _drop_empty_authentication(config: old.PushNotificationConfig | None) -> None:
+    """Drop an authentication that names no scheme: clients with protobuf send empty messages."""
+    auth = config.authentication if config is not None else None
+    if config is not None and auth is not None and not any(auth.schemes) and not auth.credentials:
+        config.authentication = None
 
 
 async def _until_final(events: AsyncIterable[Said]) -> AsyncIterator[Said]:
@@ -127,20 +187,19 @@ def _with_result(response: Response) -> Response:
 
 
 def old_rest_routes(
-    handler: RequestHandler, context_builder: ServerCallContextBuilder, prefix: str
+    handler: RequestHandler, context_builder: ServerCallContextBuilder, prefixes: Sequence[str]
 ) -> list[Route]:
     """The routes of the REST binding of 0.3, below `PREFIX/v1`."""
     adapter = REST03Adapter(handler, context_builder)
     adapter.handler.handler03 = operations = OldRequestHandler(handler)
-    routes = [
+    endpoints = adapter.routes()
+    delete = partial(adapter._handle_request, partial(_delete_push, operations))
+    endpoints["/v1/tasks/{id}/pushNotificationConfigs/{push_id}", "DELETE"] = delete
+    return [
         Route(f"{prefix}{path}", _sound(endpoint), methods=[method])
-        for (path, method), endpoint in adapter.routes().items()
+        for prefix in prefixes
+        for (path, method), endpoint in endpoints.items()
     ]
-    delete = _sound(partial(adapter._handle_request, partial(_delete_push, operations)))
-    routes.append(
-        Route(f"{prefix}/v1/tasks/{{id}}/pushNotificationConfigs/{{push_id}}", delete, methods=["DELETE"])
-    )
-    return routes
 
 
 def _sound(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[..., Any]:
@@ -163,7 +222,7 @@ def old_error(told: dict[str, Any]) -> dict[str, Any]:
     error = told["error"]
     reasons = [each.get("reason", "") for each in error.get("details", ())]
     kind = sdk.A2A_REASON_TO_ERROR.get(reasons[0] if reasons else "", sdk.InternalError)
-    return {**told, "type": kind.__name__, "message": error["message"]}
+    return {**told, "type": _OLD_NAMES.get(kind, kind.__name__), "message": error["message"]}
 
 
 async def _delete_push(

@@ -92,10 +92,8 @@ async def pushed(
         Takes it back, when there is such a task already.
     """
     made: PushConfig | None = None
-    if configuration.HasField("task_push_notification_config"):
-        desk = desk_of(call)
-        config = replace(config_of(configuration.task_push_notification_config, call), task_id=task_id)
-        made = await desk.create(config, sender_id=call.visitor.sender_id)
+    if (config := _config_for(task_id, configuration, call)) is not None:
+        made = await desk_of(call).create(config, sender_id=call.visitor.sender_id)
 
     async def undo() -> None:
         if made is not None:
@@ -106,3 +104,24 @@ async def pushed(
     except BaseException:
         await undo()
         raise
+
+
+async def push_again(configuration: pb.SendMessageConfiguration, call: Call, task_id: str) -> None:
+    """Take the configuration of a message that comes again, for the task that it was made into.
+
+    One without an id takes the place of the one with its URL: the same request must not be told twice.
+    """
+    if (config := _config_for(task_id, configuration, call)) is None:
+        return
+    desk = desk_of(call)
+    if not config.config_id:
+        known = await desk.list(task_id)
+        same = next((each.config_id for each in known if each.url == config.url), "")
+        config = replace(config, config_id=same)
+    await desk.create(config, sender_id=call.visitor.sender_id)
+
+
+def _config_for(task_id: str, configuration: pb.SendMessageConfiguration, call: Call) -> PushConfig | None:
+    if not configuration.HasField("task_push_notification_config"):
+        return None
+    return replace(config_of(configuration.task_push_notification_config, call), task_id=task_id)
