@@ -17,7 +17,7 @@ from .errors import AgentExited, AgentNotFound, AmbiguousAddress
 from .paths import tilde
 
 ALL = "all"
-"""The address of every other agent of the project."""
+"""The address of every other agent of the project that takes messages."""
 
 _AGENT_ID = re.compile(r"synapse-(?P<type>.+)-(?P<port>\d{1,5})")
 
@@ -38,6 +38,7 @@ class Address:
         live: Whether it runs; one that has ended is known, but can be sent nothing.
         external: Whether it is an A2A agent elsewhere, whose id is its alias; `all` never means it.
         project: Folder of its project; empty where it is not known.
+        receives: Whether it takes messages; `all` leaves out those that do not, such as a shell.
     """
 
     agent_id: str
@@ -51,6 +52,7 @@ class Address:
     live: bool = True
     external: bool = False
     project: str = ""
+    receives: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ def could_be(text: str, candidates: Sequence[Address], *, sender: str = "") -> b
     """
     start = fold(text)
     others = [candidate for candidate in candidates if candidate.agent_id != sender]
-    if any(candidate.local for candidate in others) and ALL.startswith(start):
+    if any(candidate.local and candidate.receives for candidate in others) and ALL.startswith(start):
         return True
     return any(form.startswith(start) for candidate in others for form in _folded_forms(candidate))
 
@@ -139,8 +141,9 @@ def complete(text: str, candidates: Sequence[Address], *, sender: str = "") -> l
     others = [candidate for candidate in candidates if candidate.agent_id != sender and candidate.live]
     local = [candidate for candidate in others if candidate.local]
     found = _completions(start, local, candidates, sender)
-    if len(local) > 1 and ALL.startswith(start):
-        found.append(Completion(ALL, tuple(local)))
+    receiving = [candidate for candidate in local if candidate.receives]
+    if len(receiving) > 1 and ALL.startswith(start):
+        found.append(Completion(ALL, tuple(receiving)))
     foreign = [candidate for candidate in others if not candidate.local]
     return found + _completions(start, foreign, candidates, sender)
 
@@ -206,9 +209,9 @@ _LEVELS: tuple[Callable[[Address, str], bool], ...] = (
 
 
 def _everyone(others: Sequence[Address]) -> list[Address]:
-    found = [candidate for candidate in others if candidate.local]
+    found = [candidate for candidate in others if candidate.local and candidate.receives]
     if not found:
-        raise AgentNotFound("there is no other agent in this project", "open one first")
+        raise AgentNotFound("no other agent of this project takes messages", "open one first")
     live = [candidate for candidate in found if candidate.live]
     if not live:
         raise AgentExited("all other agents of this project have ended", "restart one in its pane")

@@ -58,6 +58,7 @@ class Record:
         pid_namespace: Where that pid counts, as `pid_namespace` tells; empty when unknown.
         process: The agent's own process, as `process_name` writes it, with which its locks end. Empty where
             `pid` is the agent itself.
+        receives: Whether it takes messages; a shell does not.
     """
 
     agent_id: str
@@ -75,6 +76,7 @@ class Record:
     aliases: tuple[str, ...] = ()
     pid_namespace: str = ""
     process: str = ""
+    receives: bool = True
 
 
 class RecordChanges(TypedDict, total=False):
@@ -371,6 +373,7 @@ def _record(fields: Mapping[str, object]) -> Record:
         aliases=_words(fields, "aliases"),
         pid_namespace=_text(fields, "pid_namespace"),
         process=_text(fields, "process"),
+        receives=fields.get("receives") is not False,
     )
 
 

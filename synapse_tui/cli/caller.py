@@ -215,6 +215,7 @@ def address_of(record: Record, project: str) -> Address:
         local=record.project == project,
         working_dir=record.working_dir,
         aliases=record.aliases,
+        receives=record.receives,
     )
 
 

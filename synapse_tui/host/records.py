@@ -21,7 +21,7 @@ from synapse_tui.registry import Record, RecordChanges, Registry
 log = logging.getLogger(__name__)
 
 
-_FOUND_BY = ("agent_type", "port", "endpoint", "name", "status", "process")
+_FOUND_BY = ("agent_type", "port", "endpoint", "name", "status", "process", "receives")
 
 
 class RecordKeeper:
@@ -57,6 +57,7 @@ class RecordKeeper:
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
             command=(session.profile.command, *session.profile.args, *spec.args),
             process=process_name(session.pid),
+            receives=session.profile.receives,
         )
         self._records[session.agent_id] = record
         self._submit(record.agent_id, lambda: self._registry.register(record))

@@ -160,6 +160,7 @@ def address_of(session: AgentSession) -> Address:
         working_dir=str(session.cwd),
         aliases=session.profile.aliases,
         live=session.exit is None,
+        receives=session.profile.receives,
     )
 
 
@@ -181,4 +182,5 @@ def peer_address(record: Record, project: Path) -> Address:
         aliases=record.aliases,
         project=record.project,
         live=record.status != AgentState.EXITED,
+        receives=record.receives,
     )

@@ -30,7 +30,7 @@ def subject_of(own: Address, everyone: Sequence[Address], *, command: Path) -> S
 
 
 def neighbours_of(own: Address, everyone: Sequence[Address], *, project: Path) -> list[Neighbour]:
-    """The other agents of the project that run.
+    """The other agents of the project that run and take messages.
 
     Args:
         own: The told agent's address.
@@ -40,7 +40,7 @@ def neighbours_of(own: Address, everyone: Sequence[Address], *, project: Path) -
     return [
         Neighbour(each.agent_id, each.agent_type, each.name, _folder(each, own, project))
         for each in everyone
-        if each.local and each.live and each.agent_id != own.agent_id
+        if each.local and each.live and each.receives and each.agent_id != own.agent_id
     ]
 
 

@@ -251,6 +251,14 @@ async def test_broadcast_gives_a_receipt_for_each_agent(
     assert {each["target"] for each in told} == {gemini.agent_id, claude.agent_id}
 
 
+async def test_broadcast_leaves_out_a_shell(shell: Shell, stack: AsyncExitStack) -> None:
+    gemini, pane = await opened(stack, shell), await opened(stack, shell, "shell")
+    shell.register(pane, receives=False)
+    result = await shell.run("broadcast", "lunch", "--no-response", "--json")
+    assert (result.code, [each["target"] for each in json.loads(result.out)]) == (0, [gemini.agent_id])
+    assert not pane.requests
+
+
 async def test_broadcast_can_wait_for_all_answers(shell: Shell, stack: AsyncExitStack) -> None:
     gemini, claude = await opened(stack, shell), await opened(stack, shell, "claude")
     result = await shell.run("broadcast", "-", "--response", "-p", "4", stdin=b"lunch?")

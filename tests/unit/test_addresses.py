@@ -123,6 +123,16 @@ class TestAll:
     def test_wins_over_a_name(self):
         assert resolve("all", [CLAUDE, agent("codex", 8120, "all")]) == [CLAUDE, agent("codex", 8120, "all")]
 
+    def test_leaves_out_those_that_take_no_messages(self):
+        shell = replace(agent("shell", 8290), receives=False)
+        assert resolve("all", [CLAUDE, shell, GEMINI]) == [CLAUDE, GEMINI]
+        assert resolve("shell", [CLAUDE, shell, GEMINI]) == [shell], "its refusal says why"
+        (offered,) = complete("al", [CLAUDE, shell, GEMINI])
+        assert offered.targets == (CLAUDE, GEMINI)
+        assert not complete("al", [CLAUDE, shell])
+        with pytest.raises(AgentNotFound):
+            resolve("all", [CLAUDE, shell], sender=CLAUDE.agent_id)
+
     def test_means_nobody_when_there_is_no_other(self):
         with pytest.raises(AgentNotFound):
             resolve("all", [CLAUDE, FOREIGN], sender=CLAUDE.agent_id)
