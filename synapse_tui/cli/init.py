@@ -52,6 +52,8 @@ def command(*, scope: str | None, dry_run: bool, agreed: bool | None, as_json: b
     show_steps(scaffold, [*steps, *wanted], as_json=as_json, dry_run=False)
     if due and not wanted and agreed is None and not asks():
         note("synapse: CLAUDE.md and GEMINI.md are as they were; --yes adds a line to them")
+    if any(step.changes and step.path.name == "settings.json" for step in steps):
+        note("synapse: settings.json sets nothing yet; synapse config keys lists the settings")
     faults = scaffold.faults()
     if faults:
         note(f"synapse: {len(faults)} in settings.json cannot be used: synapse config validate tells what")

@@ -19,7 +19,7 @@ from synapse_tui.paths import UserPaths
 from synapse_tui.project_folder import IGNORED, make_project_folder
 from synapse_tui.settings import SCHEMA
 from synapse_tui.settings.editing import parse
-from synapse_tui.settings.layers import check_file, entries_of, read_layer
+from synapse_tui.settings.layers import check_file, entries_of
 
 from .notes import NAMES, NoteFile
 from .shipped import (
@@ -27,7 +27,6 @@ from .shipped import (
     TEXTS,
     Standing,
     is_default,
-    settings_worth_showing,
     shipped_text,
     standing_of,
 )
@@ -86,7 +85,6 @@ class Scaffold:
         self.scope = scope
         self.project = project
         self.folder = (paths.home if scope == "user" else project) / ".synapse"
-        self._own = paths.synapse / SETTINGS
         if scope == "project":
             self._check_project(paths)
         _check_writable(self.folder)
@@ -184,13 +182,8 @@ class Scaffold:
         return self._settings(kept or {}) if name == SETTINGS else shipped_text(name)
 
     def _settings(self, kept: Mapping[str, object]) -> bytes:
-        """Settings with their defaults: written, they change nothing that holds."""
-        own = self.scope == "user"
-        decided = {} if own else read_layer(self._own, own=True)[1]
+        """Settings that set nothing: what stands in a project's file wins over everybody's own."""
         content: dict[str, Any] = {}
-        for setting in settings_worth_showing(own=own):
-            if setting.key not in decided:
-                _put(content, setting.key, setting.written(setting.default))
         for key, value in kept.items():
             _put(content, key, value)
         return (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode()

@@ -11,36 +11,17 @@ from pathlib import Path
 
 from synapse_tui.errors import ConfigError
 from synapse_tui.instructions.files import read_file, shipped_texts
-from synapse_tui.settings import SCHEMA, Setting
+from synapse_tui.settings import SCHEMA
 from synapse_tui.settings.editing import parse
 from synapse_tui.settings.layers import entries_of
 
 SETTINGS = "settings.json"
 TEXTS = ("default.md", "gemini.md", "delegate.md", "file-safety.md")
 """The texts that are written for a person to edit; all of them are used in the package itself too."""
-_ENV = tuple(
-    f"env.SYNAPSE_{name}"
-    for name in (
-        "HISTORY_ENABLED",
-        "FILE_SAFETY_ENABLED",
-        "FILE_SAFETY_DB_PATH",
-        "FILE_SAFETY_RETENTION_DAYS",
-        "LOG_LEVEL",
-        "LOG_FILE",
-    )
+_ONCE_WRITTEN = frozenset(
+    f"instructions.{name}" for name in ("default", "claude", "gemini", "codex", "opencode", "copilot")
 )
-_OF_THE_TEAM = ("env.SYNAPSE_FILE_SAFETY_ENABLED", "env.SYNAPSE_FILE_SAFETY_RETENTION_DAYS")
-_BOTH = (
-    "instructions.default",
-    "instructions.claude",
-    "instructions.gemini",
-    "instructions.codex",
-    "instructions.opencode",
-    "instructions.copilot",
-    "a2a.flow",
-    "delegation.enabled",
-)
-_OF_THE_PERSON = ("a2a.message_format", "tui.agents", "tui.layout", "tui.theme", "tui.leader", "tui.sidebar")
+"""Settings that older versions wrote with their defaults, among others."""
 
 
 class Standing(StrEnum):
@@ -65,18 +46,6 @@ def shipped_hashes() -> Mapping[str, Sequence[str]]:
     path = Path(__file__).parent / "shipped.json"
     content: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))
     return content
-
-
-def settings_worth_showing(*, own: bool) -> list[Setting]:
-    """The settings that a new file shows with their defaults.
-
-    Args:
-        own: Whether it is the person's own file. A project's one leaves out what is for each person to
-            decide: what stands there wins over everybody's own file. Neither has guards: where a file names
-            one and is broken, nobody is let in, and `synapse auth` writes them where they are wanted.
-    """
-    keys = (*_ENV, *_BOTH, *_OF_THE_PERSON) if own else (*_OF_THE_TEAM, *_BOTH)
-    return [SCHEMA[key] for key in keys]
 
 
 def standing_of(path: Path) -> Standing:
@@ -104,12 +73,15 @@ def _of_text(name: str, data: bytes) -> Standing:
 
 
 def _of_settings(path: Path, data: bytes) -> Standing:
-    """Settings are as shipped as long as they say nothing but defaults, in whatever form."""
     try:
-        content = parse(path, data)
+        entries = dict(entries_of(parse(path, data)))
     except ConfigError:
         return Standing.EDITED
-    return Standing.SHIPPED if all(is_default(*entry) for entry in entries_of(content)) else Standing.EDITED
+    if not entries:
+        return Standing.SHIPPED
+    # In a project, defaults that nobody chose win over what each person has set.
+    defaults = all(is_default(key, value) for key, value in entries.items())
+    return Standing.OLD if defaults and entries.keys() >= _ONCE_WRITTEN else Standing.EDITED
 
 
 def is_default(key: str, value: object) -> bool:

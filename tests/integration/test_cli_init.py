@@ -96,3 +96,32 @@ async def test_a_folder_of_synapse_a2a_is_kept_and_what_means_nothing_is_told(sh
 async def test_there_is_nothing_to_reset_before_init(shell: Shell) -> None:
     result = await shell.run("reset", "--user", "--yes", "--json")
     assert (result.code, json.loads(result.out)["error"]["hint"]) == (2, "synapse init makes it")
+
+
+async def test_what_a_person_sets_has_an_effect_beside_the_files_of_init(shell: Shell) -> None:
+    """The two lines as they stand in the README."""
+    assert (await shell.run("init")).code == 0
+    assert json.loads((shell.folder / ".synapse/settings.json").read_text()) == {}
+    told = await shell.run("config", "set", "env.SYNAPSE_FILE_SAFETY_ENABLED", "true")
+    assert (told.code, "wins" in told.err) == (0, False), told.err
+    assert (await shell.run("config", "get", "env.SYNAPSE_FILE_SAFETY_ENABLED")).out == "true\n"
+
+
+async def test_defaults_that_an_older_init_wrote_are_taken_out(shell: Shell) -> None:
+    """They kept a person's own settings from having an effect in the project."""
+    path = shell.folder / ".synapse/settings.json"
+    agents = dict.fromkeys(("claude", "codex", "opencode", "copilot"), "")
+    written = {
+        "env": {"SYNAPSE_FILE_SAFETY_ENABLED": "false", "SYNAPSE_FILE_SAFETY_RETENTION_DAYS": "30"},
+        "instructions": {"default": "default.md", "gemini": "gemini.md", **agents},
+        "a2a": {"flow": "auto"},
+        "delegation": {"enabled": False},
+    }
+    path.write_text(json.dumps(written, indent=2) + "\n")
+    assert "as an older version shipped it" in (await shell.run("init", "--no-input")).out
+    assert json.loads(path.read_text()) == {}
+    edited = {**written, "a2a": {"flow": "oneway"}}
+    for content in (edited, {"a2a": {"flow": "auto"}}):
+        path.write_text(json.dumps(content))
+        await shell.run("init", "--no-input")
+        assert json.loads(path.read_text()) == content
