@@ -183,7 +183,7 @@ def _narrate(layers: Layers, key: str, path: Path, value: object) -> None:
         note("synapse: running sessions live by it when they are stopped and started again")
     settings = layers.load()
     if path in settings.untrusted:
-        note(f"synapse: it counts once {path} has been trusted; synapse-tui asks about it")
+        note(f"synapse: it counts once {path} has been trusted: synapse trust")
     elif settings.origins.get(key) != str(path):
         note(f"synapse: it does not count here: {settings.origins[key]} sets it to something else")
 

@@ -49,6 +49,7 @@ TOPICS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "Settings": {
             "init": "Write settings and instructions into .synapse, to be edited.",
             "reset": "Put the files that init writes back, as they are shipped.",
+            "trust": "Show files of this project's .synapse, and let them count.",
             "config": "Show, change and check the settings.",
             "auth": "Make and take back the keys by which others may call the agents.",
             "completion": "Print what lets a shell complete these commands.",

@@ -228,7 +228,7 @@ def note_left_out(problems: Iterable[errors.ConfigError], untrusted: Iterable[Pa
     for problem in problems:
         note(f"synapse: {problem}")
     for path in untrusted:
-        note(f"synapse: {path} is left out: it has not been trusted; synapse-tui asks about it")
+        note(f"synapse: {path} is left out: it has not been trusted; read it, then: synapse trust")
 
 
 def show(text: str) -> None:

@@ -103,7 +103,7 @@ def _trust_written(caller: Caller, steps: Sequence[Step]) -> None:
     folder_steps = [step for step in steps if step.note is None and step.path.name != ".gitignore"]
     if caller.agent_id:
         if folder_steps:
-            note("synapse: they count once a person has trusted them: synapse-tui asks about it")
+            note("synapse: they count once a person has trusted them: synapse trust, or synapse-tui asks")
         return
     store = TrustStore(caller.paths.trusted)
     found = (store.check(step.path, step.data or b"") for step in folder_steps)

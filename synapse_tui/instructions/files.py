@@ -15,7 +15,7 @@ Trusted = Callable[[Path, bytes], bool]
 
 MAX_BYTES = 64 * 1024
 """The longest file that is read: each agent pays for every character of it."""
-UNTRUSTED = "its content has not been trusted; synapse-tui asks about it (palette: Read project files again)"
+UNTRUSTED = "its content has not been trusted: synapse trust (or in the palette: Read project files again)"
 
 
 @dataclass(frozen=True, slots=True)

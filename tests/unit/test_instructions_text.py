@@ -83,7 +83,7 @@ def test_the_project_comes_before_the_user_and_only_when_it_is_trusted(project: 
     assert untrusted.text == f"{HEADER}\nof the user"
     (fault,) = untrusted.faults
     assert fault.path == project / "default.md"
-    assert fault.reason.startswith("its content has not been trusted; synapse-tui asks about it")
+    assert fault.reason.startswith("its content has not been trusted: synapse trust")
     at_home = Shelves(user, user, lambda _path, _data: False)  # the home folder is no project
     assert compose(Selection(), CLAUDE, (), at_home).text == f"{HEADER}\nof the user"
 

@@ -23,6 +23,15 @@ PAGES: dict[str, Page] = {
         },
         see=("synapse init",),
     ),
+    "synapse trust": Page(
+        arguments={"FILE": "Files of the project's .synapse; all that wait to be trusted, if it is missing."},
+        examples={
+            "synapse trust": "Read all that waits, and answer.",
+            "synapse trust .synapse/delegate.md --yes": "A file that you have just edited.",
+            "synapse trust --list": "Only see what waits.",
+        },
+        see=("synapse init", "synapse config", "synapse instructions"),
+    ),
     "synapse config": Page(
         examples={
             "synapse config show --origin": "What holds here, and where it comes from.",
