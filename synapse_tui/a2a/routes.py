@@ -173,39 +173,49 @@ async def _on_error(request: Request, error: Exception) -> Response:
 
 async def _on_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return await _on_error(request, _invalid(error))
+    return await _on_error(request, _invalid(error, _body_hint(request)))
 
 
-def _invalid(error: RequestValidationError) -> SynapseError:
+def _invalid(error: RequestValidationError, body_hint: str) -> SynapseError:
     """Say what pydantic found in the words of the dialect."""
     first = error.errors()[0]
     place = list(first["loc"])
     if first["type"] == "json_invalid":
-        return _malformed(str(error.body), int(place[-1]), str(first.get("ctx", {}).get("error", "")))
+        text, at = str(error.body), int(place[-1])
+        found = json.JSONDecodeError(first.get("ctx", {}).get("error", "malformed"), text, min(at, len(text)))
+        where = f"line {found.lineno}, column {found.colno}"
+        return HttpProblem(400, "invalid_json", f"the body is no JSON: {found.msg} ({where})", body_hint)
     if place[-1:] == ["priority"]:
         return InvalidValue(f"priority {first.get('input')!r} is not valid", _PRIORITY_HINT)
     if place == ["body"]:
-        return HttpProblem(400, "invalid_body", "the body is missing or no JSON object", _BODY_HINT)
+        return HttpProblem(400, "invalid_body", "the body is missing or no JSON object", body_hint)
     where = ".".join(str(step) for step in place[1:])
-    hint = _BODY_HINT if place[0] == "body" else _ROUTES_HINT
+    hint = body_hint if place[0] == "body" else _ROUTES_HINT
     return HttpProblem(422, "invalid_request", f"{where}: {first['msg']}", hint)
 
 
-_BODY_HINT = 'a body is {"message": {"role": "user", "parts": [{"type": "text", "text": "..."}]}}'
+def _body_hint(request: Request) -> str:
+    """What a route takes."""
+    path = request.scope["route"].path
+    return f"a body is {_BODIES[path]}" if path in _BODIES else f"docs/http.md says what {path} takes"
 
 
-def _malformed(text: str, at: int, reason: str) -> HttpProblem:
-    found = json.JSONDecodeError(reason or "malformed", text, min(at, len(text)))
-    return HttpProblem(
-        400,
-        "invalid_json",
-        f"the body is no JSON: {found.msg} (line {found.lineno}, column {found.colno})",
-        _BODY_HINT,
-    )
+_MESSAGE_BODY = '{"message": {"role": "user", "parts": [{"type": "text", "text": "..."}]}}'
+_AGENT_BODY = '{"url": "https://agents.example/weather"}'
+_BODIES = {
+    "/tasks/send": _MESSAGE_BODY,
+    "/tasks/send-priority": _MESSAGE_BODY,
+    "/message": '{"content": "...", "priority": 3}',
+    "/external/discover": _AGENT_BODY,
+    "/external/agents": _AGENT_BODY,
+}
 
 
 async def _on_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    unread = _unread(error.__cause__)
+    if unread is not None:
+        return await _on_error(request, unread)
     code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "bad_request")
     message = {
         404: f"there is no {request.url.path[:100]}",
@@ -214,6 +224,23 @@ async def _on_http(request: Request, error: Exception) -> Response:
     return await _on_error(
         request, HttpProblem(error.status_code, code, message, _ROUTES_HINT, error.headers)
     )
+
+
+def _unread(cause: BaseException | None) -> HttpProblem | None:
+    """Why FastAPI could not read a body as JSON; None where that is not what happened."""
+    if isinstance(cause, UnicodeDecodeError):
+        found = cause.object[cause.start : cause.start + 1].hex()
+        return HttpProblem(
+            400,
+            "invalid_utf8",
+            f"the body is no UTF-8: byte {cause.start + 1} is 0x{found}",
+            "write the body in UTF-8, or other characters than ASCII as \\uXXXX",
+        )
+    if isinstance(cause, RecursionError):
+        return HttpProblem(
+            400, "nested_too_deeply", "the body is nested too deeply", "flatten it, or send it as a text"
+        )
+    return None
 
 
 async def _on_crash(request: Request, error: Exception) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import uuid
 from pathlib import Path
@@ -253,6 +254,30 @@ async def test_bodies(client: httpx.AsyncClient, body: str | bytes, status: int)
         assert response.status_code in (200, 400, 422), response.text
     else:
         assert error(response, status)["hint"]
+
+
+@pytest.mark.parametrize("path", ["/tasks/send", "/message", "/external/discover"])
+@pytest.mark.parametrize(
+    ("body", "code", "message", "hint"),
+    [
+        (b'{"message": "\xe9"}', "invalid_utf8", "byte 14", "UTF-8"),
+        ('{"a": ', "invalid_json", "no JSON", "a body is"),
+        ("[" * 100_000, "nested_too_deeply", "nested too deeply", "flatten"),
+        ('{"a": ' * 3_000, "nested_too_deeply", "nested too deeply", "flatten"),
+    ],
+)
+async def test_hints_speak_of_the_body_that_came(
+    client: httpx.AsyncClient, path: str, body: str | bytes, code: str, message: str, hint: str
+) -> None:
+    response = await client.post(path, content=body, headers={"Content-Type": "application/json"})
+    told = error(response, 400)
+    assert told["code"] == code
+    assert message in told["message"]
+    assert hint in told["hint"]
+    if code == "invalid_json":
+        shown = json.loads(told["hint"].removeprefix("a body is "))
+        assert shown.keys() <= {"message", "content", "priority", "url", "alias"}
+        assert (await client.post(path, json=shown)).status_code in (200, 503), "the hint can be sent"
 
 
 async def test_malformed_json_is_told_by_line_and_column(client: httpx.AsyncClient) -> None:
