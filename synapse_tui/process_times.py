@@ -60,7 +60,7 @@ def process_name(pid: int, started: float | None = None) -> str:
 
 
 def is_alive(name: str) -> bool:
-    """Whether the process of a name still runs."""
+    """Whether the process of a name still runs; a bare id is whichever process has it now."""
     pid, _, started = name.partition(":")
     now = process_start(int(pid)) if pid.isdigit() else None
-    return now is not None and abs(now - float(started or 0)) < 1.0
+    return now is not None and (not started or abs(now - float(started)) < 1.0)

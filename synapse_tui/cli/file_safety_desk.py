@@ -18,6 +18,7 @@ from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.project_folder import make_project_folder
 
 from .caller import Caller
+from .output import note
 from .settings_layers import Layers
 
 if TYPE_CHECKING:
@@ -89,7 +90,11 @@ class Desk:
                 raise HistoryError(
                     f"{location.parent} cannot be made: {error.strerror or error}", write_advice(error)
                 ) from error
-        with opened_file_safety(location, alive=is_alive) as safety:
+        with opened_file_safety(location, alive=is_alive, project=self._layers.project) as safety:
+            if safety.moved:
+                note(
+                    f"synapse: {location} was no sound database and is {safety.moved} now: all locks are gone"
+                )
             yield safety
 
     def key(self, file: Path) -> str:

@@ -54,6 +54,26 @@ class FileKeys:
         """Where the file of a key lies; in another case of letters where cases are not told apart."""
         return self.project / self.shown(key)
 
+    def spelled(self, key: str) -> Path:
+        """The path of a key's file in the case that its folders list; that of the key for a new file."""
+        path = self.path(key)
+        if not self._folds:
+            return path
+        base = self.project if path.is_relative_to(self.project) else Path(path.anchor)
+        for part in path.relative_to(base).parts:
+            base /= _entry(base, part)
+        return base
+
+
+def _entry(folder: Path, name: str) -> str:
+    """The entry of a folder that a folded name means; the name itself where there is none."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - only the names are needed
+    except OSError:
+        return name
+    alike = (each for each in names if unicodedata.normalize("NFC", each).casefold() == name)
+    return next(alike, name)
+
 
 def _folds_case(folder: Path) -> bool:
     """Whether a folder's own name is found in another case too (macOS as a rule)."""

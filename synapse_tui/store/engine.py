@@ -20,17 +20,22 @@ from synapse_tui.errors import HistoryError
 from synapse_tui.files import close_folder, make_folder
 
 from .location import BUSY
-from .schema import STEPS, ForeignFile, Step, is_foreign, migrate
+from .schema import NOTHING, STEPS, Adopted, ForeignFile, Step, is_foreign, migrate
 
 OWN_FOLDER = ".synapse"
 """Folders of this name are for their owner alone."""
 OWN_NAMES = frozenset({"history.db", "file_safety.db"})
-"""Files that we name ourselves: what stands there in our way is moved aside. Others may be anything."""
+"""Files that we name ourselves: what is no sound database there is moved aside. Others may be anything."""
 _BROKEN = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 def open_engine(
-    path: Path, *, steps: Sequence[Step] = STEPS, busy: float = BUSY, durable: bool = True
+    path: Path,
+    *,
+    steps: Sequence[Step] = STEPS,
+    adopted: Adopted = NOTHING,
+    busy: float = BUSY,
+    durable: bool = True,
 ) -> tuple[Engine, str]:
     """Open a database, made where there is none.
 
@@ -38,6 +43,7 @@ def open_engine(
         path: The file; made with mode 0600, and so are folders that are missing, with 0700. One whose name a
             person has chosen is never moved or changed where it holds something else.
         steps: Its migrations.
+        adopted: Files of another program that are taken as well.
         busy: Seconds that a lock of another process is waited for.
         durable: Whether each commit must survive a power cut; the end of any process they all survive.
 
@@ -49,17 +55,18 @@ def open_engine(
         OSError: There is no such folder and it cannot be made.
         sqlalchemy.exc.DBAPIError: It is locked, or cannot be read or written.
     """
-    if path.name not in OWN_NAMES:
-        _refuse_foreign(path)
+    _refuse_foreign(path, adopted)
     try:
-        return _open(path, steps, busy, durable), ""
-    except (DBAPIError, ForeignFile) as error:
-        if isinstance(error, DBAPIError) and not is_broken(error):
+        return _open(path, steps, adopted, busy, durable), ""
+    except ForeignFile as error:  # it came to be there just now
+        raise _foreign(path) from error
+    except DBAPIError as error:
+        if not is_broken(error):
             raise
         if path.name not in OWN_NAMES:
             raise _foreign(path) from error
         moved = move_aside(path)
-        return _open(path, steps, busy, durable), moved
+        return _open(path, steps, adopted, busy, durable), moved
 
 
 def is_broken(error: BaseException) -> bool:
@@ -83,11 +90,11 @@ def move_aside(path: Path) -> str:
     return str(moved)
 
 
-def _refuse_foreign(path: Path) -> None:
+def _refuse_foreign(path: Path, adopted: Adopted) -> None:
     """Leave a file alone that is none of ours; SQLite looks, since closing the file would lose our locks.
 
     Raises:
-        HistoryError: It is no database, or one of another program.
+        HistoryError: It is a database of another program, or, where a person has named it, no database.
     """
     if not path.is_file() or not path.stat().st_size:
         return
@@ -95,10 +102,10 @@ def _refuse_foreign(path: Path) -> None:
         try:
             tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master")]
         except sqlite3.Error as error:
-            if is_broken(error):
+            if is_broken(error) and path.name not in OWN_NAMES:
                 raise _foreign(path) from error
             return  # it is locked, or cannot be read: whoever opens it is told
-    if is_foreign(tables):
+    if is_foreign(tables, adopted):
         raise _foreign(path)
 
 
@@ -106,7 +113,7 @@ def _foreign(path: Path) -> HistoryError:
     return HistoryError(f"{path} is no database of synapse-tui", "name another file, or move it away")
 
 
-def _open(path: Path, steps: Sequence[Step], busy: float, durable: bool) -> Engine:
+def _open(path: Path, steps: Sequence[Step], adopted: Adopted, busy: float, durable: bool) -> Engine:
     make_folder(path.parent)
     if path.parent.name == OWN_FOLDER:
         close_folder(path.parent)
@@ -116,7 +123,7 @@ def _open(path: Path, steps: Sequence[Step], busy: float, durable: bool) -> Engi
     event.listen(engine, "begin", _beginner(busy))
     try:
         with engine.begin() as connection:
-            migrate(connection, steps)
+            migrate(connection, steps, adopted)
     except BaseException:
         engine.dispose()
         raise

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from sqlalchemy import ColumnElement
 from sqlalchemy.exc import DBAPIError
-from sqlmodel import Session, col, delete, func, select, update
+from sqlmodel import Session, col, delete, func, or_, select, update
 
 from synapse_tui.errors import HistoryError
 from synapse_tui.file_safety import Holder, Lock, Verdict
@@ -50,30 +51,30 @@ class FileSafety(Modifications):
         Returns:
             Whether they are the holder's now, with the first lock; else the first lock of another.
         """
-        names = {self._naming.file(file): file for file in files}
+        wanted = list(dict.fromkeys(files))
         who = self._naming.agent(holder.agent_id)
 
         def acquire(session: Session, now: datetime) -> Verdict:
-            rows = self._living(session, list(names), now)
+            rows = self._living(session, wanted, now)
             foreign = [row for row in rows.values() if row.agent_name != who]
             if foreign:
                 return self._denied(foreign[0], now)
-            taken = [self._take(rows.get(name), name, file, holder, now) for name, file in names.items()]
+            taken = [self._take(rows.get(file), file, holder, now) for file in wanted]
             for row in taken:
-                row.intent = intent or row.intent
+                row.intent = intent or row.intent or ""
             session.add_all(taken)
             session.flush()
             return Verdict(allowed=True, lock=self._lock(taken[0], now)) if taken else _ALLOWED
 
-        return self._transact(acquire, *names)
+        return self._transact(acquire, *map(self._naming.file, wanted))
 
-    def _take(self, row: LockRow | None, name: str, file: str, holder: Holder, now: datetime) -> LockRow:
+    def _take(self, row: LockRow | None, file: str, holder: Holder, now: datetime) -> LockRow:
         if row is None:
-            who = self._naming.agent(holder.agent_id)
+            name, who = self._naming.file(file), self._naming.agent(holder.agent_id)
             row = LockRow(file_path=name, agent_name=who, locked_at=now, expires_at=now, call=holder.call)
         row.file_name = self._naming.spelled(file)
         row.expires_at = now + self._lease
-        row.task_id = holder.task_id or row.task_id
+        row.task_id = holder.task_id or row.task_id or ""
         row.process = holder.process
         # What its holder has asked for does not end with a tool that writes the file meanwhile.
         row.call = holder.call if row.call else ""
@@ -103,17 +104,23 @@ class FileSafety(Modifications):
         Returns:
             Those that had one.
         """
-        names = [self._naming.file(file) for file in files]
-        chosen = [col(LockRow.file_path).in_(names), col(LockRow.agent_name) == self._naming.agent(agent_id)]
+        chosen = [col(LockRow.agent_name) == self._naming.agent(agent_id)]
         if call:
             chosen.append(col(LockRow.call) == call)
-        return [self._file(row) for row in self._release(chosen)]
+        return [self._file(row) for row in self._release(chosen, list(files))]
 
-    def _release(self, chosen: Sequence[ColumnElement[bool]]) -> list[LockRow]:
-        """Remove locks; gives those that were."""
+    def _release(
+        self, chosen: Sequence[ColumnElement[bool]], files: Sequence[str] | None = None
+    ) -> list[LockRow]:
+        """Remove locks, of some files or of all; gives those that were."""
 
         def release(session: Session, _now: datetime) -> list[LockRow]:
-            rows = list(session.exec(select(LockRow).where(*chosen)).all())
+            if files is None:
+                rows = list(session.exec(select(LockRow).where(*chosen)).all())
+            else:
+                rows = [row for row in self._rows(session, files) if self._file(row) in files]
+                held = session.exec(select(LockRow.id).where(*chosen)).all()
+                rows = [row for row in rows if row.id in held]
             ids = [row.id for row in rows]
             session.exec(delete(LockRow).where(col(LockRow.id).in_(ids), *chosen))
             return rows
@@ -141,7 +148,7 @@ class FileSafety(Modifications):
         Returns:
             The lock that was; None when there was none.
         """
-        rows = self._release([col(LockRow.file_path) == self._naming.file(file)])
+        rows = self._release([], [file])
         return self._lock(rows[0]) if rows else None
 
     def steal_lock(self, file: str, holder: Holder, *, intent: str = "") -> Lock | None:
@@ -150,21 +157,20 @@ class FileSafety(Modifications):
         Returns:
             The lock of another that was; None when there was none.
         """
-        name = self._naming.file(file)
 
         def steal(session: Session, now: datetime) -> Lock | None:
-            row = self._living(session, [name], now).get(name)
+            row = self._living(session, [file], now).get(file)
             own = row is not None and row.agent_name == self._naming.agent(holder.agent_id)
             before = self._lock(row, now) if row is not None and not own else None
             if row is not None and not own:
                 session.expunge(row)
                 session.exec(delete(LockRow).where(*_unchanged(row)))
-            taken = self._take(row if own else None, name, file, holder, now)
+            taken = self._take(row if own else None, file, holder, now)
             taken.intent = intent
             session.add(taken)
             return before
 
-        return self._transact(steal, name)
+        return self._transact(steal, self._naming.file(file))
 
     def renew(self, agent_id: str) -> int:
         """Let the locks of an agent's tool calls that hold do so for another lease; gives how many."""
@@ -178,10 +184,9 @@ class FileSafety(Modifications):
 
     def validate_write(self, file: str, agent_id: str) -> Verdict:
         """Whether an agent may write a file now: nobody else has locked it. Takes no lock."""
-        name = self._naming.file(file)
 
         def validate(session: Session, now: datetime) -> Verdict:
-            row = self._living(session, [name], now).get(name)
+            row = self._living(session, [file], now).get(file)
             if row is None:
                 return _ALLOWED
             own = row.agent_name == self._naming.agent(agent_id)
@@ -203,10 +208,20 @@ class FileSafety(Modifications):
 
         return self._transact(read)
 
-    def _living(self, session: Session, names: Sequence[str], now: datetime) -> dict[str, LockRow]:
+    def _living(self, session: Session, files: Sequence[str], now: datetime) -> dict[str, LockRow]:
         """The locks of files that hold; those that do not are removed."""
-        rows = session.exec(select(LockRow).where(col(LockRow.file_path).in_(names))).all()
-        return {row.file_path: row for row in self._only_living(session, rows, now)}
+        rows = self._only_living(session, self._rows(session, files), now)
+        return {self._file(row): row for row in rows}
+
+    def _rows(self, session: Session, files: Sequence[str]) -> list[LockRow]:
+        """The locks of files; one that another program took may name its file by a path with links in it."""
+        names = [self._naming.file(file) for file in files]
+        known = [self._naming.spelled(file) for file in files]
+        chosen = or_(
+            col(LockRow.file_path).in_(names), col(LockRow.file_name).in_(known), col(LockRow.file_name) == ""
+        )
+        rows = session.exec(select(LockRow).where(chosen)).all()
+        return [row for row in rows if row.file_path in names or self._file(row) in files]
 
     def _only_living(self, session: Session, rows: Sequence[LockRow], now: datetime) -> list[LockRow]:
         alive: dict[str, bool] = {"": True}
@@ -260,8 +275,8 @@ class FileSafety(Modifications):
             id=row.id or 0,
             file=self._file(row),
             agent_id=self._naming.agent_id(row.agent_name),
-            task_id=row.task_id,
-            intent=row.intent,
+            task_id=row.task_id or "",
+            intent=row.intent or "",
             locked_at=row.locked_at + shift,
             expires_at=row.expires_at + shift,
             call=row.call,
@@ -278,18 +293,21 @@ def _unchanged(row: LockRow) -> tuple[ColumnElement[bool], ...]:
 
 
 @contextmanager
-def opened_file_safety(location: Location, *, alive: Alive) -> Iterator[FileSafety]:
+def opened_file_safety(
+    location: Location, *, alive: Alive, project: Path | None = None
+) -> Iterator[FileSafety]:
     """A database of locks for as long as a command runs.
 
     Args:
         location: Where it is.
         alive: Tells whether the process of a holder still runs.
+        project: Folder of the project.
 
     Raises:
         HistoryError: It cannot be opened or used.
     """
     try:
-        safety = FileSafety(location, alive=alive)
+        safety = FileSafety(location, project=project, alive=alive)
     except (OSError, DBAPIError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.orig
         raise HistoryError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TypeVar
 
 from sqlalchemy import ColumnElement, Engine
@@ -16,8 +17,9 @@ from synapse_tui.file_safety import LEASE, ChangeType, Modification, Modificatio
 from .backends import backend_of
 from .engine import Alive
 from .location import BUSY, Location
-from .lock_schema import LOCK_STEPS
+from .lock_schema import ADOPTED, lock_steps
 from .lock_tables import LockRow, ModificationRow
+from .naming import FileNaming
 
 Result = TypeVar("Result")
 
@@ -32,6 +34,7 @@ class Modifications:
 
     Args:
         location: The database, `.synapse/file_safety.db` as a rule.
+        project: Folder of the project, from which keys of files count; None for that of a file's location.
         alive: Tells whether the process of a holder on this machine still runs; of others the lease counts.
         clock: The time now, aware; on a server its own clock counts for leases.
         lease: How long a lock holds that nobody renews.
@@ -47,6 +50,7 @@ class Modifications:
         self,
         location: Location,
         *,
+        project: Path | None = None,
         alive: Alive,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         lease: timedelta = LEASE,
@@ -58,8 +62,11 @@ class Modifications:
         self.moved = ""
         """Where a broken database was moved to when this one was opened; empty as a rule."""
         # What a power cut may take away from a file is the last locks: nobody holds them any more then.
-        self._backend = backend_of(location, steps=LOCK_STEPS, busy=busy, durable=False)
-        self._naming = self._backend.naming
+        folder = project or (location.parent if isinstance(location, Path) else location.project)
+        self._backend = backend_of(
+            location, steps=lock_steps(folder), adopted=ADOPTED, busy=busy, durable=False
+        )
+        self._naming = FileNaming(folder) if isinstance(location, Path) else self._backend.naming
         self._engine: Engine
         self._engine, self.moved = self._backend.open()
 
@@ -173,8 +180,8 @@ class Modifications:
             change=ChangeType(row.change_type),
             agent_id=self._naming.agent_id(row.agent_name),
             task_id=row.task_id,
-            lines=row.affected_lines,
-            intent=row.intent,
+            lines=row.affected_lines or "",
+            intent=row.intent or "",
             time=row.timestamp,
-            metadata=row.meta,
+            metadata=row.meta or {},
         )

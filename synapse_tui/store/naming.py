@@ -114,6 +114,29 @@ class LocalNaming:
         return name
 
 
+class FileNaming(LocalNaming):
+    """Names in a project's file of locks: files have their paths, as the original synapse-a2a calls them.
+
+    Args:
+        project: Folder of the project.
+    """
+
+    def __init__(self, project: Path) -> None:
+        self._keys = FileKeys(project)
+
+    def file(self, key: str) -> str:
+        """Its path."""
+        return str(self._keys.spelled(key))
+
+    def spelled(self, key: str) -> str:
+        """The key: a path need not be found again once the file was removed or became a link."""
+        return key
+
+    def key(self, name: str) -> str:
+        """The key of a path, in which another program may have left links; a key stays as it is."""
+        return self._keys.key(name) if name.startswith("/") else name
+
+
 class TeamNaming:
     """Names in a database of a team.
 

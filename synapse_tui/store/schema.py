@@ -6,7 +6,8 @@ lead to.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
 from sqlmodel import inspect
@@ -15,7 +16,7 @@ from synapse_tui.errors import HistoryError
 
 from .push_schema import PUSH_STEP
 
-Step = Sequence[str]
+Step = Sequence[str | Callable[[Connection], None]]
 STEPS: Sequence[Step] = (
     (
         """CREATE TABLE tasks (
@@ -104,14 +105,31 @@ class ForeignFile(Exception):
     """A database that is none of ours."""
 
 
-def migrate(connection: Connection, steps: Sequence[Step] = STEPS) -> None:
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """Files of another program that are used together with it.
+
+    Attributes:
+        tables: The tables by which such a file is known.
+        version: How many steps it counts as having taken.
+    """
+
+    tables: frozenset[str] = frozenset()
+    version: int = 0
+
+
+NOTHING = Adopted()
+
+
+def migrate(connection: Connection, steps: Sequence[Step] = STEPS, adopted: Adopted = NOTHING) -> None:
     """Take the steps that a file has not taken yet, in the caller's transaction.
 
     Raises:
         ForeignFile: It has tables, and they are not ours.
         HistoryError: It has taken more steps than are known here.
     """
-    take_steps(connection, _version(connection), steps, place="~/.synapse/history.db")
+    place = str(connection.engine.url.database)
+    take_steps(connection, _version(connection, adopted), steps, place=place)
 
 
 def take_steps(connection: Connection, taken: int, steps: Sequence[Step], *, place: str) -> None:
@@ -128,12 +146,15 @@ def take_steps(connection: Connection, taken: int, steps: Sequence[Step], *, pla
     """
     if taken > len(steps):
         raise HistoryError(
-            f"the history was written by a newer synapse-tui (version {taken} of its tables)",
-            f"use that one, or another database than {place}",
+            f"{place} was written by a newer synapse-tui (version {taken} of its tables)",
+            "use that one, or name another database",
         )
     for step in steps[taken:]:
         for statement in step:
-            connection.exec_driver_sql(statement)
+            if callable(statement):
+                statement(connection)
+            else:
+                connection.exec_driver_sql(statement)
     if taken < len(steps):
         connection.execute(text("DELETE FROM schema_version"))
         connection.execute(
@@ -141,18 +162,23 @@ def take_steps(connection: Connection, taken: int, steps: Sequence[Step], *, pla
         )
 
 
-def is_foreign(tables: Collection[str]) -> bool:
+def is_foreign(tables: Collection[str], adopted: Adopted = NOTHING) -> bool:
     """Whether a database with these tables is none of ours; one without any is free."""
-    return bool(tables) and _VERSIONS not in tables
+    return bool(tables) and _VERSIONS not in tables and not is_adopted(tables, adopted)
 
 
-def _version(connection: Connection) -> int:
+def is_adopted(tables: Collection[str], adopted: Adopted) -> bool:
+    """Whether a database with these tables is of the program whose files are used too."""
+    return bool(adopted.tables) and adopted.tables <= set(tables)
+
+
+def _version(connection: Connection, adopted: Adopted) -> int:
     tables = inspect(connection).get_table_names()
     if _VERSIONS in tables:
         return int(connection.execute(text("SELECT MAX(version) FROM schema_version")).scalar() or 0)
-    if is_foreign(tables):
+    if is_foreign(tables, adopted):
         raise ForeignFile(f"it has the tables {', '.join(tables[:5])}")
     connection.execute(
         text("CREATE TABLE schema_version (id INTEGER NOT NULL PRIMARY KEY, version INTEGER NOT NULL)")
     )
-    return 0
+    return adopted.version if is_adopted(tables, adopted) else 0

@@ -108,6 +108,15 @@ def test_forms_and_cases_of_letters_are_one_where_the_file_system_says_so(projec
     assert FileKeys(project, folds_case=False).key("A") != FileKeys(project, folds_case=False).key("a")
 
 
+def test_a_file_is_found_in_the_case_of_its_folders(project: Path) -> None:
+    keys = FileKeys(project, folds_case=True)
+    (project / "Docs").mkdir()
+    (project / "Docs/Read.ME").touch()
+    assert keys.spelled(keys.key("Docs/Read.ME")) == project / "Docs/Read.ME"
+    assert keys.spelled(keys.key("Docs/New.py")) == project / "Docs/new.py"
+    assert FileKeys(project, folds_case=False).spelled("Src/x") == project / "Src/x"
+
+
 @pytest.mark.parametrize("name", ["", "a\0b"])
 def test_what_is_no_name_of_a_file_is_refused(project: Path, name: str) -> None:
     with pytest.raises(ValueError, match="name"):

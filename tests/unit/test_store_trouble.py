@@ -75,14 +75,9 @@ async def test_a_full_disk_is_told(path):
             await book.flush()
 
 
-@pytest.mark.parametrize("content", [b"this is no database" * 100, "foreign"])
-async def test_a_file_that_is_no_database_of_ours_is_moved_aside(path, content):
+async def test_a_file_that_is_no_database_is_moved_aside(path):
     path.parent.mkdir(parents=True)
-    if content == "foreign":
-        with closing(sqlite3.connect(path)) as connection:
-            connection.execute("CREATE TABLE tasks (something)")
-    else:
-        path.write_bytes(content)
+    path.write_bytes(b"this is no database" * 100)
     async with opened(path) as (history, told):
         book, outbox, _ = make_book(history)
         send(book, outbox, "hello")
@@ -91,6 +86,20 @@ async def test_a_file_that_is_no_database_of_ours_is_moved_aside(path, content):
     (moved,) = path.parent.glob("history.db.broken-*")
     assert str(moved) in told.texts[0]
     assert told.replaced == 1
+
+
+async def test_a_healthy_database_of_another_program_stays_where_it_is(path):
+    path.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE tasks (something)")
+    async with opened(path) as (history, told):
+        book, outbox, _ = make_book(history)
+        send(book, outbox, "hello")
+        with pytest.raises(HistoryError, match="is no database of synapse-tui"):
+            await book.flush()
+        assert rows(path, "SELECT * FROM tasks") == []
+    assert list(path.parent.glob("*.broken-*")) == []
+    assert "is no database of synapse-tui" in told.texts[0]
 
 
 async def test_a_file_that_breaks_while_it_is_used(path):

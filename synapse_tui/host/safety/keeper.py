@@ -57,6 +57,8 @@ class SafetyKeeper:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="file-safety")
         self._store: FileSafety | None = None
         """Belongs to the thread."""
+        self._moved = ""
+        """Where a broken database was moved to, until that is told."""
         self._tidying: asyncio.Task[None] | None = None
 
     def load(self) -> None:
@@ -81,6 +83,9 @@ class SafetyKeeper:
             self._trouble(f"{self._location} cannot be used: {error}")
             raise HistoryError(self.problem, "see the host's log") from error
         self.problem = ""
+        if self._moved:
+            self._told(f"{self._location} was no sound database and is {self._moved} now: all locks are gone")
+            self._moved = ""
         return found
 
     async def close(self) -> None:
@@ -114,7 +119,10 @@ class SafetyKeeper:
             if isinstance(self._location, Path) and self._location.parent == self._project / ".synapse":
                 make_project_folder(self._project)
             busy = patience_with(self._location, ANSWER)
-            self._store = FileSafety(self._location, alive=is_alive, clock=self._clock, busy=busy)
+            self._store = FileSafety(
+                self._location, project=self._project, alive=is_alive, clock=self._clock, busy=busy
+            )
+            self._moved = self._store.moved
         return question(self._store)
 
     def _close(self) -> None:

@@ -13,7 +13,7 @@ from sqlmodel import Session, SQLModel
 
 from synapse_tui.store import engine
 from synapse_tui.store.naming import LocalNaming
-from synapse_tui.store.schema import Step
+from synapse_tui.store.schema import Adopted, Step
 from synapse_tui.store.search_sqlite import drop_former
 
 from .base import Clock
@@ -25,21 +25,27 @@ class Sqlite:
     Args:
         path: The file.
         steps: Its migrations.
+        adopted: Files of another program that are taken as well.
         busy: Seconds that a lock of another process is waited for.
         durable: Whether each commit must survive a power cut; the end of any process they all survive.
     """
 
-    def __init__(self, path: Path, steps: Sequence[Step], *, busy: float, durable: bool) -> None:
+    def __init__(
+        self, path: Path, steps: Sequence[Step], adopted: Adopted, *, busy: float, durable: bool
+    ) -> None:
         self.shown = str(path)
         self.naming = LocalNaming()
         self._path = path
         self._steps = steps
+        self._adopted = adopted
         self._busy = busy
         self._durable = durable
 
     def open(self) -> tuple[Engine, str]:
         """Open the file."""
-        opened = engine.open_engine(self._path, steps=self._steps, busy=self._busy, durable=self._durable)
+        opened = engine.open_engine(
+            self._path, steps=self._steps, adopted=self._adopted, busy=self._busy, durable=self._durable
+        )
         drop_former(opened[0])
         return opened
 
