@@ -38,7 +38,6 @@ def attach_terminal(
     *,
     folder: Path | None = None,
     start: bool = True,
-    mirror: bool = False,
     **fields: object,
 ) -> None:
     """Show a session on this terminal until it is detached; then say how it ended.
@@ -48,7 +47,6 @@ def attach_terminal(
         specs: Agents to open in it.
         folder: Working folder of a host that has to be started; None for the project's.
         start: Whether a host is started when there is none.
-        mirror: Whether the screen is only watched.
         fields: Further fields of the request.
 
     Raises:
@@ -61,7 +59,7 @@ def attach_terminal(
     environ = dict(os.environ)
     base = folder or place.project
     message = request(
-        "mirror" if mirror else "attach",
+        "attach",
         env=environ,
         cwd=str(base),
         specs=[spec_to_json(spec) for spec in specs],

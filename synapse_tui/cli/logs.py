@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     type=click.Choice(["text", "ansi", "asciicast"]),
     default="text",
     show_default=True,
-    help="Lines of text, the bytes as they are (they act on your terminal), or a recording to play.",
+    help="Lines of text, the bytes as they are (they act on your terminal), or an asciicast recording.",
 )
 @click.option("--raw", is_flag=True, help="Deprecated: --format ansi.")
 @json_option

@@ -206,17 +206,16 @@ def _as_json(session: RunningSession) -> dict[str, object]:
 
 @click.command(name="attach", cls=Command)
 @click.argument("name", default="", shell_complete=complete_sessions)
-@click.option("--mirror", is_flag=True, help="Only watch: the other terminal keeps the keys; q leaves.")
-def attach(name: str, mirror: bool) -> None:
+def attach(name: str) -> None:
     """Show the session NAME on this terminal; without a name that of the current folder's project.
 
-    Another terminal that shows it is detached, unless this one only watches.
+    Another terminal that shows it is detached.
     """
     from .attaching import attach_terminal
     from .tui import check_terminal
 
     check_terminal()
-    attach_terminal(find_session(name).place, start=False, mirror=mirror)
+    attach_terminal(find_session(name).place, start=False)
 
 
 @click.command(name="upgrade", cls=Command)

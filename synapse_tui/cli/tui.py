@@ -30,7 +30,6 @@ SUBCOMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "kill": ("synapse_tui.cli.sessions", "kill"),
         "ls": ("synapse_tui.cli.sessions", "ls"),
         "upgrade": ("synapse_tui.cli.sessions", "upgrade"),
-        "play": ("synapse_tui.cli.play", "command"),
     }
 )
 """Words that are no profiles when they come first: module and name of the command."""
@@ -70,7 +69,7 @@ def _complete_agents(context: click.Context, parameter: click.Parameter, typed: 
     "--record",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Record the whole screen as asciicast v2 until you detach; 'synapse-tui play FILE' shows it.",
+    help="Record the whole screen as asciicast v2 until you detach; 'asciinema play FILE' shows it.",
 )
 @click.option("--overwrite", is_flag=True, help="With --record: replace a file that is there.")
 @click.option("--foreground", is_flag=True, help="No session: agents end with this process and its terminal.")
@@ -94,7 +93,7 @@ def command(
 
     Agents outlive the terminal: they belong to a session of the project, which goes on when you detach
     (Ctrl+] d), close the window or lose the connection. synapse-tui in the same project shows it again,
-    and opens further agents in it. Further commands: ls, attach, kill, upgrade, play; each has a --help.
+    and opens further agents in it. Further commands: ls, attach, kill, upgrade; each has a --help.
     """
     base = Path(cwd).expanduser()
     extra: tuple[str, ...] | None = context.obj

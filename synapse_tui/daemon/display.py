@@ -23,7 +23,6 @@ from synapse_tui.widgets.text import plural
 from synapse_tui.widgets.tiles import as_layout
 
 from .connection import Connection
-from .mirrors import MirrorViewer
 from .project import ProjectFiles
 from .records import ScreenTap
 from .terminals import handed_terminal
@@ -86,7 +85,6 @@ class Display:
         self._opening = opening or Opening()
         self._app: SynapseApp | None = None
         self._viewer: Viewer | None = None
-        self._mirrors: list[MirrorViewer] = []
         self._taps: list[Tap] = []
         self._size = DETACHED_SIZE
         self._failures: deque[float] = deque(maxlen=MAX_FAILURES)
@@ -108,8 +106,8 @@ class Display:
 
     @property
     def attached(self) -> bool:
-        """Whether any client's terminal is drawn on."""
-        return self._viewer is not None or bool(self._mirrors)
+        """Whether a client's terminal is drawn on."""
+        return self._viewer is not None
 
     def view(self) -> Mapping[str, object]:
         """What the person has arranged, as JSON."""
@@ -132,9 +130,9 @@ class Display:
         finally:
             self.ending = not self.successor
             if self.successor:
-                self._end_all("handover", f"session '{self._name}' goes on in another version")
+                self._end("handover", f"session '{self._name}' goes on in another version")
             else:
-                self._end_all("stopped", "all agents are stopped")
+                self._end("stopped", "all agents are stopped")
             await self.settle()
 
     def farewell(self) -> None:
@@ -193,7 +191,7 @@ class Display:
         often = len(self._failures) == MAX_FAILURES and now - self._failures[0] < FAILURE_SECONDS
         self._failures.append(now)
         if often:
-            self._end_all("failed", f"the application failed again and again: {error}; the agents go on")
+            self._end("failed", f"the application failed again and again: {error}; the agents go on")
 
     def stop(self, why: str, *, wanted: bool = False, successor: str = "") -> None:
         """End the application.
@@ -275,21 +273,6 @@ class Display:
         if self._app is not None:
             self._app.notice_error(error)
 
-    def mirror(self, connection: Connection, environ: Mapping[str, str]) -> None:
-        """Show the same screen on a further terminal, whose keys do nothing.
-
-        Raises:
-            SessionError: The client handed over no terminal.
-            TerminalUnfit: It cannot be drawn on.
-        """
-        viewer = MirrorViewer(
-            connection, handed_terminal(connection, environ), self._present_size(), self._end_mirror
-        )
-        self._mirrors.append(viewer)
-        self._taps.append(viewer)
-        self._repaint()
-        connection.send(**{"is": "attached", "session": self._name})
-
     def open(self, specs: Sequence[AgentSpec], defaults: Sequence[AgentSpec] = ()) -> None:
         """Open agents that were asked for, and the project's own, beside those that are there."""
         if self._app is None:
@@ -320,9 +303,6 @@ class Display:
             self._present_size()
             if self._app is not None:
                 self._app.terminal_resized()
-        for mirror in self._mirrors:
-            if mirror.connection is connection:
-                mirror.view_resized()
 
     # -- leaving ---------------------------------------------------------------------------------------------
 
@@ -330,9 +310,6 @@ class Display:
         """A client is gone: its terminal is drawn on no more, and given back as far as it is still ours."""
         if self._viewer is not None and self._viewer.connection is connection:
             self._end("", "", abandoned=True)
-        for mirror in tuple(self._mirrors):
-            if mirror.connection is connection:
-                self._end_mirror(mirror, abandoned=True)
 
     def detach(self, connection: Connection | None = None) -> None:
         """Give a client's terminal back; everything goes on.
@@ -343,9 +320,6 @@ class Display:
         for waiting, answer in self._farewells:
             if waiting is connection:  # who does not want to wait for the end
                 waiting.answer({**answer, "text": "the agents are being stopped"})
-        for mirror in tuple(self._mirrors):
-            if mirror.connection is connection:
-                self._end_mirror(mirror)
         if self._viewer is not None and connection in (None, self._viewer.connection):
             live = sum(session.exit is None for session in self._host.agents.values())
             agents = f"{plural(live, 'agent')} go{'es' if live == 1 else ''} on" if live else "no agents run"
@@ -353,11 +327,6 @@ class Display:
 
     def _hung_up(self) -> None:
         self._end("detached", "the terminal went away", abandoned=True)
-
-    def _end_all(self, why: str, text: str) -> None:
-        self._end(why, text)
-        for mirror in tuple(self._mirrors):
-            self._end_mirror(mirror, why=why, text=text)
 
     def _end(self, why: str, text: str, *, abandoned: bool = False) -> None:
         viewer, self._viewer = self._viewer, None
@@ -370,17 +339,6 @@ class Display:
             self._taps.remove(viewer.record)
             self._later(viewer.record.close())
         self._later(self._give_back(viewer.connection, viewer.link, why, text, abandoned=abandoned))
-
-    def _end_mirror(
-        self, mirror: MirrorViewer, abandoned: bool = False, *, why: str = "detached", text: str = ""
-    ) -> None:
-        if mirror not in self._mirrors:
-            return
-        self._mirrors.remove(mirror)
-        self._taps.remove(mirror)
-        mirror.close()
-        text = text or f"no longer watching session '{self._name}'"
-        self._later(self._give_back(mirror.connection, mirror.link, why, text, abandoned=abandoned))
 
     async def _give_back(
         self, connection: Connection, link: TerminalLink, why: str, text: str, *, abandoned: bool

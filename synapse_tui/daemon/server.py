@@ -139,7 +139,6 @@ class SessionServer:
     def _begin(self, connection: Connection, line: Line) -> None:
         requests: dict[str, Callable[[Connection, Line], Coroutine[Any, Any, None]]] = {
             "attach": self._attach,
-            "mirror": self._mirror,
             "open": self._open,
             "stop": self._stop_agent,
             "info": self._info,
@@ -203,9 +202,6 @@ class SessionServer:
             await self._host.following.look()
         except Exception:  # the agents must be reachable all the same
             log.exception("settings and profiles were not read again")
-
-    async def _mirror(self, connection: Connection, line: Line) -> None:
-        self._display.mirror(connection, _environ(line))
 
     async def _open(self, connection: Connection, line: Line) -> None:
         """Open agents without a terminal."""

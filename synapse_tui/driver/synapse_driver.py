@@ -33,7 +33,7 @@ DETACHED_SIZE = (120, 40)
 
 
 class Tap(Protocol):
-    """Sees what is drawn: a recording, a mirror."""
+    """Sees what is drawn, such as a recording."""
 
     def drawn(self, data: str) -> None:
         """Take a string that was drawn."""
@@ -183,7 +183,7 @@ class SynapseDriver(Driver):
             self.link.request_keyboard(child_flags)
 
     def notify(self, title: str, text: str) -> None:
-        """Let the terminal show a notification on the desktop; recordings and mirrors show none.
+        """Let the terminal show a notification on the desktop; recordings contain none.
 
         Args:
             title: Who calls.

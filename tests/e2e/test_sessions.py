@@ -19,6 +19,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.asciicast import play
 from tests.e2e.conftest import Launch, Ready, Run
 from tests.e2e.test_signals import assert_clean
 from tests.e2e.tmux_terminal import TmuxTerminal
@@ -481,26 +482,6 @@ def test_errors_of_the_command_line_are_told_before_the_screen_is_taken(launch: 
     assert not re.search(r"Traceback", terminal.screen)
 
 
-def test_a_mirror_watches_and_its_keys_do_nothing(launch: Launch, agents: Ready) -> None:
-    terminal = launch()
-    agents(terminal, 2)
-    watcher = launch("attach", "--mirror", columns=100, lines=20)
-    watcher.wait_for("scripted agent")
-    terminal.type("日本語 seen by both")
-    watcher.wait_for("日本語 seen by both")
-    watcher.type("x")
-    terminal.type("!")
-    watcher.wait_for("日本語 seen by both!")
-    assert "bothx" not in terminal.screen
-    watcher.resize(60, 15)
-    watcher.wait(lambda: len(watcher.rows) == 15 and "seen by both!" in watcher.screen, "the smaller picture")
-    detach(terminal)
-    watcher.wait_for("scripted agent")
-    watcher.type("q")
-    watcher.wait_for("no longer watching")
-    assert_clean(watcher)
-
-
 def test_a_recording_of_the_screen_is_whole_at_detach(
     launch: Launch, agents: Ready, run: Run, tmp_path: Path
 ) -> None:
@@ -513,8 +494,7 @@ def test_a_recording_of_the_screen_is_whole_at_detach(
     lines = path.read_text().splitlines()
     assert json.loads(lines[0])["version"] == 2
     assert path.stat().st_mode & 0o777 == 0o600
-    shown = run("synapse-tui", "play", str(path), "--text")
-    assert "日本語 recorded" in shown.stdout, shown.stderr
+    assert "日本語 recorded" in "\n".join(play(path).display)
     terminal.keys(f"clear; synapse-tui --record {path}", "Enter")
     terminal.wait_for("screen.cast")
     terminal.wait_for("--overwrite")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,12 +12,11 @@ from hypothesis import strategies as st
 
 from synapse_tui.agents.process.log_times import Begun, Resized, times_path
 from synapse_tui.agents.process.raw_log import RawLog
-from synapse_tui.recording.asciicast import Recording
 from synapse_tui.recording.log_cast import LogCast
 from synapse_tui.recording.log_reader import LogFile, LogItem, Output, follow_log, read_log
-from synapse_tui.recording.playback import Playback
 from synapse_tui.recording.transcript import Transcript
 from synapse_tui.terminal import Terminal
+from tests.asciicast import play, read
 
 
 class Clock:
@@ -301,12 +299,7 @@ def cast(tmp_path: Path, items: Iterable[LogItem]) -> tuple[dict[str, object], l
     out.writelines(log.end())
     path = tmp_path / "a.cast"
     path.write_text(out.getvalue(), encoding="utf-8", newline="\n")
-    header, *events = (json.loads(line) for line in out.getvalue().split("\n")[:-1])
-    recording = Recording(path)
-    playback = Playback(recording)
-    playback.finish()
-    recording.close()
-    return header, events, playback.mirror.terminal
+    return *read(path), play(path)
 
 
 def test_a_log_becomes_a_recording(tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ WITHOUT_JSON = {
     "synapse history export": "has --format json",
     "synapse-tui": "shows a screen",
     "synapse-tui attach": "shows a screen",
-    "synapse-tui play": "shows a screen",
 }
 EXAMPLES = [(words, line) for words, page in PAGES.items() for line in page.examples]
 

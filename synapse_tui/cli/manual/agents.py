@@ -66,10 +66,10 @@ PAGES: dict[str, Page] = {
         examples={
             "synapse logs claude -n 200": "The last 200 lines.",
             "synapse logs claude -f": "Go on as it writes.",
-            "synapse logs claude --format asciicast > claude.cast": "A recording for synapse-tui play.",
+            "synapse logs claude --format asciicast > claude.cast": "A recording for asciinema play.",
         },
         codes=(ExitCode.NO_RECEIVER,),
-        see=("synapse history", "synapse-tui play"),
+        see=("synapse history",),
     ),
     "synapse instructions": Page(
         examples={

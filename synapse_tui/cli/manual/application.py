@@ -27,10 +27,10 @@ PAGES: dict[str, Page] = {
             "synapse-tui claude codex gemini": "Three agents.",
             "synapse-tui claude:alice@~/api codex": "A name and a folder of its own.",
             "synapse-tui claude -- --continue": "Arguments for the agent.",
-            "synapse-tui ls": "The sessions that run; also: attach, kill, upgrade, play.",
+            "synapse-tui ls": "The sessions that run; also: attach, kill, upgrade.",
         },
         codes=(ExitCode.UNFIT, ExitCode.NOT_STARTED, ExitCode.NO_SESSION),
-        see=("synapse", "synapse-tui ls", "synapse-tui attach", "synapse-tui kill", "synapse-tui play"),
+        see=("synapse", "synapse-tui ls", "synapse-tui attach", "synapse-tui kill"),
     ),
     "synapse-tui ls": Page(
         examples={"synapse-tui ls": "Sessions, their projects and agents."},
@@ -40,7 +40,7 @@ PAGES: dict[str, Page] = {
         arguments={"NAME": _SESSION},
         examples={
             "synapse-tui attach": "Show the session of this project.",
-            "synapse-tui attach api --mirror": "Watch one that another terminal shows.",
+            "synapse-tui attach api": "Show another session by its name.",
         },
         codes=(ExitCode.UNFIT, ExitCode.NO_SESSION),
         see=("synapse-tui ls",),
@@ -59,14 +59,5 @@ PAGES: dict[str, Page] = {
         examples={"synapse-tui upgrade": "After synapse-tui was updated; the agents run on."},
         codes=(ExitCode.NO_SESSION,),
         see=("synapse-tui ls",),
-    ),
-    "synapse-tui play": Page(
-        arguments={"FILE": "A recording: asciicast of version 2."},
-        examples={
-            "synapse-tui play demo.cast --speed 2 --idle-limit 1": "Faster, with short pauses.",
-            "synapse-tui play demo.cast --text": "Print the text of the last screen.",
-        },
-        codes=(ExitCode.UNFIT,),
-        see=("synapse logs",),
     ),
 }
