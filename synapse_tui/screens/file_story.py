@@ -265,8 +265,6 @@ def change_row(
     when = moment(change.time, now)
     who = shorten(party(change.agent_id, labels), 20)
     about = f"lines {change.lines}" if change.lines else ""
-    if change.metadata.get("suspected"):
-        about = f"{about} past its hooks".strip()
     room = width - cell_len(when) - _WORD_CELLS - cell_len(who) - 7
     file = shorten_middle(one_line(change.file), max(8, room - min(len(about), 18) - 2)) if named else ""
     gap = "  " if file and about else ""

@@ -84,10 +84,6 @@ class HookDesk:
                     pass
             return await self._tell(worker, event)
 
-    def writes(self, agent_id: str, key: str) -> bool:
-        """Whether a tool of an agent that writes a file has not ended yet."""
-        return self._snapshots.holds(agent_id, key)
-
     async def settle(self, worker: Worker) -> None:
         """Nothing runs in an agent any more: its tools' locks are free, what they did is noted.
 

@@ -15,7 +15,6 @@ from synapse_tui.agents.session import AgentSession
 from synapse_tui.agents.state.hook_hints import HOOKED
 from synapse_tui.errors import SessionError
 from synapse_tui.events import (
-    AgentAdded,
     AgentProcessExited,
     AgentRemoved,
     AgentStateChanged,
@@ -40,8 +39,7 @@ from .freeing import LockFreeing
 from .keeper import SafetyKeeper
 from .outfit import HookOutfit
 from .server import HookServer
-from .strays import Strays
-from .workers import Worker, at_work, worker_of
+from .workers import Worker, worker_of
 
 log = logging.getLogger(__name__)
 
@@ -99,9 +97,6 @@ class FileSafetyOffice:
         folder = paths.hooks
         self.outfit = HookOutfit(folder, events, socket=lambda: self.socket)
         self.consent = HookConsent(folder, paths.home, environ)
-        self._strays = Strays(
-            self.keys, self.keeper, self.desk, events, at_work=self._at_work, worker=self._find_worker
-        )
         self._server: HookServer | None = None
         self._alive: set[str] = set()
         self._working: set[asyncio.Task[Any]] = set()
@@ -149,7 +144,6 @@ class FileSafetyOffice:
         await self.start()
         self.load()
         if self._server is not None and self._agents:
-            self._strays.start()
             late = [each.agent_id for each in self._agents.values() if self.unproved(each.agent_id)]
             if late:
                 text = (
@@ -173,7 +167,6 @@ class FileSafetyOffice:
             self._renewal.cancel()
         if self._server is not None:
             await self._server.stop()
-        await self._strays.stop()
         await asyncio.gather(*self._working, return_exceptions=True)
         await self.keeper.close()
 
@@ -272,7 +265,6 @@ class FileSafetyOffice:
         session.hooked(event.kind, event.deed)
         if not self.enabled:  # it was switched off: their state is still worth knowing
             return b""
-        self._strays.hear(agent_id, event)
         if event.kind is not HookKind.PRE:  # what it is about is done also when its hook has gone
             return await asyncio.shield(self._begin(self.desk.handle(worker_of(session), event)))
         try:
@@ -286,8 +278,6 @@ class FileSafetyOffice:
 
     def _on_event(self, event: Event) -> None:
         match event:
-            case AgentAdded() if self.socket is not None:
-                self._strays.start()
             case AgentStateChanged(agent_id=agent_id, report=report, previous=previous):
                 rests = report.state is AgentState.READY and previous.state is not AgentState.READY
                 # What only a hook had told ends with time: the screen has seen no turn that is over.
@@ -295,22 +285,13 @@ class FileSafetyOffice:
                     self._begin(self._freeing.rest(agent_id))
             case AgentProcessExited(agent_id=agent_id):
                 self._alive.discard(agent_id)
-                self._strays.forget(agent_id)
                 if (session := self._agents.get(agent_id)) is not None:
                     self._begin(self._freeing.gone(worker_of(session)))
             case AgentRemoved(agent_id=agent_id):
                 self._alive.discard(agent_id)
-                self._strays.forget(agent_id)
                 self._begin(self._freeing.gone(Worker(agent_id, "")))
             case _:
                 pass
-
-    def _at_work(self) -> list[str]:
-        return [session.agent_id for session in at_work(self._agents)] if self.enabled else []
-
-    def _find_worker(self, agent_id: str) -> Worker | None:
-        session = self._agents.get(agent_id)
-        return worker_of(session) if session is not None else None
 
     def _begin(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         task = asyncio.get_running_loop().create_task(work, name="free-locks")

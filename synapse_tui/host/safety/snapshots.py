@@ -98,10 +98,6 @@ class Snapshots:
         while len(calls) > MAX_CALLS:
             calls.popitem(last=False)
 
-    def holds(self, agent_id: str, key: str) -> bool:
-        """Whether a file is among those of an agent's calls under way."""
-        return any(key in call.files for call in self._calls.get(agent_id, {}).values())
-
     def pop(self, agent_id: str, name: str) -> Call | None:
         """A call, which is over; None for one that was not remembered."""
         return self._calls.get(agent_id, OrderedDict[str, Call]()).pop(name, None)
