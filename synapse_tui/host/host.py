@@ -343,7 +343,7 @@ class Host:
         return self._router.resolve(address, sender=sender)
 
     async def send(self, address: str, text: str, *, sender: str = "", priority: int = 3) -> list[Receipt]:
-        """Send a message over HTTP to whom the address means; see `Router.send`."""
+        """Send a message to whom the address means; see `Router.send`."""
         return await self._router.send(address, text, sender=sender, priority=priority)
 
     async def changes(self, task_id: str) -> Sequence[Change]:

@@ -1,4 +1,4 @@
-"""Messages from here to agents: over HTTP always, also to an agent of this very host."""
+"""Routes messages: a call to agents of this host, HTTP to those of other hosts, A2A to external ones."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from synapse_tui.addresses import Address, resolve
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.agents.tasks.desk import TaskDesk
 from synapse_tui.errors import AgentNotFound, SynapseError
-from synapse_tui.model import USER, AgentState, Sender
+from synapse_tui.model import USER, AgentState, MessageRequest, Sender
 from synapse_tui.registry import Record
+from synapse_tui.task_words import standing
 
 from .externals import Externals
 from .peers import PeerWatch
@@ -42,7 +43,7 @@ class Router:
     Args:
         agents: The agents here.
         peers: Agents of other processes.
-        servers: Gives the client towards all of them.
+        servers: Gives the client towards agents of other processes.
         externals: Agents elsewhere.
         project: Types, names and `all` mean its agents.
     """
@@ -78,7 +79,7 @@ class Router:
         return resolve(address, self.addresses(), sender=sender)
 
     async def send(self, address: str, text: str, *, sender: str = "", priority: int = 3) -> list[Receipt]:
-        """Send a message over HTTP to whom the address means.
+        """Send a message to whom the address means.
 
         Args:
             address: Without the `@`.
@@ -95,15 +96,21 @@ class Router:
         """
         targets = self.resolve(address, sender=sender)
         who = self._sender(sender)
-        client = await self._servers.client()
-        about = {"author": "user"} if sender else {}
+        author = "user" if sender else ""
 
         async def deliver(target: Address) -> Receipt:
             if target.external:
-                task = await self._externals.send(
-                    target.agent_id, text, sender=who, author=str(about.get("author", ""))
-                )
+                task = await self._externals.send(target.agent_id, text, sender=who, author=author)
                 return Receipt(target.agent_id, task.id, task.delivery.value)
+            about = {"author": author} if author else {}
+            session = self._agents.get(target.agent_id)
+            if session is not None:
+                accepted = session.accept(MessageRequest(text, who, priority, metadata=about))
+                task = await session.control.saved(accepted)
+                return Receipt(
+                    target.agent_id, task.id, standing(task.state, task.delivery.value, task.reason)
+                )
+            client = await self._servers.client()
             answer = await client.send(target.endpoint, text, sender=who, priority=priority, metadata=about)
             return Receipt(target.agent_id, answer.task_id, answer.status)
 

@@ -10,10 +10,12 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import httpx
 import pytest
 
+from synapse_tui.a2a.client import A2AClient
 from synapse_tui.a2a.server import AgentServer
 from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
 from synapse_tui.agents.session import AgentSession
@@ -150,7 +152,8 @@ async def test_an_agent_that_is_closed_before_it_was_served_leaves_no_record(
     assert set(records(host)) == {bob.agent_id}
 
 
-async def test_messages_go_over_http_and_their_senders_are_verified(host: Host) -> None:
+async def test_messages_within_a_host_need_no_http(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(A2AClient, "_call", Mock(side_effect=AssertionError("a call over HTTP")))
     alice, bob = await open_ready(host, "alice", "bob")
     (receipt,) = await host.send("bob", "hello", sender=alice.agent_id)
     assert receipt.error is None

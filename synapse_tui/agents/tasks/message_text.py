@@ -66,8 +66,11 @@ def check_size(text: str) -> str:
 
     Raises:
         MessageTooLarge: It is over the limit.
-        MessageError: Nothing is left of it without white space and control characters.
+        MessageError: It has half a surrogate pair, which UTF-8 cannot carry, or nothing is left of it without
+            white space and control characters.
     """
+    if _SURROGATES.search(text):
+        raise MessageError("the message holds half a surrogate pair", "send whole characters")
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_MESSAGE_BYTES:
         raise MessageTooLarge(
