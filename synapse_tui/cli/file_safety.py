@@ -59,9 +59,7 @@ def status_command(*, as_json: bool) -> None:
 def locks_command(*, agent: str, as_json: bool) -> None:
     """List the locks that hold, the oldest first."""
     desk = Desk.here()
-    with desk.opened() as safety:
-        locks = safety.locks(desk.agent_id(agent) if agent else "")
-    _show_locks(locks, as_json=as_json)
+    _show_locks(desk.locks(desk.agent_id(agent) if agent else ""), as_json=as_json)
 
 
 @command.command(name="lock")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -170,6 +170,20 @@ class Desk:
         if text and not (pairs and all(0 < int(first) <= int(last or first) for first, _, last in pairs)):
             raise InvalidValue(f"--lines {text}: no lines", "write them as 3-7,12")
         return text
+
+    def locks(self, agent_id: str = "") -> Sequence[Lock]:
+        """The locks that hold, the oldest first; those of one agent, or all of the project.
+
+        Raises:
+            HistoryError: The database cannot be used.
+        """
+        from synapse_tui.store.quick import held_locks
+
+        found = held_locks(self.location, self._keys, agent_id, alive=is_alive)
+        if found is None:
+            with self.opened() as safety:
+                found = safety.locks(agent_id)
+        return found
 
     def status(self) -> dict[str, object]:
         """Whether it is on, where the database lies and what is in it."""

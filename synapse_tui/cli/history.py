@@ -29,6 +29,7 @@ from .tables import one_line, show_table
 
 if TYPE_CHECKING:
     from synapse_tui.store.archive import Archive
+    from synapse_tui.store.location import Location
     from synapse_tui.store.records import Record, Wanted
 
 _HEADS = ("TASK", "TIME", "FROM", "TO", "STATUS", "TEXT")
@@ -218,9 +219,14 @@ def cleanup_command(*, days: int, dry_run: bool, yes: bool, as_json: bool) -> No
 
 
 def _list(query: str, limit: int, *, as_json: bool, filters: dict[str, Any]) -> None:
+    from synapse_tui.store.quick import listed_tasks
+
     wanted = _wanted(filters, query, limit)
-    with _archive() as archive:
-        records = archive.select(wanted)
+    place = _location()
+    records = listed_tasks(place, wanted)
+    if records is None:
+        with _archive(place) as archive:
+            records = archive.select(wanted)
     if as_json:
         show_json([json_of(record) for record in records])
     elif records:
@@ -287,20 +293,30 @@ def time_of(word: str, now: datetime | None = None) -> datetime | None:
         ) from None
 
 
-@contextmanager
-def _archive() -> Iterator[Archive]:
-    """The history, wherever the settings have it; people are told where they keep none."""
-    from synapse_tui.store.archive import Archive
+def _location() -> Location:
+    """Where the history is, as the settings say; people are told where they keep none."""
     from synapse_tui.store.location import location_of
 
     caller = Caller.of()
     project = Path(caller.project)
     settings = Layers(caller, project).load()
-    archive = Archive(location_of(settings, caller.paths.history, paths=caller.paths, project=project))
-    if archive.moved:
-        note(f"synapse: the history was no sound database and is {archive.moved} now")
     if not settings.flag(_SETTING):
         note(f"synapse: history is off ({_SETTING}): tasks are not kept once they have ended")
+    return location_of(settings, caller.paths.history, paths=caller.paths, project=project)
+
+
+@contextmanager
+def _archive(location: Location | None = None) -> Iterator[Archive]:
+    """The history, opened in full.
+
+    Args:
+        location: Where it is; None for where the settings say.
+    """
+    from synapse_tui.store.archive import Archive
+
+    archive = Archive(location or _location())
+    if archive.moved:
+        note(f"synapse: the history was no sound database and is {archive.moved} now")
     try:
         yield archive
     finally:

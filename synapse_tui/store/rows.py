@@ -7,14 +7,16 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from synapse_tui.content import Artifact, artifact_from_json, message_from_json, to_json
 from synapse_tui.model import DeliveryState, OutboxEntry, ReplyState, Sender, Task, TaskState
 
 from .aftermath import Standing
 from .batch import Change, Place, Snapshot
-from .tables import ChangeRow, OutboxRow, TaskRow
+
+if TYPE_CHECKING:
+    from .tables import ChangeRow, OutboxRow, TaskRow
 
 Json = TypeVar("Json", dict[str, Any], list[dict[str, Any]])
 
@@ -110,6 +112,8 @@ def put_standing(row: TaskRow, standing: Standing, now: datetime) -> ChangeRow:
     Returns:
         The row of the step.
     """
+    from .tables import ChangeRow  # noqa: PLC0415 - SQLModel, which reading a task does without
+
     row.status, row.delivery, row.reason = standing.state.value, standing.delivery.value, standing.reason
     row.updated_at = now
     row.finished_at = now if standing.state.final else None

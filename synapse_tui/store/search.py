@@ -10,13 +10,15 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from sqlalchemy import Connection, Engine
-
-from .naming import Naming
 from .records import Wanted
 from .words import folded, terms_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+    from .naming import Naming
 
 __all__ = ["Count", "Dialect", "Found", "Wanted", "conditions", "dialect_of", "folded", "runs_of", "terms_of"]
 

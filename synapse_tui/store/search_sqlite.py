@@ -33,7 +33,8 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import OperationalError
 
 from .engine import READS
-from .search import SHORTEST, Count, Found, Wanted, conditions, indexed, pattern_of, runs_of
+from .quick import NEWEST, listing, stored
+from .search import SHORTEST, Count, Found, Wanted, conditions, indexed, runs_of
 from .search_lookup import Chosen, Lookup, Words
 
 log = logging.getLogger(__name__)
@@ -87,8 +88,6 @@ _STEP = 16
 """How many documents, of several tasks or of one that has changed, one millisecond has numbers for; with more
 each entry of the indices would be longer. What has none takes the next free number, among later ones."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NEWEST = "tasks INDEXED BY ix_tasks_newest"
-"""Read from its end, whatever is asked for: SQLite would take the project's own index, and sort all of it."""
 _END = 2**62
 _SECONDS = "(julianday(finished_at) - julianday(submitted_at)) * 86400"
 
@@ -182,18 +181,8 @@ class SqliteDialect:
         """The tasks that are wanted."""
         if terms and self.can_search:
             return self._look_up(connection, wanted, terms)
-        chosen, values = conditions(wanted, "created_at", _stored)
-        for at, term in enumerate(terms):
-            chosen += f" AND (input LIKE :term{at} ESCAPE '\\' OR output LIKE :term{at} ESCAPE '\\')"
-            values[f"term{at}"] = pattern_of(term)
-        if wanted.after:
-            values["made"], _, values["last"] = wanted.after.partition("/")
-            chosen += " AND (created_at, id) < (:made, :last)"
-        query = (
-            f"SELECT id, created_at FROM {_NEWEST} WHERE {chosen}"  # noqa: S608 - ours
-            " ORDER BY created_at DESC, id DESC LIMIT :most"
-        )
-        rows = connection.execute(text(query), values | {"most": wanted.limit}).all()
+        query, values = listing(wanted, terms)
+        rows = connection.execute(text(query), values).all()
         after = f"{rows[-1][1]}/{rows[-1][0]}" if len(rows) == wanted.limit else ""
         return Found([str(row[0]) for row in rows], after)
 
@@ -212,10 +201,10 @@ class SqliteDialect:
 
     def count(self, connection: Connection, wanted: Wanted) -> Sequence[Count]:
         """How many tasks there are, by agent and state, and how long they took."""
-        chosen, values = conditions(wanted, "created_at", _stored)
+        chosen, values = conditions(wanted, "created_at", stored)
         query = (
             f"SELECT agent_name, status, COUNT(*), COUNT({_SECONDS}), TOTAL({_SECONDS}),"  # noqa: S608
-            f" MIN(created_at), MAX(created_at) FROM {_NEWEST} WHERE {chosen}"
+            f" MIN(created_at), MAX(created_at) FROM {NEWEST} WHERE {chosen}"
             " GROUP BY agent_name, status ORDER BY agent_name, status"
         )
         rows = connection.execute(text(query), values).all()
@@ -308,11 +297,6 @@ def _number(time: datetime) -> int:
 
 def _time(stored: str) -> datetime:
     return datetime.fromisoformat(stored).replace(tzinfo=UTC)
-
-
-def _stored(time: datetime) -> str:
-    """A time as it stands in the database."""
-    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
 def _quoted(term: str) -> str:

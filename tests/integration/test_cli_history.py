@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import sqlite3
+import sys
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -153,3 +154,21 @@ async def test_a_history_that_is_off_or_damaged_is_told(shell: Shell) -> None:
         file.write(b"\xff" * 4096)
     damaged = await shell.run("history", "list")
     assert (damaged.code, "malformed" in damaged.err, "move it away" in damaged.err) == (1, True, True)
+
+
+@pytest.mark.parametrize("words", [("history", "list"), ("file-safety", "locks")])
+async def test_lists_load_no_database_library(shell: Shell, words: tuple[str, ...]) -> None:
+    """It took a second to load SQLModel, and a moment to read the list."""
+    (task,) = await told(shell, ("fix the parser", "done"))
+    await shell.run("file-safety", "lock", "a.py")
+    code = (
+        "import sys; from synapse_tui.cli import main\n"
+        "try: main()\n"
+        "finally: print('LOADED', *sys.modules, file=sys.stderr)"
+    )
+    result = await Shell.run(shell, *words, "--json", program=(sys.executable, "-c", code))
+    (found,) = json.loads(result.out)
+    assert found.get("id") == task or found.get("file_path") == "a.py"
+    loaded = {name.partition(".")[0] for name in result.err.rpartition("LOADED ")[2].split()}
+    assert "sqlite3" in loaded
+    assert not loaded & {"sqlmodel", "sqlalchemy", "pydantic", "asyncio", "textual", "httpx", "fastapi"}

@@ -20,6 +20,8 @@ from sqlalchemy import Connection, text
 from synapse_tui.errors import HistoryError, TaskNotFound
 from synapse_tui.store import search_lookup
 from synapse_tui.store.archive import Archive, Wanted
+from synapse_tui.store.quick import HISTORY_VERSION, listed_tasks
+from synapse_tui.store.schema import STEPS
 from synapse_tui.store.search import Count, folded, terms_of
 from synapse_tui.store.search_sqlite import words_of
 
@@ -90,7 +92,9 @@ class Shelf:
 
     def found(self, query: str, **fields: object) -> list[str]:
         wanted = Wanted(query=query, **fields)  # type: ignore[arg-type]
-        return [record.task.text for record in self.archive.select(wanted)]
+        records = self.archive.select(wanted)
+        assert listed_tasks(self.path, wanted) == (None if query else records), "commands read the same"
+        return [record.task.text for record in records]
 
 
 def stored(time: datetime) -> str:
@@ -118,6 +122,20 @@ def test_tasks_are_listed_the_newest_first_by_what_is_asked(shelf: Shelf) -> Non
     assert shelf.found("", since=NOW + timedelta(minutes=2)) == ["three", "two"]
     assert shelf.found("", until=NOW + timedelta(minutes=2)) == ["one"]
     assert len(list(shelf.archive.walk(Wanted(limit=1)))) == 3
+
+
+def test_commands_read_only_tables_that_they_know(shelf: Shelf) -> None:
+    assert len(STEPS) == HISTORY_VERSION, "let quick.py read today's tables"
+    shelf.put("one", metadata='{"a": 1}', messages='[{"role": "user", "parts": [], "message_id": "m"}]')
+    found = listed_tasks(shelf.path, Wanted())
+    assert found
+    assert found == shelf.archive.select(Wanted())
+    with closing(sqlite3.connect(shelf.path)) as connection, connection:
+        connection.execute("UPDATE schema_version SET version = version + 1")
+    assert listed_tasks(shelf.path, Wanted()) is None
+    assert listed_tasks(shelf.path.with_name("none.db"), Wanted()) == []
+    shelf.path.with_name("broken.db").write_bytes(b"no database" * 1000)
+    assert listed_tasks(shelf.path.with_name("broken.db"), Wanted()) is None
 
 
 @pytest.mark.parametrize("query", ["", "text", "の"])
