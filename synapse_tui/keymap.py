@@ -193,8 +193,8 @@ def _read_one(word: str) -> str:
     key = read_key(after)
     if key in _CANCEL:
         raise ValueError(f"'{word.strip()}': it gives up what the leader began")
-    if _is_function_key(key):
-        raise ValueError(f"'{word.strip()}': function keys are used without the leader")
+    if is_function_key(key):
+        raise ValueError(f"'{word.strip()}': after the leader a function key goes to the agent")
     return f"{LEADER} {key}"
 
 
@@ -205,14 +205,15 @@ def _own_key(word: str) -> str:
         ValueError: They need it.
     """
     key = read_key(word)
-    if key in _WITHOUT or not ("+" in key[1:] or _is_function_key(key)):
+    if key in _WITHOUT or not ("+" in key[1:] or is_function_key(key)):
         raise ValueError(
             f"'{word.strip()}': it is for the agents, take a function key or one with ctrl or alt"
         )
     return key
 
 
-def _is_function_key(key: str) -> bool:
+def is_function_key(key: str) -> bool:
+    """Whether a key is F1 to F24, with or without modifiers."""
     name = key.rpartition("+")[2]
     return len(name) > 1 and name[0] == "f" and name[1:].isdigit()
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from .actions import DIGITS, Action
 from .key_names import key_label, textual_key
-from .keymap import Keymap
+from .keymap import Keymap, is_function_key
 from .terminal.key_tables import MODIFIER_KEYS
 
 
@@ -21,7 +21,7 @@ class Step(StrEnum):
     DO = "do"
     """It names an action."""
     LITERAL = "literal"
-    """The leader was pressed twice: one goes to the agent."""
+    """It goes to the agent once: the leader itself, or another key that the application takes."""
     CANCEL = "cancel"
     """The command was given up."""
     UNKNOWN = "unknown"
@@ -77,14 +77,11 @@ class Leader:
             return Verdict(Step.LITERAL)
         if key in ("escape", "ctrl+c"):
             return Verdict(Step.CANCEL)
-        if self.keymap.by_key(key) is not None:
-            return Verdict(Step.PASS)
-        return self._command(character if character and character.isprintable() else key)
-
-    def _command(self, name: str) -> Verdict:
+        name = character if character and character.isprintable() else key
         action = self.keymap.by_leader_key(name)
         if action is None:
-            return Verdict(Step.UNKNOWN, argument=name)
+            literal = self.keymap.by_key(key) is not None or is_function_key(key)
+            return Verdict(Step.LITERAL if literal else Step.UNKNOWN, argument=name)
         return Verdict(Step.DO, action, name if action.id == DIGITS else "")
 
     def cancel(self) -> bool:

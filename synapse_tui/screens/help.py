@@ -45,7 +45,7 @@ def help_text(keymap: Keymap, width: int) -> Content:
     parts: list[str | tuple[str, str]] = [
         ("Every key goes to the agent in focus, except the function keys and ", "$ink"),
         (label, "bold $hot"),
-        (f" (press it twice to send {label} itself).\n", "$ink"),
+        (f". {label} before one of these sends it once.\n", "$ink"),
     ]
     for group in GROUPS:
         parts.append((f"\n{group}\n", "bold $hot"))

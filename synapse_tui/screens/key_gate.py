@@ -154,7 +154,7 @@ class KeyGate:
             return True
         if isinstance(screen, Dialog):
             if isinstance(event, events.Key) and leads:
-                return self._lead(event, anywhere=False)
+                return self._lead(event, anywhere=False) not in (Step.PASS, Step.LITERAL)
             # A key that comes before the message that tells of the dialog's being ready must not overtake.
             early = not screen.ready or any(kept.for_dialog for kept in self._kept)
             if early and not isinstance(event, events.MouseDown):
@@ -168,9 +168,12 @@ class KeyGate:
             return True
         if isinstance(event, events.Key):
             app.main.settle()
-            return not isinstance(event, TerminalKeyRelease) and (
-                self._lead(event) or self._acts(event) or self._for_nobody(event)
-            )
+            if isinstance(event, TerminalKeyRelease):
+                return False
+            step = self._lead(event)
+            if step is Step.PASS:
+                return self._acts(event) or self._for_nobody(event)
+            return step is not Step.LITERAL
         if not self._over_hints(event):
             self.show_leader(pending=False)
         return False
@@ -317,12 +320,15 @@ class KeyGate:
         self._kept.append(Kept(event, for_dialog=True))
         return True
 
-    def _lead(self, event: events.Key, *, anywhere: bool = True) -> bool:
-        """Let the leader judge a key; whether nobody else may have it.
+    def _lead(self, event: events.Key, *, anywhere: bool = True) -> Step:
+        """Let the leader judge a key, and do what it names.
 
         Args:
             event: The key.
             anywhere: Whether every action can be done; in a dialog only some can.
+
+        Returns:
+            What the key means; only for `PASS` and `LITERAL` may anybody else have it.
         """
         app = self._app
         verdict = self.leader.take(event.key, event.character)
@@ -334,9 +340,7 @@ class KeyGate:
                 app.notice(f"{verdict.action.title}: leave the dialog first, with Esc", "warning")
         elif verdict.step is Step.UNKNOWN:
             app.notice(f"{verdict.argument} means nothing after {self.leader.label}", "warning")
-        elif verdict.step is Step.LITERAL:
-            return False
-        return verdict.step is not Step.PASS
+        return verdict.step
 
     def _over_hints(self, event: events.Event) -> bool:
         if not isinstance(event, events.MouseEvent):

@@ -116,12 +116,14 @@ class TestLeader:
         leader.take(self.LEADER, None)
         assert leader.take("ö", "ö").step is Step.UNKNOWN
 
-    def test_function_keys_keep_their_meaning(self):
+    @pytest.mark.parametrize("key", ["f5", "f12", "ctrl+f3"])
+    def test_a_function_key_after_it_goes_to_the_agent(self, key):
         leader = Leader(KEYS)
         leader.take(self.LEADER, None)
 
-        assert leader.take("f5", None).step is Step.PASS
+        assert leader.take(key, None).step is Step.LITERAL
         assert not leader.pending
+        assert leader.take(key, None).step is Step.PASS
 
 
 def test_the_application_imports_nothing_heavy():

@@ -9,6 +9,7 @@ from textual.widgets import TextArea
 from synapse_tui.actions import ACTIONS
 from synapse_tui.app import SynapseApp
 from synapse_tui.errors import AgentNotFound, CommandNotFound
+from synapse_tui.keymap import Keymap, read_bindings
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus
 from synapse_tui.screens.composer import Composer
 from synapse_tui.screens.confirm import Confirm
@@ -173,6 +174,34 @@ async def test_leader_twice_goes_to_the_agent():
         await pilot.press(LEADER, LEADER)
 
         assert bytes(host.agents[CLAUDE].typed) == b"\x1d"
+
+
+@pytest.mark.parametrize(
+    ("key", "sent"),
+    [("f10", b"\x1b[21~"), ("f3", b"\x1bOR"), ("f12", b"\x1b[24~"), ("shift+f3", b"\x1b[1;2R")],
+)
+async def test_a_function_key_after_the_leader_goes_to_the_agent_once(key, sent):
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press(LEADER, key)
+        assert bytes(host.agents[CLAUDE].typed) == sent
+        assert at_main(app)
+        assert active(app) == CLAUDE
+        assert not app.main.which_key.display
+        await pilot.press("f4")
+        assert active(app) == CODEX, "the next one is the application's again"
+
+
+async def test_a_key_of_the_settings_goes_to_the_agent_too():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        app.use_keys(Keymap.of("ctrl+]", read_bindings({"layout": "alt+l"})))
+        await pilot.press("alt+l")
+        assert app.main.deck.arrangement != "tabs"
+        before = app.main.deck.arrangement
+        await pilot.press(LEADER, "alt+l")
+        assert bytes(host.agents[CLAUDE].typed) == b"\x1bl"
+        assert app.main.deck.arrangement == before
 
 
 async def test_the_leader_can_be_another_key():

@@ -146,7 +146,7 @@ def test_bindings_are_read(value: object, read: object) -> None:
         ({"zoom": "enter"}, "it is for the agents"),
         ({"zoom": "ctrl+c"}, "it is for the agents"),
         ({"zoom": "leader esc"}, "gives up what the leader began"),
-        ({"zoom": "leader f5"}, "used without the leader"),
+        ({"zoom": "leader f5"}, "goes to the agent"),
         ({"zoom": "leader"}, "a key is missing"),
         ({"zoom": "cmd+z"}, "cannot give 'zoom' the key 'cmd+z': no terminal sends cmd"),
     ],
