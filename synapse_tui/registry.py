@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from .files import check_safe, is_open, private_folder, write_private
-from .process_times import pid_namespace, process_start
+from .process_times import is_alive, pid_namespace, process_name, process_start
 
 if TYPE_CHECKING:
     import logging
@@ -33,6 +33,9 @@ LOCK_POLL = 0.01
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _ENDPOINT = re.compile(r"https?://[A-Za-z0-9._:\[\]-]{1,255}(/[!-~]*)?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_PROCESS = re.compile(r"(\d{1,10}):(\d{1,15}\.\d{2})")
+"""What `process_name` writes."""
+MAX_PID = 2**31 - 1
 _LOCK_NAME = ".registry.lock"
 """The original's name for the lock, so that both keep out of each other's way."""
 
@@ -46,7 +49,8 @@ class Record:
         agent_type: Name of its profile.
         port: Port of its server.
         endpoint: URL of its server, `http://127.0.0.1:8100`.
-        pid: Process that serves it.
+        pid: The agent's own process, to which the original's `synapse stop` sends its signals; None when it
+            has ended.
         name: Name given by the user; may be empty.
         pid_started: When that process started, in seconds as `process_start` counts them; 0 when unknown.
         status: State of the agent in the words of `model.AgentState` (or of the original).
@@ -55,9 +59,8 @@ class Record:
         started_at: When it was opened, ISO 8601; may be empty.
         command: Its command line.
         aliases: Further names of its type, of the profile.
-        pid_namespace: Where that pid counts, as `pid_namespace` tells; empty when unknown.
-        process: The agent's own process, as `process_name` writes it, with which its locks end. Empty where
-            `pid` is the agent itself.
+        pid_namespace: Where pids count, as `pid_namespace` tells; empty when unknown.
+        host: The process that serves it, as `process_name` writes it; empty where that is `pid`.
         receives: Whether it takes messages; a shell does not.
     """
 
@@ -65,7 +68,7 @@ class Record:
     agent_type: str
     port: int
     endpoint: str
-    pid: int
+    pid: int | None
     name: str = ""
     pid_started: float = 0.0
     status: str = "STARTING"
@@ -75,8 +78,18 @@ class Record:
     command: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     pid_namespace: str = ""
-    process: str = ""
+    host: str = ""
     receives: bool = True
+
+    @property
+    def process(self) -> str:
+        """The agent's own process as `process_name` writes it, with which its locks end."""
+        return process_name(self.pid or 0, self.pid_started)
+
+    @property
+    def server(self) -> int:
+        """The id of the process that serves it."""
+        return int(self.host.partition(":")[0]) if self.host else self.pid or 0
 
 
 class RecordChanges(TypedDict, total=False):
@@ -85,20 +98,21 @@ class RecordChanges(TypedDict, total=False):
     name: str
     status: str
     working_dir: str
-    pid: int
+    pid: int | None
     pid_started: float
     command: tuple[str, ...]
-    process: str
 
 
 def is_live(record: Record) -> bool:
-    """Whether the process of a record is there and is still the one that wrote it.
+    """Whether the process that serves a record is there and is still the one that wrote it.
 
     From within a sandbox or a container, processes outside cannot be seen: they count as there.
     """
     if record.pid_namespace and pid_namespace() not in ("", record.pid_namespace):
         return True
-    started = process_start(record.pid)
+    if record.host:
+        return is_alive(record.host)
+    started = process_start(record.server)
     if started is None:
         return False
     return not (started and record.pid_started) or abs(started - record.pid_started) < 1.0
@@ -157,7 +171,9 @@ class Registry:
             found = self.get(record.agent_id)
             if found == _as_read(record):
                 return False
-            ours = found is None or found.pid_namespace == record.pid_namespace or found.pid == record.pid
+            ours = (
+                found is None or found.pid_namespace == record.pid_namespace or found.server == record.server
+            )
             if found is not None and not ours and self._live(found):
                 return False
             self._write(record)
@@ -189,7 +205,7 @@ class Registry:
 
         Args:
             agent_id: Whose record.
-            pid: Only when the record is that of this process; None for whichever it is.
+            pid: Only when this process serves it; None for whichever does.
 
         Returns:
             Whether there was one.
@@ -198,7 +214,7 @@ class Registry:
             return False
         with self._locked():
             record = self.get(agent_id)
-            if record is None or (pid is not None and record.pid != pid):
+            if record is None or (pid is not None and record.server != pid):
                 return False
             self._path(agent_id).unlink(missing_ok=True)
             return True
@@ -239,7 +255,7 @@ class Registry:
         with contextlib.suppress(OSError), self._locked():
             if self.get(record.agent_id) == record:
                 self._path(record.agent_id).unlink(missing_ok=True)
-                about = {"agent_id": record.agent_id, "agent_pid": record.pid}
+                about = {"agent_id": record.agent_id, "agent_pid": record.server}
                 _log().info("removed stale record", extra=about)
 
     def _path(self, agent_id: str) -> Path:
@@ -354,17 +370,15 @@ def _record(fields: Mapping[str, object]) -> Record:
     if not _ENDPOINT.fullmatch(endpoint):
         raise ValueError("endpoint is no URL")
     working_dir = _text(fields, "working_dir")
-    started = fields.get("pid_started", 0)
+    pid, started, host = _processes(fields)
     return Record(
         agent_id=agent_id,
         agent_type=_text(fields, "agent_type") or _type_of(agent_id),
         port=port,
         endpoint=endpoint.rstrip("/"),
-        pid=_number(fields, "pid", 2**31 - 1),
+        pid=pid,
         name=_text(fields, "name"),
-        pid_started=float(started)
-        if isinstance(started, int | float) and not isinstance(started, bool)
-        else 0.0,
+        pid_started=started,
         status=_text(fields, "status") or "UNKNOWN",
         working_dir=working_dir,
         project=_text(fields, "project") or working_dir,
@@ -372,15 +386,35 @@ def _record(fields: Mapping[str, object]) -> Record:
         command=_words(fields, "command"),
         aliases=_words(fields, "aliases"),
         pid_namespace=_text(fields, "pid_namespace"),
-        process=_text(fields, "process"),
+        host=host,
         receives=fields.get("receives") is not False,
     )
+
+
+def _processes(fields: Mapping[str, object]) -> tuple[int | None, float, str]:
+    """The agent's own process, when that started, and the process that serves it where it is another one.
+
+    Raises:
+        ValueError: They are missing or of another form.
+    """
+    started = fields.get("pid_started", 0)
+    if isinstance(started, bool) or not isinstance(started, int | float):
+        started = 0.0
+    host = _PROCESS.fullmatch(_text(fields, "host"))
+    if host is not None:
+        pid = None if fields.get("pid") is None else _number(fields, "pid", MAX_PID)
+        return pid, float(started), host[0]
+    pid = _number(fields, "pid", MAX_PID)
+    own = _PROCESS.fullmatch(_text(fields, "process"))
+    if own is not None:  # an earlier version: its `pid` is the host's
+        return int(own[1]), float(own[2]), process_name(pid, float(started))
+    return pid, float(started), ""
 
 
 def _completed(record: Record) -> Record:
     return replace(
         record,
-        pid_started=record.pid_started or process_start(record.pid) or 0.0,
+        pid_started=record.pid_started or (process_start(record.pid) if record.pid else None) or 0.0,
         project=record.project or record.working_dir,
         pid_namespace=record.pid_namespace or pid_namespace(),
     )

@@ -233,6 +233,6 @@ def names_of(record: Record) -> tuple[str, ...]:
 
 def _exited(record: Record) -> AgentExited:
     return AgentExited(
-        f"{record.agent_id} has ended: its process {record.pid} is gone",
+        f"{record.agent_id} has ended: its process {record.server} is gone",
         "its entry has been removed; see 'synapse list' for who is there",
     )

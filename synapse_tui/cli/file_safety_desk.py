@@ -14,7 +14,7 @@ from synapse_tui.errors import AddressError, HistoryError, InvalidValue
 from synapse_tui.file_safety import FileKeys, Holder, Lock, Modification
 from synapse_tui.files import write_advice
 from synapse_tui.model import USER
-from synapse_tui.process_times import is_alive, process_name
+from synapse_tui.process_times import is_alive
 from synapse_tui.project_folder import make_project_folder
 
 from .caller import Caller
@@ -142,8 +142,7 @@ class Desk:
         record = self.caller.registry.get(who) if who else None
         if record is None:
             return Holder(who or USER.sender_id, task)
-        process = record.process or process_name(record.pid, record.pid_started)
-        return Holder(who, task, process)
+        return Holder(who, task, record.process)
 
     def _own_name(self, agent: str) -> str:
         """The agent inside which this runs, by any of its names: a type means oneself first."""

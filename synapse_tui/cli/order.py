@@ -247,7 +247,7 @@ class _Errand:
         if is_live(record):
             return error
         registry.discard(record)
-        return AgentExited(f"{record.agent_id} has ended: its process {record.pid} is gone", "restart it")
+        return AgentExited(f"{record.agent_id} has ended: its process {record.server} is gone", "restart it")
 
 
 def as_sent(task: PeerTask, follow_up: PeerTask | None) -> PeerTask:

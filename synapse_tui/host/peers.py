@@ -60,9 +60,9 @@ class PeerWatch:
         """Look once, now; stale records are removed on the way."""
         found = await asyncio.to_thread(self._registry.list)
         records = tuple(
-            sorted((r for r in found if r.pid != os.getpid()), key=lambda record: record.agent_id)
+            sorted((r for r in found if r.server != os.getpid()), key=lambda record: record.agent_id)
         )
-        self._own([record for record in found if record.pid == os.getpid()])
+        self._own([record for record in found if record.server == os.getpid()])
         changed = [r.agent_id for r in records] != [r.agent_id for r in self._records]
         self._records = records
         if changed:

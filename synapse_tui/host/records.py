@@ -21,7 +21,7 @@ from synapse_tui.registry import Record, RecordChanges, Registry
 log = logging.getLogger(__name__)
 
 
-_FOUND_BY = ("agent_type", "port", "endpoint", "name", "status", "process", "receives")
+_FOUND_BY = ("agent_type", "port", "endpoint", "name", "status", "pid", "pid_started", "host", "receives")
 
 
 class RecordKeeper:
@@ -50,13 +50,14 @@ class RecordKeeper:
             aliases=session.profile.aliases,
             port=session.port,
             endpoint=session.endpoint,
-            pid=os.getpid(),
+            pid=session.pid,
+            pid_started=process_start(session.pid) or 0.0,
             status=session.report.state.value,
             working_dir=str(session.cwd),
             project=str(project),
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
             command=(session.profile.command, *session.profile.args, *spec.args),
-            process=process_name(session.pid),
+            host=process_name(os.getpid()),
             receives=session.profile.receives,
         )
         self._records[session.agent_id] = record
@@ -71,9 +72,14 @@ class RecordKeeper:
         agent_id, now = session.agent_id, self._records.get(session.agent_id)
         if now is None:
             return
-        started = process_start(session.pid)  # one that has ended keeps its name
-        process = process_name(session.pid, started) if started is not None else now.process
-        changes = RecordChanges(name=session.name, status=session.report.state.value, process=process)
+        started = process_start(session.pid)
+        changes = RecordChanges(
+            name=session.name,
+            status=session.report.state.value,
+            # Its id may be another process's soon, which nobody must signal instead.
+            pid=session.pid if started is not None else None,
+            pid_started=started or 0.0,
+        )
         changed = replace(now, **changes)
         if changed != now:
             self._records[agent_id] = changed

@@ -67,7 +67,8 @@ def test_kill_9_leaves_no_child_and_the_next_start_cleans_the_registry(
     terminal.kill_command(signal.SIGKILL)
     _, alive = psutil.wait_procs(children, timeout=PATIENCE)
     assert not alive
-    assert {json.loads(path.read_text())["pid"] for path in registry.glob("synapse-*.json")} == {pid}
+    hosts = {json.loads(path.read_text())["host"] for path in registry.glob("synapse-*.json")}
+    assert [host.partition(":")[0] for host in hosts] == [str(pid)]
     listed = subprocess.run(
         ["synapse", "list", "--json"], env=environ, capture_output=True, text=True, check=True
     )

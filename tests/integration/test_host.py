@@ -96,7 +96,7 @@ async def test_an_agent_is_bound_recorded_and_served_and_all_that_ends_with_it(h
     (agent,) = await open_published(host, "alice")
     await until(lambda: records(host).get(agent.agent_id, {}).get("status") == "READY")
     record = records(host)[agent.agent_id]
-    assert record["pid"] == os.getpid()
+    assert record["pid"] == agent.pid
     assert record["name"] == "alice"
     assert record["project"] == str(host.project)
     with socket.create_connection(("127.0.0.1", agent.port), timeout=5):

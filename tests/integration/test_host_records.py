@@ -10,6 +10,7 @@ import shutil
 import signal
 import stat
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,12 +66,27 @@ async def test_a_lock_ends_with_its_agent_while_file_safety_is_off(host: Host, e
 
 async def test_an_agent_that_was_restarted_locks_again(host: Host) -> None:
     (alice,) = await open_published(host, "alice")
-    before = records(host)[alice.agent_id]["process"]
+    before = records(host)[alice.agent_id]["pid"]
     await host.restart(alice.agent_id)
-    await until(lambda: records(host)[alice.agent_id]["process"] != before)
+    await until(lambda: records(host)[alice.agent_id]["pid"] not in (before, None))
     shell = inside(host, alice.agent_id)
     assert (await shell.run("file-safety", "lock", "a.py")).code == 0
     assert await locks(shell) == ["a.py"]
+
+
+async def test_a_signal_to_the_pid_of_a_record_ends_that_agent_alone(host: Host) -> None:
+    alice, bob = await open_published(host, "alice", "bob")
+    pids = [records(host)[each.agent_id]["pid"] for each in (alice, bob)]
+    assert len({*pids, os.getpid()}) == 3
+    assert isinstance(pids[0], int)
+    os.kill(pids[0], signal.SIGTERM)  # as the original's `synapse stop`
+    await until(lambda: alice.exit is not None)
+    await until(lambda: records(host)[alice.agent_id]["pid"] is None, "its id may be another's by now")
+    assert bob.exit is None
+    listed = json.loads((await inside(host, bob.agent_id).run("list", "--json")).out)
+    assert {each["agent_id"]: each["status"] for each in listed}[alice.agent_id] == "EXITED"
+    await host.restart(alice.agent_id)
+    await until(lambda: records(host)[alice.agent_id]["pid"] == alice.pid)
 
 
 @pytest.mark.parametrize("harm", ["removed", "emptied", "garbage", "truncated", "changed", "folder"])
@@ -111,11 +127,13 @@ async def test_a_record_of_another_process_is_taken_back_when_that_has_ended(hos
     other = await asyncio.create_subprocess_exec("sleep", "1000")
     try:
         started = process_start(other.pid) or 0.0
-        await until(lambda: registry.update(alice.agent_id, pid=other.pid, pid_started=started) is not None)
+        ours = registry.get(alice.agent_id)
+        assert ours is not None
+        registry.register(replace(ours, pid=other.pid, pid_started=started, host=""))
     finally:
         other.kill()
         await other.wait()
-    await until(lambda: readable(host).get(alice.agent_id, {}).get("pid") == os.getpid())
+    await until(lambda: readable(host).get(alice.agent_id, {}).get("pid") == alice.pid)
 
 
 async def test_the_record_of_an_agent_that_is_closed_stays_away(host: Host) -> None:
