@@ -8,7 +8,7 @@ cell.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 WIDE_TAIL = "\0"
 JOIN = "\1"
@@ -26,6 +26,35 @@ def split_cells(text: str) -> Sequence[str]:
     return [cell.replace(JOIN, "") for cell in _CELL.findall(text)] if JOIN in text else text
 
 
+def places(text: str, columns: Iterable[int]) -> list[int]:
+    """Where cells of a coded text begin in it; at its end for the column after the last one.
+
+    Args:
+        text: The text.
+        columns: The columns of the cells, ascending.
+    """
+    first, *parts = map(len, text.split(JOIN))
+    found, end, index, last = [], first, 0, len(parts)
+    for column in columns:
+        while end <= column and index < last:
+            end += parts[index] - 1
+            index += 1
+        found.append(column + 2 * index)
+    return found
+
+
+def cut_cells(text: str, start: int, end: int) -> str:
+    """The cells of a coded text from `start` up to `end`; halves of wide characters are blanks."""
+    first, last = places(text, (start, end)) if JOIN in text else (start, end)
+    part = text[first:last]
+    if part.startswith(WIDE_TAIL):
+        part = " " + part[1:]
+    if part and text[last : last + 1] == WIDE_TAIL:
+        begin = places(part, (end - start - 1,))[0]
+        part = part[:begin] + " "
+    return part
+
+
 def join_cells(cells: Sequence[str]) -> str:
     """The coded text of some cells; the right half of a wide character may be empty or `WIDE_TAIL`."""
     if isinstance(cells, str):
@@ -33,10 +62,7 @@ def join_cells(cells: Sequence[str]) -> str:
     text = "".join(cells)
     if len(text) == len(cells) and "" not in cells:
         return text
-    text = "".join([cell or WIDE_TAIL for cell in cells])
-    if len(text) == len(cells):
-        return text
-    return "".join([JOIN.join(cell) if len(cell) > 1 else cell or WIDE_TAIL for cell in cells])
+    return "".join([cell if len(cell) == 1 else JOIN.join(cell) or WIDE_TAIL for cell in cells])
 
 
 def bases(text: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyte.screens
 from pyte.graphics import FG_BG_256
 
+from .cells import readable
 from .row import Row
 from .style import RGB, Style, StyleTable
 
@@ -56,6 +57,10 @@ class Line:
 
     def runs(self) -> list[tuple[str, Style, int]]:
         """The whole width of the line as runs of one style: text, style, cells."""
+        return [(readable(text), style, count) for text, style, count in self.coded_runs()]
+
+    def coded_runs(self) -> list[tuple[str, Style, int]]:
+        """As `runs`, the text in the coding of `cells.py`, which says what each cell holds."""
         style = self._table.style
         return [(text, style(packed), count) for text, packed, count in self._row.runs(self._columns)]
 

@@ -8,32 +8,43 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
-from itertools import groupby, repeat
 
+from .cells import JOIN, WIDE_TAIL, cell_count, cut_cells, readable, split_cells
 from .line import Line
 from .style import RGB, Style
-from .width import may_cluster
 
 # C0, DEL, C1, surrogates, line separators and the bidirectional controls, which would reorder the outer row.
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ud800-\udfff\ufff9-\ufffb]"
 )
 # Characters whose width no terminal doubts. All others are drawn one by one, each at its own column.
-_SURELY_NARROW = re.compile(
-    "[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0373\u0376\u0377\u037b-\u037e\u0384-\u0482\u048a-\u052f"
-    "\u2500-\u259f\u2800-\u28ff]*"
+_NARROW = (
+    " -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0373\u0376\u0377\u037b-\u037e\u0384-\u0482\u048a-\u052f"
+    "\u2500-\u259f\u2800-\u28ff"
 )
-_SURELY_WIDE = re.compile(
-    "[\u3001-\u3029\u3041-\u3096\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff60]*"
+_WIDE = "\u3001-\u3029\u3041-\u3096\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff60"
+_DOUBTFUL = re.compile(
+    f"([\\s\\S](?:{JOIN}[\\s\\S])+{WIDE_TAIL}*"
+    f"|[^{_NARROW}{_WIDE}{WIDE_TAIL}{JOIN}]{WIDE_TAIL}*"
+    f"|[{_WIDE}](?!{WIDE_TAIL}))"
 )
+"""One of the others in the coding of `cells.py`: `split` gives what is beyond doubt and these by turns."""
 _UNSAFE_LINK = re.compile(r"[^\x21-\x7e\u00a1-\U0010ffff]")
 _MAX_LINK = 2083
 _END_LINK = "\x1b]8;;\x1b\\"
 
-Unit = tuple[str, int, int]
-"""Text, its cells, and the cells of each of its characters: 0 when it is one cluster of doubtful width."""
+
+class _ToColumn(dict[int, str]):
+    """CHA to columns from 0, each made once."""
+
+    def __missing__(self, column: int) -> str:
+        made = self[column] = f"\x1b[{column + 1}G"
+        return made
+
+
+_TO_COLUMN = _ToColumn()
 
 
 def clean(text: str) -> str:
@@ -41,115 +52,67 @@ def clean(text: str) -> str:
     return _UNSAFE.sub("", text)
 
 
-def clusters(line: Line, start: int, count: int) -> list[tuple[str, int]]:
-    """Return what the cells of a part of a line hold, and how wide each is; the widths add up to `count`.
-
-    Args:
-        line: The line.
-        start: First column.
-        count: Cells.
-    """
-    out: list[tuple[str, int]] = []
-    end = start + count
-    x = start
-    while x < end:
-        text, width = line.cell(x).text, 1
-        while x + width < end and not line.cell(x + width).text:
-            width += 1
-        out.append((clean(text) or " " * width, width))
-        x += width
-    return out
-
-
 def cells(line: Line) -> list[str]:
     """Return the text of each cell of a line; the second cell of a wide character is empty."""
     out: list[str] = []
-    for text, _, count in line.runs():
-        if len(text) == count and text.isascii():
+    for text, _, _ in line.coded_runs():
+        if text.isascii() and text.isprintable():
             out += text
-            continue
-        for cluster, width in clusters(line, len(out), count):
-            out += [cluster] + [""] * (width - 1)
+        else:
+            out += ["" if cell == WIDE_TAIL else clean(cell) or " " for cell in split_cells(text)]
     return out
 
 
-def sure_unit(text: str, count: int) -> int:
-    """Return the cells of each character of a run where that is beyond doubt for all of them, else 0.
+def parts(text: str) -> Iterator[tuple[str, int, bool]]:
+    """Cut a text into characters of doubtful width, and what lies between them.
 
     Args:
-        text: The text of the run.
-        count: Its cells.
+        text: The text in the coding of `cells.py`.
+
+    Yields:
+        Text, its cells, and whether it is one character of doubtful width.
     """
-    if text.isprintable():
-        if len(text) == count:
-            return 1 if text.isascii() or _SURELY_NARROW.fullmatch(text) else 0
-        if len(text) * 2 == count and _SURELY_WIDE.fullmatch(text):
-            return 2
-    return 0
+    for index, part in enumerate(_DOUBTFUL.split(text)):
+        if index % 2:
+            yield (*_doubtful(part), True)
+        elif part:
+            yield readable(part), len(part), False
 
 
-def units(line: Line, start: int, text: str, count: int) -> Iterator[Unit]:
-    """Cut a run of a line where the width of its characters changes or is in doubt.
+@lru_cache(maxsize=8192)
+def _doubtful(coded: str) -> tuple[str, int]:
+    """A character whose width is in doubt, and its cells."""
+    width = cell_count(coded)
+    return clean(readable(coded)) or " " * width, width
+
+
+def draw_text(text: str, column: int) -> str:
+    """Return what draws a text and leaves the cursor behind it, whatever the outer terminal's widths are.
 
     Args:
-        line: The line.
-        start: First column of the run.
-        text: Its text.
-        count: Its cells.
+        text: The text in the coding of `cells.py`.
+        column: Column of the outer terminal, from 0, of the first cell; the cursor is there.
     """
-    if sure := sure_unit(text, count):
-        yield text, count, sure
-        return
-    # As many characters as cells, none of which can be part of a cluster: each has a cell of its own.
-    single = len(text) == count and text.isprintable() and not may_cluster(text)
-    for unit, group in groupby(zip(text, repeat(1)) if single else clusters(line, start, count), key=_unit):
-        if unit:
-            joined = "".join(cluster for cluster, _ in group)
-            yield joined, len(joined) * unit, unit
+    return text if text.isascii() and text.isprintable() else _drawn(text, column)
+
+
+@lru_cache(maxsize=2048)
+def _drawn(text: str, column: int) -> str:
+    """What draws a text with other characters; of rows that did not change it is known."""
+    out: list[str] = []
+    to = _TO_COLUMN
+    found = _DOUBTFUL.split(text)
+    for sure, doubtful in zip(found[::2], found[1::2], strict=False):
+        character, width = _doubtful(doubtful)
+        start = column + len(sure)
+        column = start + width
+        if width == 1:
+            out += (sure, character, to[column])
         else:
-            for cluster, width in group:
-                yield cluster, width, 0
-
-
-def _unit(cluster: tuple[str, int]) -> int:
-    """Return the width of each character where it is beyond doubt, else 0."""
-    text, width = cluster
-    if len(text) != 1:
-        return 0
-    if width == 1:
-        return 1 if _SURELY_NARROW.fullmatch(text) else 0
-    return 2 if _SURELY_WIDE.fullmatch(text) else 0
-
-
-def cut_unit(unit: Unit, first: int, last: int) -> Iterator[Unit]:
-    """Yield the cells of a unit from `first` up to `last`; halves of characters are blanks."""
-    text, count, each = unit
-    if last - first == count:
-        yield unit
-    elif each == 1:
-        yield text[first:last], last - first, 1
-    elif not each:
-        yield " " * (last - first), last - first, 1
-    else:
-        yield from _cut_wide(text, first, last)
-
-
-def _cut_wide(text: str, first: int, last: int) -> Iterator[Unit]:
-    if first % 2:
-        yield " ", 1, 1
-    whole = text[(first + 1) // 2 : last // 2]
-    if whole:
-        yield whole, 2 * len(whole), 2
-    if last % 2:
-        yield " ", 1, 1
-
-
-def placed(text: str, count: int, end: int) -> str:
-    """Return what draws a doubtful cluster and leaves the cursor in column `end`, from 0, in any case."""
-    if count == 1:
-        return f"{text}\x1b[{end + 1}G"
-    # Both cells are cleared first: a terminal that draws it narrow would leave what was in the second.
-    return f"{' ' * count}\x1b[{end - count + 1}G{text}\x1b[{end + 1}G"
+            # Its cells are cleared first: a terminal that draws it narrow would leave what was in the second.
+            out += (sure, " " * width, to[start], character, to[column])
+    out.append(found[-1])
+    return "".join(out).replace(WIDE_TAIL, "")
 
 
 def attribute_parameters(style: Style) -> list[str]:
@@ -241,24 +204,13 @@ def draw_line(line: Line, columns: int, *, inverted: bool = False) -> str:
     """
     out: list[str] = []
     column = 0
-    for text, style, count in line.runs():
+    for run, style, count in line.coded_runs():
         if column >= columns:
             break
         link = clean_link(style.link)
         out.append(rendition(style, inverted) + (link_start(link) if link else ""))
-        out.append(_draw_units(units(line, column, text, count), column, columns))
+        text = run if column + count <= columns else cut_cells(run, 0, columns - column)
+        out.append(draw_text(text, column))
         out.append(_END_LINK if link else "")
         column += count
     return "".join(out) + "\x1b[0m"
-
-
-def _draw_units(run: Iterable[Unit], column: int, columns: int) -> str:
-    """What draws units from a column on, up to a width."""
-    out: list[str] = []
-    for unit in run:
-        for text, count, each in cut_unit(unit, 0, min(unit[1], columns - column)):
-            column += count
-            out.append(text if each else placed(text, count, column))
-        if column >= columns:
-            break
-    return "".join(out)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from .cells import WIDE_TAIL, readable, split_cells
+from .cells import JOIN, WIDE_TAIL, join_cells, places, readable, split_cells
 from .style import erased
 
 Run = tuple[str, int, int]
-"""Text, packed style, number of cells."""
+"""Text in the coding of `cells.py`, packed style, number of cells."""
 _NO_STYLES: list[int] = []
 
 
@@ -269,20 +269,22 @@ class Row:
         """Runs of a compact row, without the blanks after what was written."""
         text, size = self.text, self.size
         if not self.spans:
-            return [(readable(text) if self.wide else text, 0, size)] if size else []
-        cells = split_cells(text) if self.joined else text
-        starts = (*self.spans[::2], size)
-        first = starts[0]
-        runs = [("".join(cells[:first]), 0, first)] if first else []
-        for start, style, end in zip(starts, self.spans[1::2], starts[1:], strict=False):
-            runs.append(("".join(cells[start:end]), style, end - start))
-        return [(readable(part), style, count) for part, style, count in runs] if self.wide else runs
+            return [(text, 0, size)] if size else []
+        starts = self.spans[::2]
+        bounds = places(text, starts) if self.joined else starts
+        first = bounds[0]
+        runs = [(text[:first], 0, starts[0])] if first else []
+        ends, lasts = (*starts[1:], size), (*bounds[1:], len(text))
+        for start, end, first, last, style in zip(starts, ends, bounds, lasts, self.spans[1::2], strict=True):
+            runs.append((text[first:last], style, end - start))
+        return runs
 
     def _expanded_runs(self, cells: list[str]) -> list[Run]:
         runs, start = [], 0
+        join = join_cells if self.wide else "".join
         for style, group in groupby(self.styles):
             end = start + len(list(group))
-            runs.append(("".join(cells[start:end]), style, end - start))
+            runs.append((join(cells[start:end]), style, end - start))
             start = end
         return runs
 
@@ -310,5 +312,6 @@ class Row:
             if start > x:
                 break
             style = value
-        text = (split_cells(self.text) if self.joined else self.text)[x]
+        first, end = places(self.text, (x, x + 1)) if self.joined else (x, x + 1)
+        text = self.text[first:end].replace(JOIN, "")
         return ("" if text == WIDE_TAIL else text), style

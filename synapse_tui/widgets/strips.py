@@ -19,7 +19,8 @@ from rich.style import Style as RichStyle
 from textual.strip import Strip
 
 from synapse_tui.terminal import DEFAULT_STYLE, Line
-from synapse_tui.terminal.render import cut_unit, placed, sure_unit, units
+from synapse_tui.terminal.cells import WIDE_TAIL, cut_cells, places
+from synapse_tui.terminal.render import draw_text, parts
 
 from .colors import Highlight, Pen, Pens
 
@@ -31,16 +32,14 @@ class Piece(NamedTuple):
     """Part of a row with one pen.
 
     Attributes:
-        text: What to write.
+        text: What to write, in the coding of `terminal/cells.py`.
         cells: Its width.
         pen: What to write it with.
-        unit: Cells of each character; 0 when the text is one cluster of doubtful width.
     """
 
     text: str
     cells: int
     pen: Pen
-    unit: int
 
 
 class TerminalStrip(Strip):
@@ -128,14 +127,14 @@ def draw(pieces: Iterable[Piece], column: int) -> str:
     """
     out: list[str] = []
     pen: Pen | None = None
-    for piece in pieces:
-        if piece.pen is not pen:
+    for text, cells, own in pieces:
+        if own is not pen:
             if pen is not None and pen.link:
                 out.append("\x1b]8;;\x1b\\")
-            pen = piece.pen
+            pen = own
             out.append(pen.sgr + pen.link)
-        column += piece.cells
-        out.append(piece.text if piece.unit else placed(piece.text, piece.cells, column))
+        out.append(draw_text(text, column))
+        column += cells
     if pen is not None:
         out.append("\x1b]8;;\x1b\\\x1b[0m" if pen.link else "\x1b[0m")
     return "".join(out)
@@ -153,17 +152,11 @@ def build_pieces(line: Line | None, width: int, pens: Pens, spans: Sequence[Span
     pieces: list[Piece] = []
     used = 0
     if line is not None:
-        for text, style, cells in line.runs():
-            pen = pens.pen(style)
-            if unit := sure_unit(text, cells):
-                pieces.append(Piece(text, cells, pen, unit))
-            else:
-                pieces += [
-                    Piece(part, size, pen, each) for part, size, each in units(line, used, text, cells)
-                ]
+        for text, style, cells in line.coded_runs():
+            pieces.append(Piece(text, cells, pens.pen(style)))
             used += cells
     if used < width:
-        pieces.append(Piece(" " * (width - used), width - used, pens.pen(DEFAULT_STYLE), 1))
+        pieces.append(Piece(" " * (width - used), width - used, pens.pen(DEFAULT_STYLE)))
     elif used > width:
         pieces = list(_cut(pieces, 0, width))
     return _overlaid(pieces, spans, pens) if spans else pieces
@@ -175,10 +168,10 @@ def _cut(pieces: Iterable[Piece], start: int, end: int) -> Iterator[Piece]:
     for piece in pieces:
         first, last = max(start - position, 0), min(end - position, piece.cells)
         position += piece.cells
-        if first >= last:
-            continue
-        for text, cells, unit in cut_unit((piece.text, piece.cells, piece.unit), first, last):
-            yield Piece(text, cells, piece.pen, unit)
+        if last - first == piece.cells:
+            yield piece
+        elif first < last:
+            yield Piece(cut_cells(piece.text, first, last), last - first, piece.pen)
 
 
 def _overlaid(pieces: Sequence[Piece], spans: Sequence[Span], pens: Pens) -> list[Piece]:
@@ -198,12 +191,11 @@ def _overlaid(pieces: Sequence[Piece], spans: Sequence[Span], pens: Pens) -> lis
 
 def _edges(piece: Piece, position: int, spans: Sequence[Span]) -> list[int]:
     """Return the cells of a piece at which a highlight begins or ends, with both its own ends."""
-    step = piece.unit or piece.cells
     edges = {0, piece.cells}
-    for start, end, _ in spans:
-        for edge in (start - position, end - position):
-            if 0 < edge < piece.cells:
-                edges.add(min(-(-edge // step) * step, piece.cells))
+    wanted = sorted(edge - position for span in spans for edge in span[:2])
+    inside = [edge for edge in wanted if 0 < edge < piece.cells]
+    for edge, place in zip(inside, places(piece.text, inside), strict=True):
+        edges.add(edge + (piece.text[place] == WIDE_TAIL))
     return sorted(edges)
 
 
@@ -216,8 +208,9 @@ def _highlight_at(column: int, spans: Sequence[Span]) -> Highlight:
 
 def _segments(pieces: Iterable[Piece]) -> Iterator[Segment]:
     """Yield rich's segments for what only rich draws (a screen behind a modal one, SVG), as wide for it."""
-    for text, cells, pen, unit in pieces:
-        yield Segment(text if unit else _measured(text, cells), pen.rich)
+    for piece in pieces:
+        for text, cells, doubtful in parts(piece.text):
+            yield Segment(_measured(text, cells) if doubtful else text, piece.pen.rich)
 
 
 def _measured(text: str, cells: int) -> str:

@@ -1,0 +1,78 @@
+"""However a row is cut into units, its cells stay what the terminal says they are, and it takes time in proportion."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from synapse_tui.terminal import Terminal, cells, line, render, row
+from synapse_tui.terminal.render import clean, draw_line, parts
+from synapse_tui.widgets.colors import Pens
+from synapse_tui.widgets.strips import build_pieces
+
+TEXT = st.text(st.sampled_from("ab …—•✻⏺⠋│漢あｱé\u0301\u200d\ufe0f❤👍🏽🇯🇵กำ\u00ad\u200b\u202e☺"), max_size=30)
+
+
+@settings(max_examples=400, deadline=None)
+@given(TEXT, st.integers(0, 4))
+@example("✻ Thinking… (3s · esc to interrupt)", 0)
+@example("e\u0301漢", 0)
+@example("漢…", 1)
+def test_parts_hold_the_characters_of_their_cells(text, column):
+    terminal = Terminal(40, 2)
+    terminal.feed(f"漢字漢字\x1b[1;{column + 1}H{text}".encode())
+    line = terminal.line(0)
+    shown = [cell for x in range(40) if (cell := line.cell(x)).width]
+    expected = [clean(cell.text) or " " for cell in shown]
+    found: list[str] = []
+    for run, _, count in line.coded_runs():
+        cut = list(parts(run))
+        assert sum(width for _, width, _ in cut) == count
+        for part, _, doubtful in cut:
+            found += [part] if doubtful else part
+    assert found == expected
+    assert [cell for cell in render.cells(line) if cell] == expected
+
+
+class Work:
+    """How many characters the functions of `cells.py` have looked at."""
+
+    def __init__(self) -> None:
+        self.characters = 0
+
+    def counting(self, function: Callable[..., object]) -> Callable[..., object]:
+        def count(text: Sequence[str], *more: object) -> object:
+            self.characters += len(text)
+            return function(text, *more)
+
+        return count
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> Work:
+    work = Work()
+    for module in (row, line, render):
+        for name, value in list(vars(module).items()):
+            if inspect.isfunction(value) and value.__module__ == cells.__name__:
+                monkeypatch.setattr(module, name, work.counting(value))
+    return work
+
+
+@pytest.mark.parametrize("count", [10, 80])
+@pytest.mark.parametrize("cluster", ["⚠️", "e\u0301", "👩\u200d💻"])
+@pytest.mark.parametrize("style", ["", "\x1b[32m"], ids=["plain", "styled"])
+def test_the_work_to_draw_a_row_is_in_proportion_to_it(work: Work, count: int, cluster: str, style: str):
+    terminal = Terminal(260, 1)
+    terminal.feed("".join(f"{style}{cluster}\x1b[m-" for _ in range(count)).encode())
+    size = sum(len(text) for text, _, _ in terminal.line(0).runs()) + 2 * count * len(cluster)
+    for draw in (
+        lambda: draw_line(terminal.line(0), 260),
+        lambda: build_pieces(terminal.line(0), 260, Pens()),
+    ):
+        work.characters = 0
+        draw()
+        assert work.characters <= 4 * size
