@@ -1,4 +1,4 @@
-"""However a row is cut into units, its cells stay what the terminal says they are, and it takes time in proportion."""
+"""However a row is cut, its cells stay what the terminal says they are, and it takes time in proportion."""
 
 from __future__ import annotations
 
