@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +14,7 @@ from synapse_tui.addresses import Address, fold, parse_agent_id, resolve
 from synapse_tui.errors import AgentExited, AgentNotFound, InvalidValue
 from synapse_tui.model import USER, Sender
 from synapse_tui.paths import UserPaths, find_project
+from synapse_tui.process_times import is_alive, pid_namespace
 from synapse_tui.registry import Record, Registry, is_live
 
 from .ancestry import with_identity
@@ -98,6 +99,15 @@ class Caller:
         records = self.registry.list()
         project = self.project_of(records)
         return [address_of(record, project) for record in records if record.project == project]
+
+    def liveness(self) -> Callable[[str], bool]:
+        """What tells whether a process runs, by its name, as `is_alive` does.
+
+        A sandbox with a pid namespace of its own (pid_namespaces(7)) hides the others: they count as running.
+        """
+        own = pid_namespace()
+        hidden = any(record.pid_namespace not in ("", own) for record in self.registry.list())
+        return (lambda _process: True) if hidden else is_alive
 
     def lives(self, agent_id: str) -> bool:
         """Whether the process of an agent is there."""

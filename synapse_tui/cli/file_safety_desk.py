@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synapse_tui.addresses import parse_agent_id
-from synapse_tui.errors import AddressError, HistoryError, InvalidValue
+from synapse_tui.errors import AddressError, AgentExited, HistoryError, InvalidValue
 from synapse_tui.file_safety import FileKeys, Holder, Lock, Modification
 from synapse_tui.files import write_advice
 from synapse_tui.model import USER
-from synapse_tui.process_times import is_alive
 from synapse_tui.project_folder import make_project_folder
 
 from .caller import Caller
@@ -90,7 +89,9 @@ class Desk:
                 raise HistoryError(
                     f"{location.parent} cannot be made: {error.strerror or error}", write_advice(error)
                 ) from error
-        with opened_file_safety(location, alive=is_alive, project=self._layers.project) as safety:
+        with opened_file_safety(
+            location, alive=self.caller.liveness(), project=self._layers.project
+        ) as safety:
             if safety.moved:
                 note(
                     f"synapse: {location} was no sound database and is {safety.moved} now: all locks are gone"
@@ -142,6 +143,8 @@ class Desk:
         record = self.caller.registry.get(who) if who else None
         if record is None:
             return Holder(who or USER.sender_id, task)
+        if not self.caller.liveness()(record.process):
+            raise AgentExited(f"{who} has ended: its locks would not hold", "restart it, then lock the file")
         return Holder(who, task, record.process)
 
     def _own_name(self, agent: str) -> str:
@@ -178,7 +181,7 @@ class Desk:
         """
         from synapse_tui.store.quick import held_locks
 
-        found = held_locks(self.location, self._keys, agent_id, alive=is_alive)
+        found = held_locks(self.location, self._keys, agent_id, alive=self.caller.liveness())
         if found is None:
             with self.opened() as safety:
                 found = safety.locks(agent_id)

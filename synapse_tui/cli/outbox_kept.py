@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from synapse_tui.addresses import ALL, fold
 from synapse_tui.errors import HistoryError, MessageError
 from synapse_tui.model import IN_INBOX
-from synapse_tui.process_times import is_alive
 from synapse_tui.store.location import location_of
 
 from .caller import Caller
@@ -78,7 +77,7 @@ class Shelf:
                 "agents act on their own messages only",
             )
         with self._archive() as archive:
-            return replace(kept, task=archive.cancel(kept.task.id, alive=is_alive))
+            return replace(kept, task=archive.cancel(kept.task.id, alive=self._caller.liveness()))
 
     def _all(self) -> Sequence[Kept]:
         """Those of agents that are not open; what an open agent has, it tells itself."""

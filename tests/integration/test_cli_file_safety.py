@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import os
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from synapse_tui.process_times import process_start
+from synapse_tui.process_times import process_name, process_start
 from synapse_tui.registry import Record
-from tests.integration.shell_kit import InnerShell, Shell
+from tests.integration.shell_kit import SYNAPSE, InnerShell, Shell
 
 CLAUDE, CODEX = "synapse-claude-8100", "synapse-codex-8120"
 
@@ -146,3 +148,35 @@ async def test_a_database_that_cannot_be_used_is_told(shell: Shell) -> None:
     shell.environ["SYNAPSE_FILE_SAFETY_DB_PATH"] = str(shell.folder)
     result = await shell.run("file-safety", "locks")
     assert (result.code, "cannot be opened" in result.err) == (1, True), result.err
+
+
+async def test_an_agent_whose_process_has_ended_holds_no_lock(shell: Shell) -> None:
+    live(shell, CLAUDE, "claude")
+    record = shell.registry.get(CLAUDE)
+    assert record is not None
+    ended = dataclasses.replace(record, pid=None, pid_started=0.0, host=process_name(os.getpid()))
+    shell.registry.register(ended)
+    taken = await shell.run("file-safety", "lock", "a.py", "--agent", CLAUDE)
+    assert taken.code != 0
+    assert f"{CLAUDE} has ended" in taken.err
+
+
+SANDBOX = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")
+
+
+def has_sandbox() -> bool:
+    try:
+        return subprocess.run([*SANDBOX, "true"], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not has_sandbox(), reason="this machine does not let programs make a pid namespace")
+async def test_a_sandbox_that_hides_processes_frees_no_lock(tmp_path: Path) -> None:
+    shell = Shell.scratch(tmp_path)
+    live(shell, CLAUDE, "claude")
+    assert (await shell.run("file-safety", "lock", "a.py", "--agent", CLAUDE)).code == 0
+    inside(shell, CLAUDE)
+    await shell.run("file-safety", "lock", "b.py", program=(*SANDBOX, *SYNAPSE))
+    locks = json.loads((await shell.run("file-safety", "locks", "--json")).out)
+    assert [lock["file_path"] for lock in locks] == ["a.py", "b.py"]
