@@ -32,6 +32,13 @@ def _agent_option(about: str) -> Callable[[Function], Function]:
     return click.option("--agent", metavar="AGENT", default="", shell_complete=complete_agents, help=about)
 
 
+def _with_agent(desk: Desk, words: Sequence[str], agent: str) -> tuple[Sequence[Path], str]:
+    """FILEs and the agent; `FILE AGENT` are a file and its holder, as in the documents of synapse-a2a."""
+    if len(words) == 2 and not agent and desk.names_agent(words[1]):
+        words, agent = words[:1], words[1]
+    return [Path(word) for word in words], agent
+
+
 @click.group(name="file-safety", cls=CommandGroup)
 def command() -> None:
     """Who may write which file of this project, and who has written what."""
@@ -63,21 +70,23 @@ def locks_command(*, agent: str, as_json: bool) -> None:
 
 
 @command.command(name="lock")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("words", metavar="FILES...", nargs=-1, required=True, type=click.Path())
 @_agent_option("For AGENT; by default the agent inside which this runs, else you.")
 @click.option("--intent", metavar="TEXT", default="", help="What for, in a few words.")
-@click.option("--task", metavar="TASK", default="", help="For which task.")
+@click.option("--task", "--task-id", metavar="TASK", default="", help="For which task.")
 @json_option
 @click.pass_context
 def lock_command(
-    context: click.Context, *, files: Sequence[Path], agent: str, intent: str, task: str, as_json: bool
+    context: click.Context, *, words: Sequence[str], agent: str, intent: str, task: str, as_json: bool
 ) -> None:
     """Lock FILEs, all or none, for 5 minutes; locking them again renews that.
 
-    The exit code is 4 when another agent holds one of them; it is named on standard output.
+    Of two words the second may name an agent or a type, for which the first is locked. The exit code is 4
+    when another agent holds one of them; it is named on standard output.
     """
     desk = Desk.here()
-    holder = desk.holder(agent, task)
+    files, agent = _with_agent(desk, words, agent)
+    holder = desk.lock_holder(agent, task)
     keys = [desk.file_key(file) for file in files]
     with desk.opened() as safety:
         verdict = safety.acquire_locks(keys, holder, intent=plain(intent)[:500])
@@ -94,22 +103,26 @@ def lock_command(
 
 
 @command.command(name="unlock")
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("words", metavar="[FILES]...", nargs=-1, type=click.Path())
 @_agent_option("Those of AGENT; by default of the agent inside which this runs, else yours.")
 @click.option("--all", "every", is_flag=True, help="All locks of that agent.")
 @click.option("--force", is_flag=True, help="Whoever holds them: for people, not inside an agent.")
 @json_option
 @click.pass_context
 def unlock_command(
-    context: click.Context, *, files: Sequence[Path], agent: str, every: bool, force: bool, as_json: bool
+    context: click.Context, *, words: Sequence[str], agent: str, every: bool, force: bool, as_json: bool
 ) -> None:
-    """Give the locks of FILEs back. The exit code is 4 when one of them was not held."""
-    if bool(files) == every:
+    """Give the locks of FILEs back. The exit code is 4 when one of them was not held.
+
+    Of two words the second may name an agent or a type, whose lock of the first is given back.
+    """
+    if bool(words) == every:
         problem = "FILEs and --all are given" if every else "say which files"
         raise InvalidValue(problem, "name FILEs, or give --all for all locks of the agent")
     desk = Desk.here()
     if force and desk.caller.agent_id:
         raise InvalidValue("an agent cannot take locks away from others", "ask the holder, or a person")
+    files, agent = _with_agent(desk, words, agent)
     agent_id = desk.holder(agent).agent_id
     with desk.opened() as safety:
         if every:
@@ -171,8 +184,13 @@ def recent_command(*, agent: str, hours: float, limit: int, as_json: bool) -> No
 
 @command.command(name="record")
 @click.argument("file", type=click.Path(path_type=Path))
+@click.argument("by", metavar="[AGENT]", default="")
+@click.argument("task_id", metavar="[TASK]", default="")
 @click.option(
     "--change",
+    "--type",
+    "-t",
+    "change",
     type=click.Choice([kind.value for kind in ChangeType], case_sensitive=False),
     default=ChangeType.MODIFY.value,
     show_default=True,
@@ -186,6 +204,8 @@ def recent_command(*, agent: str, hours: float, limit: int, as_json: bool) -> No
 def record_command(
     *,
     file: Path,
+    by: str,
+    task_id: str,
     change: str,
     lines: str,
     intent: str,
@@ -195,11 +215,14 @@ def record_command(
 ) -> None:
     """Note that FILE was changed; the agents' own tools are noted by themselves."""
     desk = Desk.here()
+    for words in ((agent, by), (task, task_id)):
+        if all(words):
+            raise InvalidValue(f"'{words[0]}' and '{words[1]}' are given for the same", "give one of them")
     noted = Modification(
         file=desk.file_key(file),
         change=ChangeType(change.upper()),
-        agent_id=desk.holder(agent).agent_id,
-        task_id=plain(task),
+        agent_id=desk.holder(agent or by).agent_id,
+        task_id=plain(task or task_id),
         time=datetime.now(UTC),
         lines=desk.lines(lines),
         intent=plain(intent)[:500],

@@ -9,14 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synapse_tui.addresses import parse_agent_id
-from synapse_tui.errors import AddressError, AgentExited, HistoryError, InvalidValue
+from synapse_tui.addresses import ALL, fold, parse_agent_id
+from synapse_tui.errors import AddressError, AgentExited, AgentNotFound, HistoryError, InvalidValue
 from synapse_tui.file_safety import FileKeys, Holder, Lock, Modification
 from synapse_tui.files import write_advice
 from synapse_tui.model import USER
 from synapse_tui.project_folder import make_project_folder
 
 from .caller import Caller
+from .group import profile_names
 from .output import note
 from .settings_layers import Layers
 
@@ -120,16 +121,33 @@ class Desk:
             raise InvalidValue(f"'{file}' is a folder", "name the files in it")
         return key
 
+    def names_agent(self, word: str) -> bool:
+        """Whether a word that could be a file's name is an agent, running or not, or a type of agents."""
+        if (self.caller.folder / word).is_file():
+            return False
+        if parse_agent_id(word) is not None or fold(word) in (USER.sender_id, *profile_names()):
+            return True
+        try:
+            return fold(word) != ALL and bool(self.caller.find(word))
+        except AddressError as error:
+            return not isinstance(error, AgentNotFound)
+
     def agent_id(self, name: str) -> str:
-        """The id of whom a name means; that of an agent that is not there any more as it is.
+        """The id of whom a name means; that of an agent that is not there any more, or a type, as it is.
 
         Raises:
             AddressError: Nobody, or more than one.
             InvalidValue: It means all.
         """
+        name = name.removeprefix("@")
         if name == USER.sender_id or "@" in name or parse_agent_id(name) is not None:
             return name
-        return self.caller.find_one(name).agent_id
+        try:
+            return self.caller.find_one(name).agent_id
+        except AgentNotFound:
+            if fold(name) in profile_names():
+                return fold(name)
+            raise
 
     def holder(self, agent: str = "", task: str = "") -> Holder:
         """Who locks: the agent that is named, else the one inside which this runs, else the person.
@@ -143,9 +161,22 @@ class Desk:
         record = self.caller.registry.get(who) if who else None
         if record is None:
             return Holder(who or USER.sender_id, task)
-        if not self.caller.liveness()(record.process):
-            raise AgentExited(f"{who} has ended: its locks would not hold", "restart it, then lock the file")
         return Holder(who, task, record.process)
+
+    def lock_holder(self, agent: str, task: str) -> Holder:
+        """The same for a lock, which ends with its holder's process.
+
+        Raises:
+            AddressError: The name means nobody, or more than one.
+            AgentExited: The agent's process has ended.
+            InvalidValue: An agent names another one.
+        """
+        holder = self.holder(agent, task)
+        if holder.process and not self.caller.liveness()(holder.process):
+            raise AgentExited(
+                f"{holder.agent_id} has ended: its locks would not hold", "restart it, then lock the file"
+            )
+        return holder
 
     def _own_name(self, agent: str) -> str:
         """The agent inside which this runs, by any of its names: a type means oneself first."""

@@ -159,6 +159,8 @@ async def test_an_agent_whose_process_has_ended_holds_no_lock(shell: Shell) -> N
     taken = await shell.run("file-safety", "lock", "a.py", "--agent", CLAUDE)
     assert taken.code != 0
     assert f"{CLAUDE} has ended" in taken.err
+    given = await shell.run("file-safety", "unlock", "--all", "--agent", CLAUDE)
+    assert f"no file was locked by {CLAUDE}" in given.err
 
 
 SANDBOX = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")
@@ -180,3 +182,62 @@ async def test_a_sandbox_that_hides_processes_frees_no_lock(tmp_path: Path) -> N
     await shell.run("file-safety", "lock", "b.py", program=(*SANDBOX, *SYNAPSE))
     locks = json.loads((await shell.run("file-safety", "locks", "--json")).out)
     assert [lock["file_path"] for lock in locks] == ["a.py", "b.py"]
+
+
+@pytest.mark.parametrize(
+    ("word", "holder"),
+    [
+        (CLAUDE, CLAUDE),
+        ("claude", CLAUDE),
+        ("claude-8100", CLAUDE),
+        ("@Claude", CLAUDE),
+        ("gemini", "gemini"),
+        ("synapse-gemini-8110", "synapse-gemini-8110"),
+        ("user", "user"),
+    ],
+)
+async def test_a_second_word_that_names_an_agent_is_the_holder(shell: Shell, word: str, holder: str) -> None:
+    """As in the documents of synapse-a2a; a type counts whether an agent of it runs or not."""
+    live(shell, CLAUDE, "claude")
+    taken = await shell.run("file-safety", "lock", "a.py", word, "--intent", "rename", "--task-id", "t1")
+    assert taken.code == 0, taken.err
+    (lock,) = json.loads((await shell.run("file-safety", "locks", "--json")).out)
+    assert (lock["file_path"], lock["agent_name"], lock["task_id"]) == ("a.py", holder, "t1")
+    assert (await shell.run("file-safety", "lock", "a.py", CODEX)).code == 4
+    assert (await shell.run("file-safety", "unlock", "a.py", "codex")).code == 4
+    given = await shell.run("file-safety", "unlock", "a.py", word)
+    assert (given.code, given.out) == (0, "a.py\n"), given.err
+    noted = await shell.run("file-safety", "record", "a.py", word, "task-123", "--type", "create")
+    assert noted.code == 0, noted.err
+    (change,) = json.loads((await shell.run("file-safety", "history", "a.py", "--json")).out)
+    assert (change["agent_name"], change["task_id"], change["change_type"]) == (holder, "task-123", "CREATE")
+
+
+async def test_a_word_that_names_a_file_is_a_file(shell: Shell) -> None:
+    live(shell, CLAUDE, "claude")
+    (shell.folder / "claude").touch()
+    assert (await shell.run("file-safety", "lock", "a.py", "claude")).code == 0
+    assert (await shell.run("file-safety", "lock", "b.py", "c.py", "codex")).code == 0
+    assert (await shell.run("file-safety", "lock", "d.py", "./codex")).code == 0
+    assert (await shell.run("file-safety", "lock", "e.py", "gemini", "--agent", "claude")).code == 0
+    locks = json.loads((await shell.run("file-safety", "locks", "--json")).out)
+    assert {lock["file_path"] for lock in locks} == {
+        *("a.py", "claude", "b.py", "c.py", "codex", "d.py", "e.py", "gemini"),
+    }
+    forced = await shell.run("file-safety", "unlock", "a.py", "./codex", "--force")
+    assert (forced.code, forced.out) == (0, "a.py\ncodex\n"), "both are locked: they are files"
+    odd = await shell.run("file-safety", "record", "a.py", "nobody-known", "t")
+    assert (odd.code, "no agent answers to '@nobody-known'" in odd.err) == (3, True)
+
+
+async def test_a_lock_is_taken_away_whoever_is_named(shell: Shell) -> None:
+    await shell.run("file-safety", "lock", "a.py", "codex")
+    assert (await shell.run("file-safety", "unlock", "a.py", "claude", "--force")).out == "a.py\n"
+
+
+async def test_an_agent_is_no_holder_for_another(shell: Shell) -> None:
+    live(shell, CLAUDE, "claude")
+    inside(shell, CLAUDE)
+    assert (await shell.run("file-safety", "lock", "a.py", "claude")).code == 0
+    refused = await shell.run("file-safety", "lock", "b.py", "codex")
+    assert (refused.code, "runs inside" in refused.err) == (2, True)

@@ -7,6 +7,7 @@ from synapse_tui.cli.output import ExitCode
 from .page import Page
 
 _FILE = "A path; every way to write a file's name means the same file."
+_FILES = f"{_FILE} FILE AGENT, where no such file is there, means the file and its holder."
 _HOOKED = "claude, codex, gemini, opencode or copilot"
 
 PAGES: dict[str, Page] = {
@@ -26,16 +27,17 @@ PAGES: dict[str, Page] = {
         see=("synapse file-safety lock", "synapse file-safety unlock"),
     ),
     "synapse file-safety lock": Page(
-        arguments={"FILES": _FILE},
+        arguments={"FILES": _FILES},
         examples={
             'synapse file-safety lock src/app.py --intent "new parser"': "Lock a file and say what for.",
+            "synapse file-safety lock src/app.py claude": "For claude, whether it runs or not.",
             "synapse file-safety lock a.py b.py": "Both or none.",
         },
         codes=(ExitCode.NOT_TAKEN,),
         see=("synapse file-safety locks", "synapse file-safety unlock"),
     ),
     "synapse file-safety unlock": Page(
-        arguments={"FILES": _FILE},
+        arguments={"FILES": _FILES},
         examples={
             "synapse file-safety unlock src/app.py": "Give a lock back.",
             "synapse file-safety unlock src/app.py --force": "Take it away from whoever holds it.",
@@ -54,7 +56,11 @@ PAGES: dict[str, Page] = {
         see=("synapse file-safety history",),
     ),
     "synapse file-safety record": Page(
-        arguments={"FILE": _FILE},
+        arguments={
+            "FILE": _FILE,
+            "AGENT": "Who did it, as with --agent.",
+            "TASK": "In which task, as with --task.",
+        },
         examples={
             'synapse file-safety record src/app.py --lines 3-7,12 --intent "typo"': "Note a change by hand.",
         },
