@@ -297,6 +297,10 @@ class AgentConsole:
         if told and (data := encode_focus(focused, self.terminal.modes)):
             self.write(data)
 
+    def charge(self, seconds: float) -> None:
+        """Count the time of painting the screen as the agent's."""
+        self._scheduler.charge(self.process.fd, seconds)
+
     def report_scrolled(self, wanted: bool) -> None:
         """Whether rows that leave the screen are told."""
         self.terminal.screen.report_scrolled_lines = wanted

@@ -326,6 +326,11 @@ class AgentSession(TaskAccess):
             self._focused = focused
             self.console.focus(focused)
 
+    def charge(self, seconds: float) -> None:
+        """Count the time of painting its screen: who costs much is read less."""
+        if self._run is not None:
+            self.console.charge(seconds)
+
     def hooked(self, kind: HookKind, call: str = "") -> None:
         """Take what a hook of the agent's tells: what it does, or that a dialog is about to open."""
         if self._run is not None and self.exit is None:

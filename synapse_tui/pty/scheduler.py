@@ -1,9 +1,10 @@
-"""Who may be read, and for how long: one budget of parse time for all PTYs.
+"""Who may be read, and for how long: one budget of time to parse and paint what all PTYs write.
 
 What a program writes costs its reader far more (parsing, at some MB/s) than it cost the writer. So the time
-spent in the callbacks is measured: all PTYs but the focused one share a budget a tick, the focused one has a
-larger allowance of its own, and whoever is over it is not read until the next tick. The kernel's PTY buffer
-then fills up and holds the flooder back, while keys and quiet agents go on as before.
+spent in the callbacks is measured, and that of painting is charged (`charge`): all PTYs but the focused one
+share a budget a tick, the focused one has a larger allowance of its own, and whoever is over it is not read
+until the next tick. The kernel's PTY buffer then fills up and holds the flooder back, while keys and quiet
+agents go on as before.
 """
 
 from __future__ import annotations
@@ -117,6 +118,13 @@ class ReadScheduler:
             self._timer.cancel()
             self._timer = None
 
+    def charge(self, descriptor: int, seconds: float) -> None:
+        """Count time that what a program wrote has cost after it was taken in: that of painting it."""
+        source = self._sources.get(descriptor)
+        if source is not None:
+            self._new_tick()
+            self._charge(source, seconds)
+
     def look(self, descriptor: int) -> None:
         """Take in what a program has put out, out of turn: all of it if it is little.
 
@@ -139,10 +147,10 @@ class ReadScheduler:
         if source is None:
             return False
         self._new_tick()
-        if source.unfinished and self._hand_on(source, b"", self._allowance(source)):
+        if source.unfinished and self._hand_on(source, b""):
             return True
         data, _ = read_available(descriptor, size)  # a hang-up is seen again by the next read
-        rest = bool(data) and self._hand_on(source, data, self._allowance(source))
+        rest = bool(data) and self._hand_on(source, data)
         if rest and source not in self._waiting and self._sources.get(descriptor) is source:
             self._wait(source)
         return rest or len(data) >= size
@@ -175,13 +183,13 @@ class ReadScheduler:
         """
         allowance = self._allowance(source)
         if source.unfinished:
-            self._hand_on(source, b"", allowance)
+            self._hand_on(source, b"")
             return self._sources.get(source.descriptor) is source
         size = int(source.rate * max(SLICE, allowance.left if allowance is self._own else 0.0))
         size = max(MIN_READ, min(MAX_READ, size))
         data, hung_up = read_available(source.descriptor, size)
         if data:
-            self._hand_on(source, data, allowance)
+            self._hand_on(source, data)
         if self._sources.get(source.descriptor) is not source:
             return False
         if source.unfinished:  # that it hung up is seen again by the next read
@@ -192,15 +200,18 @@ class ReadScheduler:
             return False
         return len(data) >= size
 
-    def _hand_on(self, source: _Source, data: bytes, allowance: _Allowance) -> bool:
+    def _charge(self, source: _Source, seconds: float) -> None:
+        self._allowance(source).left -= seconds
+        source.used += seconds
+
+    def _hand_on(self, source: _Source, data: bytes) -> bool:
         """Have it taken in, and charge the time; whether some is left."""
         started = self._clock()
         try:
             source.unfinished = bool(source.on_data(data))
         finally:
             spent = max(self._clock() - started, 1e-7)
-            allowance.left -= spent
-            source.used += spent
+            self._charge(source, spent)
             # Small reads say little: their time is mostly the cost of the call.
             weight = 0.3 * len(data) / (len(data) + MIN_READ)
             source.rate += weight * (len(data) / spent - source.rate)

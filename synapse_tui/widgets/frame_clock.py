@@ -37,6 +37,9 @@ class Painter(Protocol):
     def paint_frame(self) -> str:
         """Bring the pane up to date and return what is to be written for it; empty when Textual paints it."""
 
+    def charge(self, seconds: float) -> None:
+        """Take note of the CPU time that `paint_frame` took."""
+
 
 class FrameClock:
     """Decides when panes paint.
@@ -139,6 +142,7 @@ class FrameClock:
             before = self._cpu()
             painted.append(_frame_of(painter))
             cost = self._cpu() - before
+            painter.charge(cost)
             # A pane whose frames are costly to draw gets fewer of them, so that keys are still heard.
             self._last[painter] = now + max(0.0, min(cost * COST_FACTOR, LONGEST_INTERVAL) - self._interval)
             spent += SLICE if awaited else cost

@@ -49,6 +49,9 @@ class ViewedSession(Protocol):
     def focus(self, focused: bool) -> None:
         """Tell that a person looks at it, or no longer does."""
 
+    def charge(self, seconds: float) -> None:
+        """Count the time that painting its screen took."""
+
     def reading(self) -> ComposerView:
         """The composer on its screen."""
 
@@ -177,6 +180,10 @@ class PaneDisplay(Widget):
             return self._scroll(rows, placement) + self._painter.draw(rows, placement) + moved
         self._painter.refresh(rows)
         return moved
+
+    def charge(self, seconds: float) -> None:
+        """Let the agent answer for the time that a frame took."""
+        self.session.charge(seconds)
 
     def _scroll(self, rows: set[int], placement: Placement) -> str:
         """Move rows on the outer terminal where that can be done; they need not be drawn then."""

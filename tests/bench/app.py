@@ -24,6 +24,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.bench.child import FLOODS
+
 COLUMNS, LINES = 241, 84
 CHILD = Path(__file__).with_name("child.py")
 SECONDS = 8.0
@@ -158,11 +160,13 @@ def measure_cpu() -> None:
 
 
 def measure_echo() -> None:
-    """Latency of a key in an idle terminal, and beside three panes that flood."""
+    """Latency of a key in an idle terminal, and beside panes that flood."""
     print("key to echo, ms: median, p95")
-    for modes in (["cat"], ["cat", "flood", "flood", "flood"]):
+    beside_one = [["cat", flood] for flood in ("flood", *FLOODS)]
+    for modes in (["cat"], *beside_one, ["cat", "flood", "flood", "flood"]):
         for name, start in rivals().items():
             with start(modes, "grid") as (outer, _):  # type: ignore[operator]
+                outer.frames = 0
                 if name == "synapse-tui":
                     os.write(outer.master, b"\x1d1")
                     outer.drain(1)
@@ -175,7 +179,9 @@ def measure_echo() -> None:
                         outer.drain(0.1)
                 p95 = statistics.quantiles(times, n=20)[18]
                 print(
-                    f"{'+'.join(modes):22} {name:12} {statistics.median(times):6.2f} {p95:6.2f}", flush=True
+                    f"{'+'.join(modes):22} {name:12} {statistics.median(times):6.2f} {p95:6.2f}"
+                    f"  load {os.getloadavg()[0]:.1f}",
+                    flush=True,
                 )
 
 

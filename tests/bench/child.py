@@ -1,7 +1,8 @@
-"""Programs for the panes of the application's bench: `python child.py spin|full|flood`.
+"""Programs for the panes of the application's bench: `python child.py spin|full|flood|flood-...`.
 
 `spin` changes two rows 30 times a second as a waiting agent does, `full` rewrites the whole screen 30 times a
-second, `flood` writes coloured lines as fast as they are read.
+second, `flood` writes coloured lines as fast as they are read; `flood-cjk`, `flood-emoji` (with variation
+selectors) and `flood-decomposed` write words of which a terminal makes wide and joined characters.
 """
 
 from __future__ import annotations
@@ -13,12 +14,29 @@ import sys
 import time
 
 FRAMES = 30
+FLOODS = {
+    "flood-cjk": ("漢字仮名", "交じり文", "こんにちは", "世界", "한국어", "텍스트", "，", "。"),
+    "flood-emoji": ("⚠️", "warn", "❤️", "✔️", "ok", "✈️", "ℹ️", "info"),
+    "flood-decomposed": ("cafe\u0301", "nai\u0308ve", "z\u030clut\u030couc\u030cky\u0301", "abc"),
+}
+"""Words of the floods that are not ASCII."""
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 def words(source: random.Random, length: int) -> str:
     """Random small letters and blanks."""
     return "".join(source.choice("abcdefghij klmnop qrstuvwxyz") for _ in range(length))
+
+
+def unicode_words(source: random.Random, words: tuple[str, ...]) -> str:
+    """Words that take at most 80 cells."""
+    line: list[str] = []
+    room = 80
+    while room > 0:
+        word = source.choice(words)
+        room -= 1 + sum(1 + (char > "\u1100") for char in word)
+        line.append(word)
+    return " ".join(line[:-1])
 
 
 def put(text: str) -> None:
@@ -54,8 +72,12 @@ def main() -> None:
     """Write until the terminal goes away."""
     mode, (columns, lines) = sys.argv[1], os.get_terminal_size()
     source = random.Random(os.getpid())
-    if mode == "flood":
-        block = "".join(f"\x1b[32m{n:6d}\x1b[0m {words(source, 80)}\r\n" for n in range(400))
+    if mode.startswith("flood"):
+        vocabulary = FLOODS.get(mode)
+        lines_of = (
+            unicode_words(source, vocabulary) if vocabulary else words(source, 80) for _ in range(400)
+        )
+        block = "".join(f"\x1b[32m{n:6d}\x1b[0m {line}\r\n" for n, line in enumerate(lines_of))
         while True:
             put(block)
     pool = [words(source, max(60, columns - 20)) for _ in range(200)]

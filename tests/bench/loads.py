@@ -1,4 +1,4 @@
-"""Seven streams of output for a 120x40 terminal, after vtebench and the ways in which agents draw."""
+"""Ten streams of output for a 120x40 terminal, after vtebench and the ways in which agents draw."""
 
 from __future__ import annotations
 
@@ -106,6 +106,29 @@ def _unicode(source: random.Random) -> Iterator[str]:
         yield line + "\r\n"
 
 
+def _cjk(source: random.Random) -> Iterator[str]:
+    """Chinese, Japanese and Korean: nearly all characters are wide."""
+    return _words(source, "漢字仮名", "交じり文", "こんにちは", "世界", "한국어", "텍스트", "，", "。")
+
+
+def _emoji(source: random.Random) -> Iterator[str]:
+    """Signs that a variation selector makes wide, among words."""
+    return _words(source, "⚠️", "warn", "❤️", "✔️", "ok", "✈️", "ℹ️", "info")
+
+
+def _decomposed(source: random.Random) -> Iterator[str]:
+    """Letters with combining marks, as macOS names files."""
+    return _words(source, "cafe\u0301", "nai\u0308ve", "z\u030clut\u030couc\u030cky\u0301", "abc")
+
+
+def _words(source: random.Random, *words: str) -> Iterator[str]:
+    while True:
+        line = ""
+        while len(line) < 55:
+            line += source.choice(words) + " "
+        yield f"\x1b[32m{source.randint(1, 9999):6d}\x1b[0m {line}\r\n"
+
+
 def _region(source: random.Random) -> Iterator[str]:
     """Lines that scroll inside margins."""
     while True:
@@ -120,6 +143,9 @@ _MAKERS: dict[str, tuple[int, str, Callable[[random.Random], Iterator[str]]]] = 
     "motion": (5, "", _motion),
     "unicode": (6, "", _unicode),
     "region": (7, "\x1b[3;36r\x1b[36;1H", _region),
+    "cjk": (8, "", _cjk),
+    "emoji": (9, "", _emoji),
+    "decomposed": (10, "", _decomposed),
 }
 NAMES = tuple(_MAKERS)
 

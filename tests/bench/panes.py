@@ -107,6 +107,9 @@ class Session:
     def focus(self, focused: bool) -> None:
         """Of no interest."""
 
+    def charge(self, seconds: float) -> None:
+        """Of no interest."""
+
     def reading(self) -> ComposerReading:
         """Nobody types."""
         return ComposerReading(visible=False)

@@ -3,8 +3,8 @@
 Prints megabytes a second of CPU time for each load of `loads.py`, and ratios. Beside the core run pyte's
 own screens (on the first part of each load: they are slow), and, where they are installed, tmux and
 `@xterm/headless` (the folder of its `node_modules` in XTERM_HEADLESS). Then hostile input at two sizes,
-which must take time in proportion, the memory of scrollback, and the time of a resize. `--profile LOAD`
-shows where the core spends its time.
+which must take time in proportion, the memory of scrollback, the time of a resize, and that of painting
+rows, new ones and such as were painted before. `--profile LOAD` shows where the core spends its time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from pathlib import Path
 
 import pyte
 
-from synapse_tui.terminal import Terminal
+from synapse_tui.terminal import Terminal, render
+from synapse_tui.widgets.colors import Pens
+from synapse_tui.widgets.strips import build_pieces, draw
 from tests.bench.loads import COLUMNS, LINES, NAMES, load
 
 CHUNK = 65536
@@ -207,6 +209,26 @@ def _history() -> None:
         )
 
 
+def _painting() -> None:
+    print("\nPainting a row: us when it is new, us when it was painted before, ratio to `log`")
+    pens, times = Pens(), {}
+    for name in ("log", "plain", "cjk", "emoji", "decomposed", "unicode"):
+        terminal = Terminal(COLUMNS, LINES)
+        terminal.feed(load(name, 40_000))
+        lines = [terminal.line(y) for y in range(LINES - 1)]
+        fresh, again = float("inf"), float("inf")
+        for _ in range(60):
+            render._drawn.cache_clear()
+            for repeated in (False, True):
+                start = time.process_time()
+                for line in lines:
+                    draw(build_pieces(line, COLUMNS, pens), 0)
+                used = (time.process_time() - start) / len(lines) * 1e6
+                fresh, again = (fresh, min(again, used)) if repeated else (min(fresh, used), again)
+        times[name] = fresh
+        _row(name, [f"{fresh:.1f}", f"{again:.1f}", f"x{fresh / times['log']:.1f}"])
+
+
 def _profile(name: str) -> None:
     data, terminal = load(name), Terminal(COLUMNS, LINES)
     profile = cProfile.Profile()
@@ -222,7 +244,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("loads", nargs="*", metavar="LOAD", help=", ".join(NAMES))
     parser.add_argument("--profile", choices=NAMES)
-    parser.add_argument("--only", choices=("speed", "hostile", "history"))
+    parser.add_argument("--only", choices=("speed", "hostile", "history", "painting"))
     arguments = parser.parse_args()
     if arguments.profile:
         _profile(arguments.profile)
@@ -233,6 +255,8 @@ def main() -> None:
         _hostile()
     if arguments.only in (None, "history"):
         _history()
+    if arguments.only in (None, "painting"):
+        _painting()
 
 
 if __name__ == "__main__":

@@ -111,6 +111,31 @@ async def test_the_flood_in_focus_gets_more_and_starves_nobody(harness):
     assert min(shares) > 0.02
 
 
+async def test_what_painting_costs_is_missing_for_reading():
+    now = 0.0
+    scheduler = ReadScheduler(clock=lambda: now)
+    read: dict[str, bytearray] = {"costly": bytearray(), "focused": bytearray()}
+    ends = {}
+    for name, data in read.items():
+        reader, ends[name] = os.pipe()
+        os.set_blocking(reader, False)
+        scheduler.add(reader, on_data=data.extend, on_hangup=lambda: None)
+        if name == "focused":
+            scheduler.focused = reader
+        else:
+            scheduler.charge(reader, 1.0)
+    os.write(ends["costly"], b"x")
+    os.write(ends["focused"], b"y")
+    await until(lambda: read["focused"], "the one in focus, which is not charged")
+    assert not read["costly"]
+    now = 10.0
+    await until(lambda: read["costly"], "the costly one, once its time is paid back")
+    for reader, writer in zip(list(scheduler._sources), ends.values(), strict=True):
+        scheduler.remove(reader)
+        os.close(reader)
+        os.close(writer)
+
+
 async def test_the_kernel_holds_a_flooder_back(harness):
     """What is not parsed is not read either, so that memory does not grow: the writer has to wait."""
     code = (

@@ -170,6 +170,15 @@ async def test_focus_gives_its_output_precedence(tmp_path):
         assert rig.scheduler.focused is None
 
 
+async def test_what_it_costs_to_paint_an_agent_is_charged_to_its_terminal(tmp_path, monkeypatch):
+    charged = []
+    async with open_rig(tmp_path) as rig:
+        await rig.ready()
+        monkeypatch.setattr(rig.scheduler, "charge", lambda *cost: charged.append(cost))
+        rig.session.charge(0.002)
+        assert charged == [(rig.session.console.process.fd, 0.002)]
+
+
 async def test_the_damage_listener_is_called_with_output(tmp_path):
     async with open_rig(tmp_path) as rig:
         await rig.ready()

@@ -252,6 +252,9 @@ class FakeSession:
         self.sizes.append((columns, lines))
         self.terminal.resize(columns, lines)
 
+    def charge(self, seconds: float) -> None:
+        pass
+
     def focus(self, focused: bool) -> None:
         self.focused = focused
         if focused:

@@ -30,6 +30,7 @@ class FakeSession:
         self.sizes: list[tuple[int, int]] = []
         self.focused: list[bool] = []
         self.composer = True
+        self.charged = 0.0
 
     def output(self, data: str | bytes) -> None:
         """The child writes."""
@@ -46,6 +47,9 @@ class FakeSession:
 
     def focus(self, focused: bool) -> None:
         self.focused.append(focused)
+
+    def charge(self, seconds: float) -> None:
+        self.charged += seconds
 
     def reading(self) -> ComposerReading:
         """The first row is the composer."""

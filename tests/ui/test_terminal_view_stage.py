@@ -316,6 +316,7 @@ class Pane:
     def __init__(self, clock, name="x"):
         self.clock, self.name, self.frames, self.hold = clock, name, [], 0.0
         self.before = lambda: None
+        self.charged = 0.0
 
     def held_until(self, now):
         return self.hold
@@ -324,6 +325,9 @@ class Pane:
         self.before()
         self.frames.append(round(self.clock.now - 100, 3))
         return self.name
+
+    def charge(self, seconds):
+        self.charged += seconds
 
 
 @pytest.fixture
@@ -393,6 +397,32 @@ def test_keys_are_heard_between_the_frames_of_costly_panes(clock, cost, writes):
     clock.advance(0)
     assert written == writes
     assert all(pane.frames == [0.0] for pane in panes)
+
+
+def test_a_pane_answers_for_the_cost_of_its_frames(clock):
+    cpu = [0.0]
+    frames = FrameClock(lambda _: None, interval=0.025, loop=clock, cpu=lambda: cpu[0])
+    pane, other = Pane(clock), Pane(clock)
+
+    def costs():
+        cpu[0] += 0.02
+
+    pane.before = costs
+    frames.request(pane)
+    frames.request(other)
+    clock.advance(0.05)
+    assert pane.charged == pytest.approx(0.02)
+    assert not other.charged
+
+
+async def test_painting_a_pane_is_charged_to_its_agent():
+    session = FakeSession()
+    app = PanesApp(session)
+    async with running(app) as pilot:
+        before = session.charged
+        session.output("hello")
+        await settle(pilot)
+        assert session.charged > before
 
 
 def test_a_frame_that_a_person_waits_for_is_written_before_all_others(clock):
