@@ -242,6 +242,10 @@ class PeerRefused(PeerError):
         self.said = said or message
 
 
+class PeerBusy(PeerRefused):
+    """The peer works on another message and keeps none; the same may be sent again later."""
+
+
 class BudgetSpent(SynapseError):
     """An external agent sent more for a task than is read; it is neither asked nor listened to again."""
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from synapse_tui.errors import PeerRefused, TaskNotFound
+from synapse_tui.errors import PeerBusy, PeerRefused, TaskNotFound
 from synapse_tui.model import Reply, Sender, TaskState
 
 from .dialect_parts import NO_CONTENTS, artifact_text, last_question, parts_json, state_of
@@ -195,15 +195,24 @@ def reply_call(task_id: str, reply: Reply, contents: Mapping[str, bytes] = NO_CO
 
 
 def answer_call(outgoing_id: str, reply: Reply, *, sender: Sender) -> Call:
-    """The call that ends the outgoing task of the one who asked."""
+    """The call that ends the outgoing task of the one who asked, in words that the original knows too."""
     about: dict[str, object] = {
         "status": reply.state.value,
-        "in_reply_to": reply.in_reply_to,
+        "in_reply_to": outgoing_id,
+        "receiver_task_id": reply.in_reply_to,
         "explicit": reply.explicit,
         "truncated": reply.truncated,
         "reason": reply.reason,
+        "response_mode": "silent",
     }
-    return _message_call(f"/tasks/send?reply_to={_checked(outgoing_id)}", reply.text, about, sender)
+    if reply.state in (TaskState.FAILED, TaskState.REJECTED, TaskState.CANCELED):
+        told = reply.text.strip() or reply.reason
+        about |= {
+            "reply_status": "failed",
+            "reply_error": {"code": reply.state.value.upper(), "message": told},
+        }
+    # The original takes no message without any text.
+    return _message_call(f"/tasks/send?reply_to={_checked(outgoing_id)}", reply.text or " ", about, sender)
 
 
 def wait_call(task_id: str, *, seen: str, seconds: float) -> Call:
@@ -338,6 +347,10 @@ def _refusal(endpoint: str, status: int, value: object) -> PeerRefused:
     message, hint = told.get("message"), told.get("hint")
     words = tidy(message) if isinstance(message, str) and message else f"HTTP status {status}"
     advice = tidy(hint) if isinstance(hint, str) else ""
+    # The original takes one message at a time, and tells so in `detail` alone.
+    original = not isinstance(error, dict)
+    if original and (status == 409 or (status == 503 and "not ready" in words)):
+        return PeerBusy(f"{endpoint} is busy: {words}", status, "send it again later", said=words)
     return PeerRefused(f"{endpoint} refused: {words}", status, advice, said=words)
 
 

@@ -2,11 +2,13 @@
 
 An agent that waits for an answer keeps an outgoing task for it. The one who was asked answers its own task by
 `POST /tasks/{id}/reply` on its own server; its host then sends that to the outgoing task, by
-`POST /tasks/send?reply_to=ID` on the server of the one who asked.
+`POST /tasks/send?reply_to=ID` on the server of the one who asked. The original names the task in
+`metadata.in_reply_to` instead, so both are sent and taken.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
@@ -16,7 +18,7 @@ from pydantic import ValidationError
 from synapse_tui.agents.delivery.incoming import receive
 from synapse_tui.agents.tasks.desk import late_message
 from synapse_tui.content import text_of_parts
-from synapse_tui.errors import MessageError
+from synapse_tui.errors import MessageError, SynapseError
 from synapse_tui.model import MessageRequest, Reply, Sender, Task, TaskState
 
 from .agent import HostedAgent
@@ -100,6 +102,16 @@ def _check_own(agent: HostedAgent, verified_id: str) -> None:
         )
 
 
+def answered_by(agent: HostedAgent, body: SendBody) -> str:
+    """The outgoing task that a message answers in the original's way, by its whole id; empty for none."""
+    found = body.metadata.get("in_reply_to")
+    if not isinstance(found, str) or not found:
+        return ""
+    with contextlib.suppress(SynapseError):
+        return agent.desk.outgoing(found).id if agent.desk.outgoing(found).id == found else ""
+    return ""
+
+
 async def take_answer(
     agent: HostedAgent, reply_to: str, body: SendBody, verified_id: str, is_ours: Callable[[str], bool]
 ) -> Task:
@@ -123,13 +135,16 @@ async def take_answer(
         raise HttpProblem(
             403, "not_the_target", f"task {task.short_id} is answered by {task.target} only", "send a message"
         )
+    named = _word(metadata, "receiver_task_id") or _word(metadata, "in_reply_to")
+    error = metadata.get("reply_error")
     answer = Reply(
         _answer_text(body),
         _state(metadata, _ENDS),
         truncated=metadata.get("truncated") is True,
-        explicit=metadata.get("explicit") is not False,
-        in_reply_to=_word(metadata, "in_reply_to"),
-        reason=_word(metadata, "reason"),
+        # The original gives what stands on its screen as artifacts, and the words of its agent without.
+        explicit=metadata.get("explicit", not metadata.get("reply_artifacts")) is not False,
+        in_reply_to="" if named == task.id else named,
+        reason=_word(metadata, "reason") or (_word(error, "message") if isinstance(error, dict) else ""),
     )
     taken = agent.desk.answered(task.id, answer, verified=sender.verified)
     if taken is None:
@@ -146,7 +161,7 @@ def _answer_text(body: SendBody) -> str:
 
 
 def _state(metadata: Mapping[str, Any], known: frozenset[TaskState]) -> TaskState:
-    word = metadata.get("status", TaskState.COMPLETED.value)
+    word = metadata.get("status", metadata.get("reply_status", TaskState.COMPLETED.value))
     if word not in known:
         words = ", ".join(sorted(known))
         raise MessageError(f"metadata.status {word!r} is not valid", f"use one of {words}")

@@ -26,13 +26,14 @@ from .problems import HttpProblem
 from .protocol.endpoints import protocol_routes
 from .protocol.streams import EventStream
 from .refusals import refusal
-from .reply_routes import ReplyTo, reply_router, take_answer
+from .reply_routes import ReplyTo, answered_by, reply_router, take_answer
 from .request_state import Agent, Caller, Shared, find_kept_task
 from .rings import check_ring
 from .sending import request_of
 from .services import Services
 from .status_routes import status_router
 from .subscribing import task_events
+from .visitor import Visitor
 from .waiting import Seen, Wait, waited
 from .watch_routes import watch_router
 from .webhook_routes import webhook_router
@@ -55,10 +56,7 @@ async def send_message(
     body: SendBody, agent: Agent, caller: Caller, services: Shared, reply_to: ReplyTo = ""
 ) -> SentTask:
     """Send a message at the usual priority, or the answer to an outgoing task of this agent."""
-    if reply_to:
-        answered = await take_answer(agent, reply_to, body, caller.sender_id, caller.is_ours)
-        return SentTask(task=task_json(answered))
-    return await _send(agent, await request_of(agent, body, caller, DEFAULT_PRIORITY), services)
+    return await _take(agent, body, caller, services, DEFAULT_PRIORITY, reply_to)
 
 
 @router.post("/tasks/send-priority", response_model_exclude_defaults=True)
@@ -66,7 +64,7 @@ async def send_with_priority(
     body: SendBody, agent: Agent, caller: Caller, services: Shared, priority: Priority = DEFAULT_PRIORITY
 ) -> SentTask:
     """Send a message at a priority; 5 interrupts the agent."""
-    return await _send(agent, await request_of(agent, body, caller, priority), services)
+    return await _take(agent, body, caller, services, priority)
 
 
 @router.post("/message")
@@ -112,6 +110,15 @@ async def cancel_task(task_id: str, agent: Agent, caller: Caller) -> dict[str, A
         raise HttpProblem(409, "task_not_cancelable", f"task {task.short_id} is {task.state} already")
     canceled = agent.desk.cancel_outgoing(task.id) if task.outgoing else await agent.cancel(task.id)
     return task_json(await agent.control.saved(canceled))
+
+
+async def _take(
+    agent: HostedAgent, body: SendBody, caller: Visitor, services: Services, priority: int, reply_to: str = ""
+) -> SentTask:
+    if asked := reply_to or answered_by(agent, body):
+        answered = await take_answer(agent, asked, body, caller.sender_id, caller.is_ours)
+        return SentTask(task=task_json(answered))
+    return await _send(agent, await request_of(agent, body, caller, priority), services)
 
 
 async def _send(agent: HostedAgent, request: MessageRequest, services: Services) -> SentTask:

@@ -61,7 +61,9 @@ def _following(agent: HostedAgent, request: MessageRequest, task_id: str, caller
 
 
 def _without_text(body: SendBody, caller: Visitor, priority: int) -> MessageRequest:
-    expected = body.metadata.get("response_expected", False)
+    # The original's words; "notify" means that its command does not wait, but its agent does.
+    asked = body.metadata.get("response_mode") in ("wait", "notify")
+    expected = body.metadata.get("response_expected", asked)
     if not isinstance(expected, bool):
         raise MessageError("metadata.response_expected is neither true nor false", "send a boolean")
     return MessageRequest(

@@ -10,12 +10,13 @@ from typing import Any
 import click
 
 from synapse_tui.addresses import Address
-from synapse_tui.errors import SynapseError
+from synapse_tui.errors import PeerRefused, SynapseError
 
 from .caller import Caller
 from .commands import Command
 from .completing import complete_agents
 from .options import json_option
+from .outbox import NO_ROUTE
 from .output import end_with, error_json, fail, note, plain, show, show_json
 
 
@@ -57,7 +58,9 @@ def command(context: click.Context, agent: str, keep: bool, as_json: bool) -> No
         show_json(_json(found, reader.errors))
     else:
         _show(found, caller)
-        if not found and not reader.errors:
+        for each in reader.without if agent else ():
+            note(f"{each.agent_id} has no inbox: what is sent to it is typed")
+        if not (found or reader.errors or (agent and reader.without)):
             note("no unread messages")
         elif found and not marking and not keep:
             note("not marked read: name an agent with --agent for that")
@@ -80,6 +83,8 @@ class Reader:
     def __init__(self, caller: Caller) -> None:
         self._client = caller.client()
         self._who = caller.agent_id
+        self.without: list[Address] = []
+        """Agents of other programs that have no inbox."""
         self.errors: list[SynapseError] = []
 
     def look(self, agents: Sequence[Address]) -> list[Found]:
@@ -89,7 +94,10 @@ class Reader:
             try:
                 messages = self._client.inbox(agent.endpoint, sender_id=self._who)
             except SynapseError as error:
-                self.errors.append(error)
+                if isinstance(error, PeerRefused) and error.status == NO_ROUTE:
+                    self.without.append(agent)
+                else:
+                    self.errors.append(error)
             else:
                 found += [Found(agent, messages)] if messages else []
         return found

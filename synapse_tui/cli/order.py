@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,7 @@ from synapse_tui.a2a.light import LightClient
 from synapse_tui.addresses import Address
 from synapse_tui.errors import (
     AgentExited,
+    PeerBusy,
     PeerError,
     PeerRefused,
     PeerUnreachable,
@@ -22,8 +24,10 @@ from synapse_tui.registry import is_live
 
 from .caller import Caller
 from .output import TaskEnded, WaitTimedOut, note
-from .waiting import NOTHING, WAITING, Waiter
+from .waiting import FIRST_PAUSE, GROWTH, LONGEST_PAUSE, NOTHING, WAITING, Waiter
 
+BUSY_WAIT = 300.0
+"""Seconds in which a message is offered to a busy agent when no answer is waited for."""
 EXITED, UNKNOWN = 503, 404
 """The HTTP statuses by which a server tells that its agent has ended, and that it has no such task."""
 
@@ -106,6 +110,10 @@ class _Errand:
         self._follow_up: PeerTask | None = None
         self._waiter: Waiter | None = None
         self._over = False
+        self._queued = False
+        """Whether it waits here, since the receiver keeps no messages."""
+        self._waited = 0.0
+        """Seconds that it did so."""
 
     def run(self) -> Outcome:
         """Send, and wait for the answer if that is wanted."""
@@ -117,7 +125,9 @@ class _Errand:
     def tell_interrupted(self) -> None:
         """Say what becomes of the message when nobody waits for its answer any more."""
         task, who = self._seen(), self._target.agent_id
-        if task is None and not self._over:
+        if self._queued:
+            note(f"{who}: the message was not sent")
+        elif task is None and not self._over:
             note(f"{who}: it is not known whether the message was sent: see 'synapse status {who} --why'")
         elif task is not None and not task.state.final:
             short, message = task.task_id[:8], (task.follow_up or task).task_id[:8]
@@ -133,7 +143,8 @@ class _Errand:
         try:
             self._open()
             self._send()
-            result = self._task if self._order.timeout is None else self._answer(self._order.timeout)
+            timeout = self._order.timeout
+            result = self._task if timeout is None else self._answer(max(0.0, timeout - self._waited))
         except WaitTimedOut as error:
             return Outcome(self._target, self._seen(), error)
         except PeerUnreachable as error:
@@ -160,8 +171,31 @@ class _Errand:
             )
 
     def _send(self) -> None:
+        """Send the message, again and again while its receiver is busy and keeps none."""
+        began, pause = time.monotonic(), FIRST_PAUSE
+        limit = BUSY_WAIT if self._order.timeout is None else self._order.timeout
+        while True:
+            try:
+                sent = self._try_to_send()
+                break
+            except PeerBusy as error:
+                self._waited = time.monotonic() - began
+                left, who = limit - self._waited, self._target.agent_id
+                if left <= 0:
+                    text = f"{who} is busy and keeps no messages: the message was not sent"
+                    raise PeerBusy(text, error.status, "send it again later", said=error.said) from error
+                if not self._queued:
+                    note(f"{who}: queued: it is busy, and keeps no messages itself")
+                self._queued = True
+            time.sleep(min(pause, left))
+            pause = min(pause * GROWTH, LONGEST_PAUSE)
+        self._queued = False
+        self._follow_up = sent.follow_up
+        self._task = as_sent(sent, sent.follow_up)
+
+    def _try_to_send(self) -> PeerTask:
         order = self._order
-        sent = self._client.send(
+        return self._client.send(
             self._target.endpoint,
             order.text,
             sender=order.sender,
@@ -170,8 +204,6 @@ class _Errand:
             metadata=self._about(),
             follows=order.follows,
         )
-        self._follow_up = sent.follow_up
-        self._task = as_sent(sent, sent.follow_up)
 
     def _about(self) -> dict[str, object]:
         """What goes with the message."""
@@ -218,6 +250,8 @@ class _Errand:
 
     def _refused(self, error: SynapseError) -> SynapseError:
         """What a server refused, in the words of the command: its agent has ended, or knows no such task."""
+        if isinstance(error, PeerBusy):
+            return error
         if isinstance(error, PeerRefused) and error.status == EXITED:
             return AgentExited(error.said, error.hint)
         if isinstance(error, PeerRefused) and error.status == UNKNOWN and self._order.follows:

@@ -10,7 +10,14 @@ import click
 
 from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.addresses import Address
-from synapse_tui.errors import AgentExited, AgentNotFound, InvalidValue, SynapseError, TaskNotFound
+from synapse_tui.errors import (
+    AgentExited,
+    AgentNotFound,
+    InvalidValue,
+    PeerRefused,
+    SynapseError,
+    TaskNotFound,
+)
 
 from .caller import Caller
 from .commands import Command, did_you_mean
@@ -30,6 +37,8 @@ EVERY = "all"
 HEADS = ("AGENT", "#", "TASK", "FROM", "P", "STATUS", "TEXT")
 TEXT_CELLS = 50
 SHORTEST_PREFIX = 4
+NO_ROUTE = 404
+"""The HTTP status by which a server says that it has no outbox, as that of the original."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +139,9 @@ class Desk:
         self.canceled: list[Kept] = []
         """Those of them that were taken back."""
         self.left: list[str] = []
-        """What `all` did not mean, and why."""
+        """What was not listed, or not meant by `all`, and why."""
+        self.without: list[Address] = []
+        """Agents of other programs that have no outbox."""
         self.errors: list[SynapseError] = []
         self._shelf = Shelf(caller)
         self._address = ""
@@ -161,12 +172,19 @@ class Desk:
             try:
                 self.waiting += [(agent, message) for message in self._client.outbox(agent.endpoint)]
             except SynapseError as error:
-                self.errors.append(error)
+                if isinstance(error, PeerRefused) and error.status == NO_ROUTE:
+                    self.without.append(agent)
+                    if self._address:
+                        self.left.append(
+                            f"{agent.agent_id} has no outbox: senders wait until it takes a message"
+                        )
+                else:
+                    self.errors.append(error)
 
     def act(self, request: Request, agents: Sequence[Address]) -> None:
         """Do what is asked with each message; one that fails hinders no other."""
-        if EVERY not in request.tasks:
-            self._read(agents)
+        self._read(agents)
+        agents = [agent for agent in agents if agent not in self.without]
         for task in request.tasks:
             try:
                 if self._act_on_kept(task, request.action):
@@ -256,7 +274,7 @@ class Desk:
             rows = [_row(agent.agent_id, message, status_of(message)) for agent, message in self.waiting]
             rows += [_row(each.whom.agent_id, kept_json(each), kept_status(each)) for each in self.kept]
             show_table(HEADS, rows, shrinking=("FROM", "STATUS", "TEXT"))
-        elif listed and not self.errors:
+        elif listed and not (self.errors or self.left):
             note("no message waits")
         if not as_json:
             self._show_done()

@@ -15,7 +15,14 @@ from synapse_tui.addresses import parse_agent_id
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.agents.tasks.book import peer_task
 from synapse_tui.agents.tasks.desk import about_reply, late_message, reply_of
-from synapse_tui.errors import AgentExited, HistoryError, PeerRefused, PeerUnreachable, SynapseError
+from synapse_tui.errors import (
+    AgentExited,
+    HistoryError,
+    PeerBusy,
+    PeerRefused,
+    PeerUnreachable,
+    SynapseError,
+)
 from synapse_tui.events import AgentAdded, AgentRemoved, Event, EventBus, Notice, TaskChanged
 from synapse_tui.model import Reply, ReplyState, Sender, Task, TaskState
 from synapse_tui.store.aftermath import BEFORE_RESTART
@@ -153,7 +160,13 @@ class Replies:
             # Ids come again: since that process ended it may have become the id of another project's agent.
             raise PeerUnreachable(f"{task.sender.sender_id} is not open here")
         message = late_message(reply, sender)
-        await client.send(endpoint, message.text, sender=sender, metadata=about_reply(reply))
+        try:
+            await client.send(endpoint, message.text, sender=sender, metadata=about_reply(reply))
+        except PeerRefused as error:
+            if error.status != 404:
+                raise
+            # The original looks for the task in its own store; what it does not know may be plain text.
+            await client.send(endpoint, message.text, sender=sender)
 
     # -- agents of ours that asked ---
 
@@ -187,7 +200,7 @@ class Replies:
             told = debt.now()
             try:
                 await work(debt, told)
-            except (PeerUnreachable, AgentExited) as error:
+            except (PeerUnreachable, PeerBusy, AgentExited) as error:
                 problem: SynapseError = error
             except PeerRefused as error:
                 problem = error

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from weakref import WeakValueDictionary
 
+from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.addresses import Address, resolve
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.agents.tasks.desk import TaskDesk
-from synapse_tui.errors import AgentNotFound, SynapseError
+from synapse_tui.errors import AgentNotFound, PeerBusy, SynapseError
 from synapse_tui.model import USER, AgentState, MessageRequest, Sender
 from synapse_tui.registry import Record
 from synapse_tui.task_words import standing
@@ -18,6 +21,10 @@ from synapse_tui.task_words import standing
 from .externals import Externals
 from .peers import PeerWatch
 from .serving import Servers
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 2.0
+LONGEST_WAIT = 600.0
+"""Seconds between two tries to send to a busy agent that keeps no messages, and in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,8 @@ class Router:
         self._servers = servers
         self._externals = externals
         self._project = project
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """By endpoint: what waits for a busy agent is sent in the order in which it was written."""
 
     def addresses(self) -> list[Address]:
         """Everyone an address can mean: agents here, ended ones too, those of other processes, externals."""
@@ -111,7 +120,9 @@ class Router:
                     target.agent_id, task.id, standing(task.state, task.delivery.value, task.reason)
                 )
             client = await self._servers.client()
-            answer = await client.send(target.endpoint, text, sender=who, priority=priority, metadata=about)
+            send = partial(client.send, target.endpoint, text, sender=who, priority=priority, metadata=about)
+            async with self._turns.setdefault(target.endpoint, asyncio.Lock()):
+                answer = await _once_taken(send)
             return Receipt(target.agent_id, answer.task_id, answer.status)
 
         return await deliver_to_all(targets, deliver)
@@ -123,6 +134,24 @@ class Router:
         if session is None:
             raise AgentNotFound(f"there is no agent '{agent_id}' here", "see the sidebar or 'synapse list'")
         return Sender(session.agent_id, session.agent_type, session.endpoint, verified=True)
+
+
+async def _once_taken(send: Callable[[], Awaitable[PeerTask]]) -> PeerTask:
+    """Send a message, again and again while its receiver is busy and keeps none.
+
+    Raises:
+        PeerError: It was not taken.
+    """
+    pause, waited = FIRST_PAUSE, 0.0
+    while True:
+        try:
+            return await send()
+        except PeerBusy:
+            if waited >= LONGEST_WAIT:
+                raise
+        await asyncio.sleep(pause)
+        waited += pause
+        pause = min(2 * pause, LONGEST_PAUSE)
 
 
 Deliver = Callable[[Address], Awaitable[Receipt]]
