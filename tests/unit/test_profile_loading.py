@@ -116,6 +116,98 @@ def test_keys_of_the_earlier_design(tmp_path: Path) -> None:
     assert (ready.state, ready.silence, ready.screen[0].pattern) == (AgentState.READY, 2.5, "^> $")
 
 
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [
+        ('"\\r"', b"\r"),
+        ("'\\r'", b"\r"),
+        ("\\n", b"\n"),
+        ("'\\r\\n'", b"\r\n"),
+        ("'\\x0a'", b"\n"),
+        ("enter", b"\r"),
+    ],
+)
+def test_a_submit_sequence_is_read_however_it_is_quoted(tmp_path: Path, written: str, sent: bytes) -> None:
+    found = load(tmp_path, f"command: x\nsubmit_sequence: {written}\n")
+    assert not found.problems
+    assert found.profiles["probe"].submit.enter == sent
+
+
+def test_a_command_may_bring_its_arguments(tmp_path: Path) -> None:
+    found = load(tmp_path, "command: python3 -u 'my agent.py'\nargs: [--fast]\n").profiles["probe"]
+    assert (found.command, found.args) == ("python3", ("-u", "my agent.py", "--fast"))
+    program = tmp_path / "my agent"
+    program.touch()
+    assert load(tmp_path, f"command: {program}\n").profiles["probe"].command == str(program)
+    (problem,) = load(tmp_path, "command: python3 'open\n").problems
+    assert "quotation" in str(problem)
+
+
+OLD = """
+command: "tool"
+submit_sequence: "\\r"
+startup_delay: 8
+write_delay: 0.5
+bracketed_paste: false
+submit_confirm_timeout: 1.5
+submit_confirm_poll_interval: 0.05
+submit_confirm_retries: 3
+long_submit_confirm_timeout: 3.0
+long_submit_confirm_retries: 5
+env:
+  TERM: "xterm-256color"
+interrupt:
+  default_mode: pty
+  pty_repeat: 2
+  graceful_supported: false
+idle_detection:
+  strategy: "STRATEGY"
+  pattern: "tool> $"
+  pattern_use: "USE"
+  timeout: 0.7
+  task_protection_timeout: 15
+input_ready_pattern: ">"
+waiting_detection:
+  regex: "[yY]/[nN]"
+  require_idle: true
+  idle_timeout: 0.5
+auto_approve:
+  cli_flag: "--yes-to-all"
+  runtime_response: "y\\r"
+"""
+"""The keys of a profile of synapse-a2a 0.35."""
+
+
+@pytest.mark.parametrize(
+    ("strategy", "use", "patterns"),
+    [
+        ("pattern", "always", ["tool> $"]),
+        ("hybrid", "startup_only", []),
+        ("timeout", "never", []),
+        ("hybrid", "always", []),
+    ],
+)
+def test_a_whole_profile_of_synapse_a2a_is_translated(
+    tmp_path: Path, strategy: str, use: str, patterns: list[str]
+) -> None:
+    found = load(tmp_path, OLD.replace("STRATEGY", strategy).replace("USE", use))
+    assert not found.problems
+    profile = found.profiles["probe"]
+    assert (profile.submit.enter, profile.submit.pause, profile.submit.method) == (b"\r", 0.5, "typed")
+    assert (profile.startup.delay, profile.args) == (8, ()), "no flag that answers dialogs is added"
+    dialog, ready, busy = profile.states
+    assert (ready.silence, busy.active, dialog.state) == (0.7, 0.7, AgentState.WAITING)
+    assert [pattern.pattern for pattern in ready.screen] == patterns
+    assert profile.interrupt.keys == (b"\x1b",)
+
+
+def test_an_unknown_key_beside_old_ones_is_still_told(tmp_path: Path) -> None:
+    text = OLD.replace("STRATEGY", "pattern").replace("USE", "always")
+    found = load(tmp_path, text + "idle_detektion: {}\n")
+    (problem,) = found.problems
+    assert "unknown key 'idle_detektion': did you mean 'idle_detection'?" in str(problem)
+
+
 def test_new_keys_win_over_earlier_ones(tmp_path: Path) -> None:
     text = "command: x\nstartup_delay: 5\nstartup: {delay: 1}\nsubmit_sequence: enter\nsubmit: {enter: lf}\n"
     profile = load(tmp_path, text).profiles["probe"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -46,6 +48,17 @@ _STATE_WORDS = tuple(state.value.lower() for state in (
 ))  # fmt: skip
 _STATUS_WORDS = ("idle", "working", "blocked", "done", "error")
 _PROGRESS_WORDS = ("none", "set", "error", "indeterminate", "paused")
+_WITHOUT_MEANING = (
+    "waiting_detection",
+    "input_ready_pattern",
+    "auto_approve",
+    "submit_confirm_timeout",
+    "submit_confirm_poll_interval",
+    "submit_confirm_retries",
+    "long_submit_confirm_timeout",
+    "long_submit_confirm_retries",
+)
+"""Keys of the original synapse-a2a that change nothing here: it guesses at dialogs, and answers them."""
 _CONDITIONS = ("title", "status", "progress", "screen", "dialog", "composer", "silence", "active")
 
 
@@ -74,14 +87,16 @@ def read_profile(
 
 def _profile(top: Section, path: Path, origin: Origin, environ: Mapping[str, str]) -> Profile:
     name = _name(top, path)
+    command, args = _command(top, environ)
+    top.skip(*_WITHOUT_MEANING)
     return Profile(
         name=name,
         display=top.text("display", name.capitalize()),
-        command=_command(top, environ),
+        command=command,
         aliases=tuple(alias.lower() for alias in top.strings("aliases")),
         color=top.text("color"),
         description=top.text("description"),
-        args=top.strings("args"),
+        args=(*args, *top.strings("args")),
         env=MappingProxyType(top.mapping("env")),
         ports=_ports(top),
         install=top.text("install"),
@@ -113,11 +128,26 @@ def _hooks(top: Section) -> Dialect | None:
     return None if name == "none" else Dialect(name)
 
 
-def _command(top: Section, environ: Mapping[str, str]) -> str:
-    command = top.text("command").strip()
-    if not command:
+def _command(top: Section, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """The program, and the arguments that stand behind it in the same text."""
+    text = top.text("command").strip()
+    try:
+        words = [text] if os.path.exists(text) else shlex.split(text)  # noqa: PTH110 - never raises
+    except ValueError as error:
+        top.fault("command", f"is no command line: {str(error).lower()}")
+        words = [text]
+    if not text:
         top.fault("command", "must name the program to start")
-    return command.replace("{python}", sys.executable).replace("{shell}", environ.get("SHELL") or "/bin/sh")
+        words = [text]
+    places = {"{python}": sys.executable, "{shell}": environ.get("SHELL") or "/bin/sh"}
+    command, *args = [_filled(word, places) for word in words]
+    return command, tuple(args)
+
+
+def _filled(word: str, places: Mapping[str, str]) -> str:
+    for place, value in places.items():
+        word = word.replace(place, value)
+    return word
 
 
 def _name(top: Section, path: Path) -> str:
@@ -163,9 +193,11 @@ def _submit(top: Section) -> Submit:
     key = "enter" if section.has("enter") else "submit_sequence"
     place = section if section.has("enter") else top
     enter = b"".join(place.convert(key, _sequence))
+    pause = top.number("write_delay", base.pause, 0, 10) * 1000
+    method: PasteMethod = "paste" if top.flag("bracketed_paste", default=True) else "typed"
     found = Submit(
-        method=section.choice("method", get_args(PasteMethod), "paste"),
-        pause=section.number("pause", 400, 0, 10_000) / 1000,
+        method=section.choice("method", get_args(PasteMethod), method),
+        pause=section.number("pause", pause, 0, 10_000) / 1000,
         enter=enter or base.enter,
         multiline=section.flag("multiline", base.multiline),
         chunk=section.count("chunk", base.chunk),
@@ -181,7 +213,15 @@ def _submit(top: Section) -> Submit:
 
 
 def _sequence(text: str) -> bytes:
-    """A key's name, or the characters themselves when they are control characters."""
+    """A key's name, or the characters themselves when they are control characters.
+
+    These may be written as escapes, which YAML itself reads within double quotes only.
+    """
+    if text.startswith("\\"):
+        try:
+            text = text.encode("ascii").decode("unicode_escape")
+        except ValueError:
+            raise ValueError(f"'{text}' is no escape such as \\r or \\n") from None
     if text and ord(text[0]) < 0x20:
         return text.encode()
     return key_bytes(text)
@@ -189,6 +229,7 @@ def _sequence(text: str) -> bytes:
 
 def _interrupt(section: Section) -> Interrupt:
     base = Interrupt()
+    section.skip("default_mode", "pty_repeat", "graceful_supported")
     number = section.convert("signal", _signal)
     keys = section.convert("keys", key_bytes) if section.has("keys") else () if number else base.keys
     stopped = section.convert("stopped", _state)
@@ -331,10 +372,20 @@ def _word(words: tuple[str, ...]) -> Callable[[str], str]:
 def _legacy_rules(top: Section) -> tuple[StateRule, ...]:
     """Rules of a profile without `states`: ready when the output rests, as in the earlier design.
 
-    `idle_regex` asks for its text on the screen besides; the earlier design's BRACKETED_PASTE_MODE is none.
+    `idle_regex`, or `idle_detection` with its strategy `pattern`, asks for a text on the screen besides; the
+    earlier design's BRACKETED_PASTE_MODE is none.
     """
     rest = top.number("output_idle_threshold", 1.5, 0.1, 60)
     idle = top.pattern("idle_regex")
+    detection = top.section("idle_detection")
+    strategy = detection.choice("strategy", ("pattern", "timeout", "hybrid"), "pattern")
+    always = detection.choice("pattern_use", ("always", "startup_only", "never"), "always") == "always"
+    pattern = detection.pattern("pattern")
+    if top.has("idle_detection"):  # by the other strategies a rest without the text does as well
+        idle = pattern if strategy == "pattern" and always else None
+    rest = detection.number("timeout", rest, 0.1, 60)
+    detection.skip("task_protection_timeout")
+    detection.finish()
     screen = (idle,) if idle is not None and idle.pattern != "BRACKETED_PASTE_MODE" else ()
     return (
         StateRule("dialog", AgentState.WAITING, dialog=True),

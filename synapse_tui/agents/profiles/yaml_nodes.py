@@ -50,6 +50,7 @@ class Section:
         self._values: dict[str, Node] = {}
         self._keys: dict[str, Node] = {}
         self._asked: set[str] = set()
+        self._skipped: set[str] = set()
         for key, value in node.value if node is not None else ():
             self._take(key, value)
 
@@ -211,10 +212,14 @@ class Section:
             Section(item, self.faults, f"{self._path(key)}[{index}]") for index, item in enumerate(node.value)
         ]
 
+    def skip(self, *keys: str) -> None:
+        """Let keys be there that mean nothing here."""
+        self._skipped.update(keys)
+
     def finish(self) -> None:
         """Note a fault for each key that was never asked for, naming the nearest that is known."""
         for key, node in self._keys.items():
-            if key in self._asked:
+            if key in self._asked or key in self._skipped:
                 continue
             near = difflib.get_close_matches(key, sorted(self._asked), 1)
             hint = f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(sorted(self._asked))}"
