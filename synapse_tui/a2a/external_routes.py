@@ -40,7 +40,7 @@ class DiscoverBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     url: Annotated[str, Field(min_length=1, max_length=2000)]
-    alias: Annotated[str, Field(max_length=64)] = ""
+    alias: Annotated[str, Field(max_length=64)] | None = None
     headers: dict[str, str] = {}
     token_env: Annotated[str, Field(max_length=128)] = ""
     allowed_origins: Annotated[list[str], Field(max_length=20)] = []
@@ -85,8 +85,9 @@ Person = Annotated[None, Depends(_person)]
 async def discover_agent(
     body: DiscoverBody, request: Request, shared: Shared, desk: Desk, _person: Person
 ) -> dict[str, Any]:
-    """Find an agent by its URL, without keeping it."""
-    return offer_json(await desk.preview(await _order(body, request, shared)))
+    """Find an agent by its URL and keep it; the answer has the agent's own fields too, as the original's."""
+    told = await add_external(body, request, shared, desk, _person)
+    return told["agent"] | told
 
 
 @external_router.get("/agents")
@@ -191,7 +192,7 @@ async def _order(body: DiscoverBody, request: Request, shared: Shared) -> AddOrd
     headers = dict(read_header(f"{name}: {value}") for name, value in body.headers.items())
     return AddOrder(
         body.url,
-        alias=body.alias,
+        alias=body.alias or "",
         headers=headers,
         token_env=body.token_env,
         allowed=tuple(body.allowed_origins),

@@ -297,11 +297,21 @@ async def call(host: Host) -> AsyncIterator[Caller]:
     await caller.close()
 
 
-async def test_routes_add_use_and_remove_an_agent(call, echo):
-    found = (await call("POST", "/external/discover", {"url": echo.url})).json()
-    assert (found["agent"]["alias"], found["agent"]["protocol"]) == ("echo-agent", "1.0 JSONRPC")
+async def test_to_discover_an_agent_registers_it(call, echo):
+    """As in the documents of synapse-a2a, whose answer has the agent's fields at its top."""
     assert (await call("GET", "/external/agents")).json() == {"agents": []}
+    found = (await call("POST", "/external/discover", {"url": echo.url, "alias": None})).json()
+    assert (found["agent"]["alias"], found["agent"]["protocol"]) == ("echo-agent", "1.0 JSONRPC")
+    assert {name: found[name] for name in found["agent"]} == found["agent"]
+    (kept,) = (await call("GET", "/external/agents")).json()["agents"]
+    assert (kept["alias"], kept["url"]) == ("echo-agent", echo.url)
+    again = (await call("POST", "/external/discover", {"url": echo.url, "alias": "weather"})).json()
+    assert again["alias"] == "weather"
+    sent = await call("POST", "/external/agents/weather/send", {"message": "hello"})
+    assert sent.json()["task"]["metadata"]["target"] == "weather"
 
+
+async def test_routes_add_use_and_remove_an_agent(call, echo):
     order = {"url": echo.url, "alias": "echo", "headers": {"X-Key": "secret-value"}}
     added = await call("POST", "/external/agents", order)
     assert added.json()["agent"]["credentials"] == ["X-Key: ***"]
