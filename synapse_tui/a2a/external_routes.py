@@ -87,7 +87,7 @@ async def discover_agent(
 ) -> dict[str, Any]:
     """Find an agent by its URL and keep it; the answer has the agent's own fields too, as the original's."""
     told = await add_external(body, request, shared, desk, _person)
-    return told["agent"] | told
+    return {**told["agent"], **told}
 
 
 @external_router.get("/agents")
