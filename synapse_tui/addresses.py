@@ -1,13 +1,14 @@
 """Who is meant by `@claude`, `@claude-8100`, `@reviewer`, `@all`: agent ids, addresses and their completion.
 
-The order is exact id > type-port > name > type > alias of an external agent. Types, names and `all` mean
-agents of this project; those of others are reached by their exact id. Letters' case and width (a Japanese
-keyboard's `ｃｌａｕｄｅ`) do not matter. A sender never addresses itself.
+The order is exact id > type-port > name > type > alias of an external agent > identity. Types, names and
+`all` mean agents of this project; those of others are reached by their exact id or identity. Letters' case
+and width (a Japanese keyboard's `ｃｌａｕｄｅ`) do not matter. A sender never addresses itself.
 """
 
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -19,6 +20,8 @@ from .paths import tilde
 ALL = "all"
 """The address of every other agent of the project that takes messages."""
 
+_IDENTITY = re.compile(r"[0-9a-f]{1,64}")
+_SHORTEST_IDENTITY = 8
 _AGENT_ID = re.compile(r"synapse-(?P<type>.+)-(?P<port>\d{1,5})")
 
 
@@ -79,6 +82,20 @@ def parse_agent_id(agent_id: str) -> tuple[str, int] | None:
     return (match["type"], int(match["port"])) if match else None
 
 
+def identity_of(working_dir: str, agent_type: str, name: str = "") -> str:
+    """What an agent is whatever its port: SHA-256 of host, folder, type and name, in hexadecimal."""
+    import hashlib  # noqa: PLC0415 - seldom needed, and the command line starts without it
+
+    return hashlib.sha256(f"{os.uname().nodename}{working_dir}{agent_type}{name}".encode()).hexdigest()
+
+
+def is_identity(word: str, working_dir: str, agent_type: str, name: str = "") -> bool:
+    """Whether a folded word is the identity of an agent, or at least its first eight digits."""
+    if len(word) < _SHORTEST_IDENTITY or not _IDENTITY.fullmatch(word):
+        return False
+    return identity_of(working_dir, agent_type, name).startswith(word)
+
+
 def fold(text: str) -> str:
     """The text as addresses are compared: without regard to case and width, without `@` in front."""
     return unicodedata.normalize("NFKC", text).strip().removeprefix("@").casefold()
@@ -123,7 +140,11 @@ def could_be(text: str, candidates: Sequence[Address], *, sender: str = "") -> b
     others = [candidate for candidate in candidates if candidate.agent_id != sender]
     if any(candidate.local and candidate.receives for candidate in others) and ALL.startswith(start):
         return True
-    return any(form.startswith(start) for candidate in others for form in _folded_forms(candidate))
+    if any(form.startswith(start) for candidate in others for form in _folded_forms(candidate)):
+        return True
+    return bool(_IDENTITY.fullmatch(start)) and any(
+        _identity(candidate).startswith(start) for candidate in others if not candidate.external
+    )
 
 
 def complete(text: str, candidates: Sequence[Address], *, sender: str = "") -> list[Completion]:
@@ -199,12 +220,22 @@ def _has_alias(candidate: Address, wanted: str) -> bool:
     return candidate.external and fold(candidate.agent_id) == wanted
 
 
+def _identity(candidate: Address) -> str:
+    return identity_of(candidate.working_dir, candidate.agent_type, candidate.name)
+
+
+def _has_identity(candidate: Address, wanted: str) -> bool:
+    about = (candidate.working_dir, candidate.agent_type, candidate.name)
+    return not candidate.external and is_identity(wanted, *about)
+
+
 _LEVELS: tuple[Callable[[Address, str], bool], ...] = (
     _has_id,
     _has_type_and_port,
     _has_name,
     _has_type,
     _has_alias,
+    _has_identity,
 )
 
 
@@ -231,7 +262,11 @@ def _only_live(wanted: str, found: Sequence[Address]) -> Address:
 
 
 def _not_found(wanted: str, candidates: Sequence[Address], others: Sequence[Address]) -> AgentNotFound:
-    if any(wanted in _folded_forms(candidate) for candidate in candidates if candidate not in others):
+    if any(
+        wanted in _folded_forms(candidate) or _has_identity(candidate, wanted)
+        for candidate in candidates
+        if candidate not in others
+    ):
         return AgentNotFound(f"'@{wanted}' is the sender itself", "address another agent")
     foreign = [candidate for candidate in others if _would_mean(candidate, wanted)]
     if foreign:

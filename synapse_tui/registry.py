@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from .addresses import identity_of
 from .files import check_safe, is_open, private_folder, write_private
 from .process_times import is_alive, pid_namespace, process_name, process_start
 
@@ -262,7 +263,9 @@ class Registry:
         return self._folder / f"{agent_id}.json"
 
     def _write(self, record: Record) -> None:
-        fields = asdict(record)
+        fields = asdict(record) | {
+            "identity": identity_of(record.working_dir, record.agent_type, record.name)
+        }
         path = self._path(record.agent_id)
         previous: object = None
         with contextlib.suppress(OSError, ValueError, RecursionError):

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from synapse_tui.addresses import Address, fold, parse_agent_id, resolve
+from synapse_tui.addresses import Address, fold, is_identity, parse_agent_id, resolve
 from synapse_tui.errors import AgentExited, AgentNotFound, InvalidValue
 from synapse_tui.model import USER, Sender
 from synapse_tui.paths import UserPaths, find_project
@@ -160,6 +160,7 @@ class Caller:
             record.agent_id
             for record in live
             if wanted == fold(record.agent_id)
+            or _has_identity(record, wanted)
             or (record.project == project and wanted in map(fold, names_of(record)))
         ]
 
@@ -186,7 +187,12 @@ class Caller:
         try:
             return resolve(target, [address_of(record, project) for record in live], sender=sender)
         except AgentNotFound:
-            ended = [record for record in stale if fold(target) in map(fold, names_of(record))]
+            wanted = fold(target)
+            ended = [
+                record
+                for record in stale
+                if wanted in map(fold, names_of(record)) or _has_identity(record, wanted)
+            ]
             if ended:
                 raise _exited(ended[0]) from None
             raise
@@ -239,6 +245,10 @@ def names_of(record: Record) -> tuple[str, ...]:
         *record.aliases,
     )
     return tuple(name for name in names if name)
+
+
+def _has_identity(record: Record, wanted: str) -> bool:
+    return is_identity(wanted, record.working_dir, record.agent_type, record.name)
 
 
 def _exited(record: Record) -> AgentExited:

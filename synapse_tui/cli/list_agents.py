@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from synapse_tui.addresses import identity_of
 from synapse_tui.paths import tilde
 from synapse_tui.registry import Record
 
@@ -38,13 +39,18 @@ def command(everywhere: bool, as_json: bool) -> None:
     shown = [record for record in records if everywhere or record.project == project]
     externals = _externals(caller)
     if as_json:
-        here = [{**asdict(record), "here": record.project == project} for record in shown]
+        here = [_json(record, project) for record in shown]
         show_json([*here, *map(_external_json, externals)])
         return
     rows = [_row(record, project) for record in shown] + [_external_row(agent) for agent in externals]
     if rows:
         show_table(HEADS, rows, shrinking=("NAME",))
     _explain(len(records) - len(shown), shown)
+
+
+def _json(record: Record, project: str) -> dict[str, object]:
+    identity = identity_of(record.working_dir, record.agent_type, record.name)
+    return {**asdict(record), "identity": identity, "here": record.project == project}
 
 
 def _row(record: Record, project: str) -> tuple[str, ...]:

@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
-from synapse_tui.addresses import fold
+from synapse_tui.addresses import fold, is_identity
 from synapse_tui.errors import AgentNotFound, SynapseError
-from synapse_tui.paths import find_project
+from synapse_tui.paths import UserPaths, find_project
+from synapse_tui.registry import Registry
 from synapse_tui.sessions.client import ask, request
 from synapse_tui.sessions.start import connect
 from synapse_tui.store.aftermath import kept_text
@@ -105,6 +106,7 @@ def find_agents(word: str) -> list[tuple[RunningSession, str]]:
         [each for each in own if f"synapse-{wanted}" == fold(str(each[1]["agent_id"]))],
         [each for each in own if wanted and fold(str(each[1]["name"])) == wanted],
         [each for each in own if _type(each[1]) == wanted],
+        [each for each in every if str(each[1]["agent_id"]) in _of_identity(wanted)],
     ):
         if found:
             return [(session, str(agent["agent_id"])) for session, agent in found]
@@ -113,6 +115,15 @@ def find_agents(word: str) -> list[tuple[RunningSession, str]]:
         f"no session of this project runs '{word}'",
         f"running: {running}" if running else "one in the foreground ends in its terminal",
     )
+
+
+def _of_identity(wanted: str) -> set[str]:
+    """Ids of the agents of an identity."""
+    return {
+        record.agent_id
+        for record in Registry(UserPaths.of_environment().registry).list()
+        if is_identity(wanted, record.working_dir, record.agent_type, record.name)
+    }
 
 
 def _type(agent: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.a2a.sockets import bind_loopback
+from synapse_tui.addresses import identity_of
 from synapse_tui.errors import MessageError
 from synapse_tui.model import AgentState, MessageRequest, Task, TaskState
 from tests.fake_agent import FakeAgent
@@ -103,6 +104,30 @@ async def test_an_agent_in_another_folder_lists_its_project(shell: Shell) -> Non
 
 
 # -- send ------------------------------------------------------------------------------------------------
+
+
+async def test_an_identity_is_an_address(shell: Shell, stack: AsyncExitStack) -> None:
+    agent = await opened(stack, shell, name="alice")
+    await opened(stack, shell)
+    identity = identity_of(str(shell.folder), "gemini", "alice")
+    listed = json.loads((await shell.run("list", "--json")).out)
+    assert [each["identity"] for each in listed if each["agent_id"] == agent.agent_id] == [identity]
+    for words in (
+        ("send", identity, "hello"),
+        ("send", f"@{identity[:8].upper()}", "hello"),
+        ("status", identity),
+        ("inbox", "--agent", identity),
+        ("outbox", identity),
+        ("history", "list", "--agent", identity),
+        ("file-safety", "lock", "a.py", "--agent", identity),
+        ("file-safety", "unlock", "a.py", identity),
+        ("instructions", "show", identity),
+    ):
+        result = await shell.run(*words)
+        assert result.code == 0, (words, result.err)
+    assert len(agent.requests) == 2
+    unknown = await shell.run("send", "0" * 64, "hello")
+    assert unknown.code == 3
 
 
 async def test_send_prints_the_answer(shell: Shell, stack: AsyncExitStack) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import tempfile
 import threading
@@ -13,9 +14,11 @@ from pathlib import Path
 import click
 import pytest
 
+from synapse_tui.addresses import identity_of
 from synapse_tui.cli import sessions, start, stop
 from synapse_tui.cli.output import run_command
 from synapse_tui.paths import UserPaths
+from synapse_tui.registry import Record, Registry
 from synapse_tui.sessions.places import home_key
 from synapse_tui.sessions.wire import encode
 
@@ -160,6 +163,21 @@ def test_what_was_ended_is_told_as_json_with_what_was_not(
         (told,) = json.loads(capsys.readouterr().out)
         assert told["agent_id"] == "synapse-dummy-8191"
         assert told["error"]["message"] == "it is gone"
+
+
+def test_an_agent_is_stopped_by_its_identity(
+    runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    agent_id = "synapse-dummy-8190"
+    record = Record(agent_id, "dummy", 8190, "http://127.0.0.1:8190", os.getpid(), working_dir="/p")
+    Registry(tmp_path / ".a2a" / "registry").register(record)
+    stopped: dict[str, object] = {"is": "stopped", "kept": {}}
+    with ExitStack() as stack:
+        stack.callback(Host(socket_of(runtime, "fine"), threading.Barrier(1), stop=stopped).close)
+        assert code_of(stop.command, identity_of("/p", "dummy")) == 0
+    assert capsys.readouterr().out == f"stopped {agent_id}\n"
+    assert code_of(stop.command, identity_of("/q", "dummy")) == 3
 
 
 def test_what_could_not_be_ended_with_an_agent_is_named(

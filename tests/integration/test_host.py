@@ -16,6 +16,7 @@ import pytest
 
 from synapse_tui.a2a.client import A2AClient
 from synapse_tui.a2a.server import AgentServer
+from synapse_tui.addresses import identity_of
 from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import (
@@ -109,6 +110,29 @@ async def test_an_agent_is_bound_recorded_and_served_and_all_that_ends_with_it(h
         AgentAdded,
         AgentRemoved,
     ]
+
+
+async def test_an_agent_is_found_by_its_identity_at_another_port(host: Host) -> None:
+    asker, first = await open_published(host, "asker", "worker")
+    identity = records(host)[first.agent_id]["identity"]
+    assert identity == identity_of(str(first.cwd), "dummy", "worker")
+    async with httpx.AsyncClient(timeout=30) as client:
+        card = (await client.get(f"{first.endpoint}/.well-known/agent.json")).json()
+    assert card["extensions"]["synapse"]["identity"] == identity
+    with socket.socket() as taken:
+        await host.close(first.agent_id)
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", first.port))
+        taken.listen()
+        (again,) = await open_published(host, "worker")
+    assert again.port != first.port
+    assert records(host)[again.agent_id]["identity"] == identity
+    for form in (identity, identity[:8]):
+        (receipt,) = await host.send(str(form), "hello", sender=asker.agent_id)
+        assert receipt.target == again.agent_id
+    host.rename(again.agent_id, "other")
+    renamed = identity_of(str(again.cwd), "dummy", "other")
+    await until(lambda: records(host)[again.agent_id]["identity"] == renamed)
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,6 +16,7 @@ from synapse_tui.addresses import (
     agent_id_for,
     complete,
     could_be,
+    identity_of,
     parse_agent_id,
     resolve,
     shortest_form,
@@ -88,6 +91,45 @@ def test_order_of_meanings():
     assert resolve("synapse-claude-8100", everyone) == [CLAUDE]
     assert resolve("claude-8100", everyone) == [CLAUDE]
     assert resolve("claude", everyone) == [named_like_a_type]
+
+
+class TestIdentity:
+    WHOLE = hashlib.sha256(f"{os.uname().nodename}/pclaude".encode()).hexdigest()
+
+    def test_is_made_of_host_folder_type_and_name(self):
+        assert identity_of("/p", "claude") == self.WHOLE
+        assert (
+            identity_of("/p", "claude", "bob")
+            == hashlib.sha256(f"{os.uname().nodename}/pclaudebob".encode()).hexdigest()
+        )
+
+    @pytest.mark.parametrize("form", [WHOLE, f"@{WHOLE}", WHOLE.upper(), WHOLE[:8], WHOLE[:40]])
+    def test_finds_an_agent_again_whose_port_changed(self, form):
+        for port in (8100, 8105):
+            moved = agent("claude", port)
+            assert resolve(form, [GEMINI, moved, CLAUDE_2]) == [moved]
+            assert resolve(form, [GEMINI, replace(moved, local=False)]) != [GEMINI], "as any exact id"
+            assert could_be(form.removeprefix("@"), [GEMINI, moved])
+
+    def test_needs_eight_digits_and_yields_to_names(self):
+        with pytest.raises(AgentNotFound):
+            resolve(self.WHOLE[:7], [CLAUDE, GEMINI])
+        named = agent("codex", 8120, self.WHOLE[:8])
+        assert resolve(self.WHOLE[:8], [CLAUDE, named]) == [named]
+
+    def test_that_two_have_is_asked_about_and_ones_own_is_told(self):
+        with pytest.raises(AmbiguousAddress):
+            resolve(self.WHOLE, [CLAUDE, CLAUDE_3])
+        with pytest.raises(AgentNotFound, match="itself"):
+            resolve(self.WHOLE, [CLAUDE, GEMINI], sender=CLAUDE.agent_id)
+        with pytest.raises(AgentExited):
+            resolve(self.WHOLE, [replace(CLAUDE, live=False)])
+
+    def test_is_awaited_key_by_key(self):
+        for end in range(len(self.WHOLE) + 1):
+            assert could_be(self.WHOLE[:end], [CLAUDE])
+        assert not could_be("zz", [CLAUDE])
+        assert not could_be(self.WHOLE + "0", [CLAUDE])
 
 
 def test_aliases_mean_the_type():

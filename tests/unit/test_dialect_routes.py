@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from synapse_tui.addresses import identity_of
 from synapse_tui.errors import MessageError
 from synapse_tui.model import AgentState, MessageRequest, Task, TaskState
 from tests.fake_agent import FakeAgent
@@ -51,6 +52,7 @@ async def test_card(client: httpx.AsyncClient, name: str) -> None:
     assert [skill["id"] for skill in card["skills"]] == ["chat", "interrupt"]
     assert card["extensions"]["synapse"] == {
         "agent_id": "synapse-claude-8100",
+        "identity": identity_of("/nowhere", "claude", "alice"),
         "addressable_as": ["@synapse-claude-8100", "@claude-8100", "@alice", "@claude"],
         "pty_wrapped": True,
         "priority_interrupt": True,

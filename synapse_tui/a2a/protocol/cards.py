@@ -10,6 +10,7 @@ from synapse_tui.a2a.agent import HostedAgent
 from synapse_tui.a2a.card_security import CardShape, card_security, keys_demanded
 from synapse_tui.a2a.refusals import REST_PREFIX
 from synapse_tui.a2a.services import CardForm, Services
+from synapse_tui.addresses import identity_of
 
 from .extensions import EXTENSIONS, SYNAPSE, Extension
 
@@ -117,6 +118,7 @@ def about_agent(agent: HostedAgent) -> dict[str, Any]:
     """How an agent is addressed: `extensions.synapse`."""
     return {
         "agent_id": agent.agent_id,
+        "identity": identity_of(str(agent.cwd), agent.agent_type, agent.name),
         "addressable_as": addresses_of(agent),
         "pty_wrapped": True,
         "priority_interrupt": True,
