@@ -98,9 +98,13 @@ class FakeAgent:
         self.timeline.add(self.report, self.now)
 
     @property
-    def tasks(self) -> dict[str, Task]:
-        """Its tasks by id."""
-        return {task.id: task for task in self.book}
+    def tasks(self) -> TaskBook:
+        return self.book
+
+    @property
+    def task_ids(self) -> list[str]:
+        """Ids of its tasks, oldest first."""
+        return [task.id for task in self.book]
 
     @property
     def agent_id(self) -> str:
@@ -115,7 +119,7 @@ class FakeAgent:
         return StateReport(self.state, "fake", "", 0.0)
 
     def explain(self) -> Explanation:
-        running = self.tasks.get(self.running)
+        running = self.book.get(self.running) if self.running in self.book else None
         return explain(self.timeline.passages[-1].report, self.timeline, self.control, running, now=self.now)
 
     def recent_text(self) -> str:

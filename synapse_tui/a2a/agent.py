@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 from synapse_tui.agents.delivery.briefing import Briefing
 from synapse_tui.agents.delivery.explanation import Explanation
 from synapse_tui.agents.delivery.outbox_control import OutboxControl
+from synapse_tui.agents.tasks.book import TaskBook
 from synapse_tui.agents.tasks.desk import TaskDesk
 from synapse_tui.agents.tasks.feed import TaskFeed
 from synapse_tui.agents.watch.watcher import Watcher
@@ -52,6 +52,10 @@ class HostedAgent(Protocol):
     @property
     def cwd(self) -> Path:
         """Its working folder; files of messages are written there."""
+
+    @property
+    def tasks(self) -> TaskBook:
+        """Its tasks that are still known."""
 
     @property
     def feed(self) -> TaskFeed:
@@ -98,9 +102,6 @@ class HostedAgent(Protocol):
         Raises:
             TaskNotFound: There is none of that id.
         """
-
-    def list_tasks(self) -> Sequence[Task]:
-        """Snapshots of the tasks that are still known, oldest first."""
 
     async def find_task(self, task_id: str) -> Task:
         """The task of that id or unique prefix, also one that is in the history only.

@@ -70,7 +70,8 @@ async def mark_read(agent: Agent, _reader: Reader, body: ReadBody | None = None)
     """End the tasks of messages that were read, but where an answer is waited for; others are left alone."""
     wanted = body.tasks if body is not None else None
     unread = [message.task for message in agent.control.unread()]
-    meant = [task for task in unread if wanted is None or task.id in wanted]
+    named = frozenset(wanted or ())
+    meant = [task for task in unread if wanted is None or task.id in named]
     tasks = [agent.control.read(task.id) for task in meant]
     return {"tasks": [task_json(await agent.control.saved(task)) for task in tasks]}
 

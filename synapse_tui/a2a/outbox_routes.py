@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query, Request, Response
+from starlette.responses import JSONResponse
 
 from synapse_tui.agents.delivery.outbox_control import OutboxControl, WaitingMessage
 from synapse_tui.errors import InvalidValue
@@ -46,9 +47,9 @@ Place = Annotated[int, Query(ge=1, description="Position to move to, from 1")]
 
 
 @outbox_router.get("/outbox")
-async def read_outbox(control: Control) -> dict[str, Any]:
+async def read_outbox(control: Control) -> Response:
     """What waits, in the order in which it will be typed; then what is to be read."""
-    return {"messages": [message_json(message) for message in control.every()]}
+    return JSONResponse({"messages": [message_json(message) for message in control.every()]})
 
 
 @outbox_router.post("/outbox/{task_id}/{action}")

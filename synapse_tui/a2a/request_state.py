@@ -16,9 +16,6 @@ from .problems import HttpProblem
 from .services import Services
 from .visitor import Visitor
 
-SHORTEST_PREFIX = 8
-"""What people are shown of a task's id."""
-
 
 def _agent(request: Request) -> HostedAgent:
     agent: HostedAgent = request.state.agent
@@ -70,12 +67,8 @@ def find_task(agent: HostedAgent, task_id: str, caller: Visitor | None = None) -
         TaskNotFound: There is none, or it is none of the caller's business.
         HttpProblem: Several begin so.
     """
-    found = [
-        task
-        for task in agent.list_tasks()
-        if task.id.startswith(task_id.lower()) and (caller is None or caller.may_see(task))
-    ]
-    if len(task_id) < SHORTEST_PREFIX or not found:
+    found = [task for task in agent.tasks.starting(task_id) if caller is None or caller.may_see(task)]
+    if not found:
         raise TaskNotFound(f"there is no task '{task_id[:40]}'", "GET /tasks lists them")
     if len(found) > 1:
         raise HttpProblem(

@@ -93,20 +93,20 @@ def _of_an_agent(agent: HostedAgent, order: WatchOrder) -> WatchOrder:
         TaskNotFound: There is no such task.
         HttpProblem: It has sent none.
     """
-    named = [find_task(agent, order.task)] if order.task else reversed(agent.list_tasks())
-    mine = [
+    named = iter([find_task(agent, order.task)]) if order.task else agent.tasks.newest()
+    mine = (
         task
         for task in named
         if task.sender.sender_id == order.by.sender_id and not task.outgoing and not task.state.final
-    ]
-    if not mine:
+    )
+    if (found := next(mine, None)) is None:
         raise HttpProblem(
             403,
             "not_your_task",
             f"no task of {agent.agent_id} that goes on was sent by {order.by.sender_id}",
             "agents watch over the tasks that they sent only",
         )
-    return WatchOrder(order.every, order.nudge, order.times, order.until, mine[0].id, order.by)
+    return WatchOrder(order.every, order.nudge, order.times, order.until, found.id, order.by)
 
 
 def watch_json(report: WatchReport) -> dict[str, Any]:

@@ -149,7 +149,7 @@ async def test_send_without_waiting(shell: Shell, stack: AsyncExitStack) -> None
     agent = await opened(stack, shell)
     agent.answer = None
     result = await shell.run("send", "gemini", "hello", "--no-response", "--priority", "5")
-    [task_id] = agent.tasks
+    [task_id] = agent.task_ids
     assert (result.code, result.out) == (0, f"{agent.agent_id}: queued (task {task_id[:8]})\n")
     assert (agent.requests[0].priority, agent.requests[0].response_expected) == (5, False)
 
@@ -161,7 +161,7 @@ async def test_send_waits_until_the_task_ends(shell: Shell, stack: AsyncExitStac
     assert process.stderr is not None
     line = await process.stderr.readline()
     assert line.decode().startswith(f"{agent.agent_id}: queued (task ")
-    [task_id] = agent.tasks
+    [task_id] = agent.task_ids
     agent.finish(task_id, "at last")
     out, _ = await process.communicate()
     assert (process.returncode, out) == (0, b"at last\n")
@@ -174,7 +174,7 @@ async def test_a_task_that_fails(shell: Shell, stack: AsyncExitStack, state: Tas
     process = await shell.start("send", "gemini", "hello")
     assert process.stderr is not None
     await process.stderr.readline()
-    [task_id] = agent.tasks
+    [task_id] = agent.task_ids
     agent.finish(task_id, state=state)
     _, err = await process.communicate()
     assert process.returncode == 6
@@ -187,11 +187,11 @@ async def test_a_wait_that_takes_too_long(shell: Shell, stack: AsyncExitStack) -
     result = await shell.run("send", "gemini", "hello", "--wait-timeout", "0.3")
     assert result.code == 7
     assert "did not answer in 0.3 s" in result.err
-    assert not next(iter(agent.tasks.values())).state.final, "the task goes on"
+    assert not next(iter(agent.tasks)).state.final, "the task goes on"
     as_json = await shell.run("send", "gemini", "hello", "--wait-timeout", "0", "--json")
     assert as_json.code == 7
     assert as_json.json["error"]["type"] == "WaitTimedOut"  # type: ignore[index]
-    assert as_json.json["task_id"] in agent.tasks
+    assert as_json.json["task_id"] in agent.task_ids
 
 
 async def test_ctrl_c_while_waiting(shell: Shell, stack: AsyncExitStack) -> None:
@@ -204,7 +204,7 @@ async def test_ctrl_c_while_waiting(shell: Shell, stack: AsyncExitStack) -> None
     _, err = await process.communicate()
     assert process.returncode == 130
     assert b"interrupted" in err
-    assert f"task {next(iter(agent.tasks))[:8]} goes on".encode() in err
+    assert f"task {agent.task_ids[0][:8]} goes on".encode() in err
     assert b"Traceback" not in err
 
 
@@ -251,7 +251,7 @@ async def test_json_of_a_send(shell: Shell, stack: AsyncExitStack) -> None:
     told = (await shell.run("send", "gemini", "hello", "--json")).json
     assert told == {
         "target": agent.agent_id,
-        "task_id": next(iter(agent.tasks)),
+        "task_id": agent.task_ids[0],
         "status": "completed",
         "delivery": "done",
         "reason": "",

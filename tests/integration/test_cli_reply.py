@@ -273,13 +273,13 @@ async def test_nobody_waits_for_a_message_that_lies_in_an_inbox(shell: Shell, st
     agent.answer = None
     agent.to_inbox = True
     result = await shell.run("send", "gemini", "by the way", "-p", "1")
-    [task_id] = agent.tasks
+    [task_id] = agent.task_ids
     assert (result.code, result.out) == (0, ""), "what stands there is an answer"
     assert f"{agent.agent_id}: queued: in the inbox (task {task_id[:8]})" in result.err
     assert "its answer is not waited for; --response does so" in result.err
     receipt = (await shell.run("send", "gemini", "by the way", "-p", "1", "--no-response")).out
     assert receipt.startswith(f"{agent.agent_id}: queued: in the inbox (task ")
-    assert [agent.outbox.read(task).state for task in agent.tasks] == [TaskState.COMPLETED] * 2
+    assert [agent.outbox.read(task).state for task in agent.task_ids] == [TaskState.COMPLETED] * 2
 
 
 async def test_who_asks_for_an_answer_waits_until_the_inbox_is_read_and_answered(

@@ -32,7 +32,7 @@ async def asked(shell: Shell, stack: AsyncExitStack) -> tuple[FakeAgent, str]:
     agent = await opened(stack, shell)
     agent.answer = None
     timed_out = await shell.run("send", "gemini", "hello", "--wait-timeout", "0")
-    [task_id] = agent.tasks
+    [task_id] = agent.task_ids
     assert timed_out.code == 7
     assert f"synapse result {task_id[:8]}" in timed_out.err
     return agent, task_id[:8]
@@ -44,11 +44,11 @@ async def test_a_late_answer_is_fetched(shell: Shell, asked: tuple[FakeAgent, st
     assert (early.code, early.out) == (7, "")
     assert f"task {task} of {agent.agent_id} goes on (queued)" in early.err
     assert "--wait-timeout" in early.err
-    agent.give(next(iter(agent.tasks)))
+    agent.give(agent.task_ids[0])
     assert "goes on (working)" in (await shell.run("result", task)).err
-    agent.finish(next(iter(agent.tasks)), "at last\nit is done")
+    agent.finish(agent.task_ids[0], "at last\nit is done")
     assert (await shell.run("result", task)).out == "at last\nit is done\n"
-    told = (await shell.run("result", next(iter(agent.tasks)), "--json")).json
+    told = (await shell.run("result", agent.task_ids[0], "--json")).json
     assert (told["target"], told["status"], told["text"]) == (
         agent.agent_id,
         "completed",
@@ -61,14 +61,14 @@ async def test_a_late_answer_is_waited_for(shell: Shell, asked: tuple[FakeAgent,
     process = await shell.start("result", task, "--wait-timeout", "30")
     assert process.stderr is not None
     assert b"queued" in await process.stderr.readline()
-    agent.finish(next(iter(agent.tasks)), "now")
+    agent.finish(agent.task_ids[0], "now")
     out, _ = await process.communicate()
     assert (process.returncode, out) == (0, b"now\n")
 
 
 async def test_a_task_that_failed_is_told(shell: Shell, asked: tuple[FakeAgent, str]) -> None:
     agent, task = asked
-    agent.finish(next(iter(agent.tasks)), state=TaskState.FAILED)
+    agent.finish(agent.task_ids[0], state=TaskState.FAILED)
     result = await shell.run("result", task)
     assert (result.code, result.out) == (6, "")
     assert f"{agent.agent_id}: task {task} failed" in result.err
@@ -93,6 +93,6 @@ async def test_an_agent_of_another_project_is_asked_too(shell: Shell, stack: Asy
     other.answer = None
     result = await shell.run("send", other.agent_id, "hello", "--no-response")
     assert result.code == 0, result.err
-    task_id = next(iter(other.tasks))
+    task_id = other.task_ids[0]
     other.finish(task_id, "from afar")
     assert (await shell.run("result", task_id[:8])).out == "from afar\n"

@@ -6,6 +6,7 @@ has named the task: then the caller has lost it. One that was answered and uses 
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 
 from synapse_tui.a2a.agent import HostedAgent
@@ -14,6 +15,10 @@ from synapse_tui.model import MessageRequest, Task
 
 MAX_TOLD = 5000
 """How many tasks are remembered as told; more than are in the memory of the agents."""
+
+
+MAX_ALIKE = 100
+"""How many tasks are looked at whose messages had the id, for one with the same content."""
 
 
 class Retries:
@@ -27,14 +32,19 @@ class Retries:
         wanted = request.message
         if wanted is None or not wanted.message_id:
             return None
-        for task in reversed(agent.list_tasks()):
-            if task.caller != request.caller or task.follows:
-                continue
-            if task.state.final and task.id in self._told:
-                continue
-            if _holds(task, wanted, request.follows):
+        if request.follows:
+            task = agent.tasks.get(request.follows) if request.follows in agent.tasks else None
+            known = task.messages[1:] if task is not None and task.caller == request.caller else ()
+            return task if any(_same(each, wanted) for each in known) and not self._done(task) else None
+        alike = agent.tasks.of_message(request.caller, wanted.message_id)
+        for task in itertools.islice(alike, MAX_ALIKE):
+            if _same(task.messages[0], wanted) and not self._done(task):
                 return task
         return None
+
+    def _done(self, task: Task | None) -> bool:
+        """Whether a task has ended, and an answer has named it."""
+        return task is not None and task.state.final and task.id in self._told
 
     def told(self, task: Task) -> None:
         """Note that an answer names a task."""
@@ -42,13 +52,6 @@ class Retries:
         self._told.move_to_end(task.id)
         while len(self._told) > MAX_TOLD:
             self._told.popitem(last=False)
-
-
-def _holds(task: Task, wanted: TaskMessage, follows: str) -> bool:
-    """Whether a message is the first one of a task or, where it goes on with that task, a later one."""
-    if follows:
-        return task.id == follows and any(_same(each, wanted) for each in task.messages[1:])
-    return any(_same(each, wanted) for each in task.messages[:1])
 
 
 def _same(known: TaskMessage, wanted: TaskMessage) -> bool:

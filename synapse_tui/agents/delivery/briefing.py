@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 
-from synapse_tui.agents.tasks.book import TaskBook
+from synapse_tui.agents.tasks.book import Purpose, TaskBook
 from synapse_tui.agents.tasks.outbox import BEING_TYPED, Outbox
 from synapse_tui.errors import MessageError
 from synapse_tui.instructions import Composed
-from synapse_tui.model import INSTRUCTIONS, SYSTEM, MessageRequest, Task, TaskState
+from synapse_tui.model import INSTRUCTIONS, SYSTEM, MessageRequest, Task
 
 GO_FIRST = "its instructions go first"
 REPLACED = "newer instructions take its place"
@@ -64,8 +64,7 @@ class Briefing:
     @property
     def last(self) -> Task | None:
         """The last instructions that were sent, or wait, and were not taken back; None for none known."""
-        kept = [task for task in self._book if task.instructs and task.state is not TaskState.CANCELED]
-        return kept[-1] if kept else None
+        return next(self._book.with_purpose(Purpose.INSTRUCTIONS), None)
 
     def carries(self, task_id: str) -> bool:
         """Whether a task brings instructions; an unknown one does not."""

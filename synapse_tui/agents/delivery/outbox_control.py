@@ -88,8 +88,8 @@ class OutboxControl:
         Raises:
             TaskNotFound: None of that id waits.
         """
-        whole = self._outbox.entry(self._book.get(task_id).id).task_id
-        return next(each for each in self.every() if each.task.id == whole)
+        task = self._book.get(task_id)
+        return WaitingMessage(task, self._outbox.entry(task.id), self._outbox.position(task.id))
 
     def read(self, task_id: str) -> Task:
         """End a message in the inbox: it was read.

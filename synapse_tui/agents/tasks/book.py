@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from datetime import UTC, datetime
+from enum import Enum, auto
 from types import MappingProxyType
 from typing import Protocol
 
@@ -13,6 +14,7 @@ from synapse_tui.content import Part, TaskMessage, text_of_parts
 from synapse_tui.errors import HistoryError, MessageError, TaskNotFound
 from synapse_tui.events import EventBus, TaskChanged
 from synapse_tui.model import (
+    IN_INBOX,
     DeliveryState,
     MessageRequest,
     OutboxEntry,
@@ -45,6 +47,24 @@ _WHY_REPLY = {
     ReplyState.TOLD: "the sender was told",
     ReplyState.FAILED: "the sender could not be told",
 }
+
+
+GIVEN = (DeliveryState.SUBMITTING, DeliveryState.SUBMITTED)
+"""Deliveries at which the agent may have read the message."""
+UNWANTED = (TaskState.CANCELED, TaskState.REJECTED)
+
+
+class Purpose(Enum):
+    """What a task is there for."""
+
+    OPEN_OUTGOING = auto()
+    """An answer that the agent waits for."""
+    AWAITS_REPLY = auto()
+    """Its sender waits for an answer of the agent's own, and it is not completed."""
+    INSTRUCTIONS = auto()
+    """Instructions that were not taken back."""
+    UNREAD = auto()
+    """A message in the inbox."""
 
 
 class Journal(Protocol):
@@ -131,10 +151,40 @@ class NoJournal:
         raise HistoryError("no history is kept")
 
 
+class TaskIndex:
+    """Ids of tasks by a key of their newest snapshots; those of one key in the order in which they got it.
+
+    Args:
+        key: Gives the key of a snapshot; None for one that is not in the index.
+    """
+
+    def __init__(self, key: Callable[[Task], Hashable | None]) -> None:
+        self._key = key
+        self._ids: dict[Hashable, dict[str, None]] = {}
+
+    def replace(self, old: Task | None, new: Task | None) -> None:
+        """Note that a snapshot takes the place of another; None for none."""
+        before = self._key(old) if old is not None else None
+        after = self._key(new) if new is not None else None
+        if before == after:
+            return
+        if old is not None and before is not None:
+            ids = self._ids[before]
+            del ids[old.id]
+            if not ids:
+                del self._ids[before]
+        if new is not None and after is not None:
+            self._ids.setdefault(after, {})[new.id] = None
+
+    def __getitem__(self, key: Hashable) -> dict[str, None]:
+        return self._ids.get(key, {})
+
+
 class TaskBook:
     """Newest snapshot of each task of one agent, in the order of their making.
 
-    Every change of a task passes `change`: it is recorded in the journal first and then published.
+    Every change of a task passes `change`: it is recorded in the journal first and then published. What
+    callers ask for is found in indexes: no work that they can ask for grows with the number of tasks.
 
     Args:
         agent_id: The agent that the tasks are for.
@@ -166,6 +216,23 @@ class TaskBook:
         self.new_id = new_id
         self._limit = limit
         self._tasks: dict[str, Task] = {}
+        self._by_caller = TaskIndex(lambda task: task.caller)
+        self._by_prefix = TaskIndex(lambda task: task.id[:MIN_PREFIX])
+        self._by_message = TaskIndex(_message_key)
+        self._by_answered = TaskIndex(lambda task: _word(task.metadata.get("in_reply_to")))
+        self._by_followed = TaskIndex(lambda task: (task.follows or None) if not task.state.final else None)
+        self._by_purpose = TaskIndex(_purpose)
+        self._indexes = (
+            self._by_caller,
+            self._by_prefix,
+            self._by_message,
+            self._by_answered,
+            self._by_followed,
+            self._by_purpose,
+        )
+        self._ended: dict[str, int] = {}
+        """Tasks that may be forgotten, in the order of their ends, and how long their texts are."""
+        self._ended_size = 0
         self.listeners: list[Callable[[Task], None]] = []
         """Told of every new snapshot of this agent's tasks, before the bus is."""
 
@@ -235,7 +302,7 @@ class TaskBook:
 
         Nothing has changed, so only the bus is told.
         """
-        self._tasks[task.id] = task
+        self._put(task)
         self._events.publish(TaskChanged(task))
 
     def change(self, task_id: str, **fields: object) -> Task:
@@ -277,9 +344,7 @@ class TaskBook:
         exact = self._tasks.get(task_id)
         if exact is not None:
             return exact
-        if len(task_id) < MIN_PREFIX:
-            raise _unknown(task_id)
-        found = [task for key, task in self._tasks.items() if key.startswith(task_id.lower())]
+        found = self.starting(task_id)
         if len(found) > 1:
             raise TaskNotFound(
                 f"'{task_id}' could be any of {len(found)} tasks", "give more characters of the id"
@@ -287,6 +352,42 @@ class TaskBook:
         if not found:
             raise _unknown(task_id)
         return found[0]
+
+    def starting(self, prefix: str) -> list[Task]:
+        """The tasks whose ids begin so, oldest first; none where the prefix is too short to name one."""
+        if len(prefix) < MIN_PREFIX:
+            return []
+        alike = self._by_prefix[prefix.lower()[:MIN_PREFIX]]
+        return [self._tasks[each] for each in alike if each.startswith(prefix.lower())]
+
+    def newest(self, caller: str | None = None) -> Iterator[Task]:
+        """The tasks from the last one on; those of one caller, or all.
+
+        No task may be made or forgotten before the last one is taken.
+        """
+        return map(
+            self._tasks.__getitem__, reversed(self._tasks if caller is None else self._by_caller[caller])
+        )
+
+    def of_message(self, caller: str, message_id: str) -> Iterator[Task]:
+        """The tasks that a caller's messages of that id were made into, from the last one on."""
+        return map(self._tasks.__getitem__, reversed(self._by_message[caller, message_id]))
+
+    def answering(self, asked: str) -> list[Task]:
+        """The tasks that tell of the answer to one of that id, oldest first."""
+        return [self._tasks[each] for each in self._by_answered[asked]]
+
+    def following(self, task_id: str) -> list[Task]:
+        """The messages that go on with a task and have not ended, oldest first."""
+        return [self._tasks[each] for each in self._by_followed[task_id]]
+
+    def with_purpose(self, purpose: Purpose) -> Iterator[Task]:
+        """The tasks that are there for something, from the last one on."""
+        return map(self._tasks.__getitem__, reversed(self._by_purpose[purpose]))
+
+    def count(self, purpose: Purpose) -> int:
+        """How many tasks are there for something."""
+        return len(self._by_purpose[purpose])
 
     async def flush(self) -> None:
         """Return when all changes so far are durable.
@@ -298,10 +399,19 @@ class TaskBook:
 
     def _store(self, task: Task, why: str) -> None:
         self.journal.record(task, why)
-        self._tasks[task.id] = task
-        if task.state.final:
-            self._forget_old()
+        self._put(task)
+        self._forget_old()
         self._publish(task)
+
+    def _put(self, task: Task) -> None:
+        old = self._tasks.get(task.id)
+        self._tasks[task.id] = task
+        for index in self._indexes:
+            index.replace(old, task)
+        self._ended_size -= self._ended.pop(task.id, 0)
+        if task.state.final and task.reply is not ReplyState.DUE:
+            self._ended[task.id] = len(task.text) + sum(len(artifact.text) for artifact in task.artifacts)
+            self._ended_size += self._ended[task.id]
 
     def _publish(self, task: Task) -> None:
         for listener in tuple(self.listeners):
@@ -309,18 +419,14 @@ class TaskBook:
         self._events.publish(TaskChanged(task))
 
     def _forget_old(self) -> None:
-        ended = [
-            key for key, task in self._tasks.items() if task.state.final and task.reply is not ReplyState.DUE
-        ]
-        old, size = max(0, len(ended) - self._limit), 0
-        for at in range(len(ended) - 1, old - 1, -1):
-            task = self._tasks[ended[at]]
-            size += len(task.text) + sum(len(artifact.text) for artifact in task.artifacts)
-            if size > MAX_FINISHED_SIZE and at < len(ended) - 1:
-                old = at + 1
-                break
-        for key in ended[:old]:
-            del self._tasks[key]
+        while len(self._ended) > self._limit or (
+            self._ended_size > MAX_FINISHED_SIZE and len(self._ended) > 1
+        ):
+            oldest = next(iter(self._ended))
+            self._ended_size -= self._ended.pop(oldest)
+            gone = self._tasks.pop(oldest)
+            for index in self._indexes:
+                index.replace(gone, None)
 
 
 def is_awaited(task: Task) -> bool:
@@ -350,6 +456,36 @@ def shortened(text: str) -> str:
     """The beginning of a text as one line."""
     line = " ".join(text.split())
     return line if len(line) <= MAX_REASON else line[: MAX_REASON - 1] + "…"
+
+
+def awaits_reply(task: Task) -> bool:
+    """Whether the agent may still have to answer a task, as far as the task itself tells."""
+    if task.outgoing or task.replied or task.follows or not (task.response_expected or is_asked(task)):
+        return False
+    if task.state.final and not task.sender.sender_endpoint:
+        return False  # the text of the turn was the answer, and nobody can be told of another
+    return task.state not in UNWANTED and (task.delivery in GIVEN or task.delivery is DeliveryState.DONE)
+
+
+def _purpose(task: Task) -> Purpose | None:
+    """What a task is there for, of what is looked for."""
+    if task.instructs:
+        return Purpose.INSTRUCTIONS if task.state is not TaskState.CANCELED else None
+    if task.outgoing:
+        return Purpose.OPEN_OUTGOING if not task.state.final else None
+    if task.reason == IN_INBOX and not task.state.final:
+        return Purpose.UNREAD
+    # The text of a turn that is over was the answer; that of the last turn may be looked at by itself.
+    return Purpose.AWAITS_REPLY if task.state is not TaskState.COMPLETED and awaits_reply(task) else None
+
+
+def _message_key(task: Task) -> tuple[str, str] | None:
+    first = task.messages[0].message_id if task.messages and not task.follows else ""
+    return (task.caller, first) if first else None
+
+
+def _word(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def peer_task(task: Task) -> str:

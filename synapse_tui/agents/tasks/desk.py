@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import MappingProxyType
 
 from synapse_tui.content import Artifact, Part, TaskMessage, text_of_parts
 from synapse_tui.errors import MessageError, NotAwaited, TaskNotFound
 from synapse_tui.model import DeliveryState, MessageRequest, Reply, ReplyState, Sender, Task, TaskState
 
-from .book import TaskBook, conversation, is_asked, shortened
+from .book import GIVEN, UNWANTED, Purpose, TaskBook, awaits_reply, conversation, is_asked, shortened
 from .follow_ups import WAITS
 from .message_text import check_size
 from .outbox import Outbox
@@ -19,9 +19,6 @@ MAX_WAITERS = 100
 """How many may wait at the same time for tasks of one agent; others are answered at once."""
 MAX_OUTGOING = 500
 """How many outgoing tasks may be open; the oldest is given up for a new one."""
-GIVEN = (DeliveryState.SUBMITTING, DeliveryState.SUBMITTED)
-"""Deliveries at which the agent may have read the message."""
-_UNWANTED = (TaskState.CANCELED, TaskState.REJECTED)
 
 
 class TaskDesk:
@@ -98,7 +95,8 @@ class TaskDesk:
 
     def awaited(self) -> set[str]:
         """The agents for whose answers somebody waits at this moment."""
-        return {task.target for task in self._book if task.outgoing and self._waiters.get(task.id)}
+        waited = (self._book.get(task_id) for task_id in self._waiters if task_id in self._book)
+        return {task.target for task in waited if task.outgoing}
 
     def _changed(self, task: Task) -> None:
         for future in self._waiters.pop(task.id, ()):
@@ -114,24 +112,18 @@ class TaskDesk:
 
     def awaiting(self) -> Sequence[Task]:
         """The tasks that this agent can answer: that it works on, then the newest that expect it."""
-        running = self._running()
-        found = [task for task in self._book if task.id == running and not task.replied]
-        others = [
-            task
-            for task in reversed(tuple(self._book))
-            if (task.response_expected or is_asked(task)) and task.id != running and self._may_answer(task)
-        ]
-        return [*found, *others]
+        return list(self._awaiting())
 
-    def _may_answer(self, task: Task) -> bool:
-        if task.state.final and not task.sender.sender_endpoint:
-            return False  # the text of the turn was the answer, and nobody can be told of another
-        if task.state is TaskState.COMPLETED and task.id != self._newest():
-            return False  # the same; only in that turn the agent may not have said yet what it has to say
-        if task.follows:
-            return False  # what it goes on with is answered
-        given = task.delivery in GIVEN or task.delivery is DeliveryState.DONE
-        return given and not task.outgoing and not task.replied and task.state not in _UNWANTED
+    def _awaiting(self) -> Iterator[Task]:
+        running, newest = self._running(), self._newest()
+        if running in self._book and not (task := self._book.get(running)).replied:
+            yield task
+        # Of the last turn the agent may not have said yet what it has to say, also where that is completed.
+        if newest in self._book and newest != running and awaits_reply(task := self._book.get(newest)):
+            yield task
+        for task in self._book.with_purpose(Purpose.AWAITS_REPLY):
+            if task.id not in (running, newest):
+                yield task
 
     def meant(self) -> Task:
         """The task that a reply without an id is for.
@@ -145,13 +137,13 @@ class TaskDesk:
                 f"task {task.short_id} of {task.sender.sender_id} has its answer already",
                 f'for something new: synapse send {task.sender.sender_id} "..."',
             )
-        found = self.awaiting()
-        if not found:
+        found = next(self._awaiting(), None)
+        if found is None:
             raise NotAwaited(
                 f"no task of {self._agent_id} awaits a reply",
                 'to write to an agent: synapse send AGENT "..."; to add to what has ended: --to TASK',
             )
-        return found[0]
+        return found
 
     def reply(self, task_id: str, reply: Reply) -> Task:
         """Answer a task in the agent's own words; the text of its turn replaces them no more.
@@ -222,7 +214,7 @@ class TaskDesk:
         again = f'to write to it: synapse send {sender} "..."'
         if task.replied:
             raise NotAwaited(f"task {task.short_id} of {sender} has its answer already", again)
-        if task.state in _UNWANTED:
+        if task.state in UNWANTED:
             raise NotAwaited(f"task {task.short_id} of {sender} is {task.state}", again)
         uncertain = task.id in self._outbox and self._outbox.entry(task.id).entered
         given = task.delivery in GIVEN or is_asked(task)
@@ -243,8 +235,9 @@ class TaskDesk:
             request: The message; its metadata has the receiver's endpoint.
             target: Agent id of the receiver.
         """
-        opened = [task for task in self._book if task.outgoing and not task.state.final]
-        for task in opened[: max(0, len(opened) + 1 - MAX_OUTGOING)]:
+        surplus = self._book.count(Purpose.OPEN_OUTGOING) + 1 - MAX_OUTGOING
+        opened = list(self._book.with_purpose(Purpose.OPEN_OUTGOING)) if surplus > 0 else []
+        for task in opened[::-1][:surplus]:
             self._book.change(
                 task.id,
                 state=TaskState.FAILED,

@@ -50,7 +50,7 @@ class FollowUps:
 
     def waiting(self, task_id: str) -> list[Task]:
         """The messages that go on with a task and were not typed yet."""
-        return [task for task in self._outbox if task.follows == task_id]
+        return [task for task in self._book.following(task_id) if task.id in self._outbox]
 
     # -- for the turns (conclusion.Keeper) ---
 

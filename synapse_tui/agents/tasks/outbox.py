@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
 
 from synapse_tui.errors import MessageError, TaskNotFound
@@ -16,7 +17,7 @@ from synapse_tui.model import (
     TaskState,
 )
 
-from .book import TaskBook
+from .book import Purpose, TaskBook
 
 MAX_WAITING = 1000
 """How many messages may wait for one agent."""
@@ -26,6 +27,9 @@ MAX_UNREAD = 500
 """How many messages may lie unread in an agent's inbox."""
 MAX_UNREAD_BYTES = 16_000_000
 """How many bytes of text may lie there."""
+FRONT = 20
+"""How many of the first messages are told why they wait."""
+BEHIND = "other messages go first"
 HELD_BY_USER = "held by you"
 READ = "read"
 """Why a message that lay in the inbox was never typed."""
@@ -48,6 +52,13 @@ class Outbox:
         self._journal = book.journal
         self._order: list[str] = []
         self._entries: dict[str, OutboxEntry] = {}
+        self._length = 0
+        """How long the texts of all that wait are together."""
+        self._front: list[str] = []
+        """The messages that were the first ones when `hold` was called last."""
+        self._changed_since: dict[str, None] = {}
+        """Those that have changed since."""
+        book.listeners.append(self._changed)
         self.barrier = ""
         """Why nothing is typed yet but what interrupts: something of ours goes first; empty for nothing."""
 
@@ -72,12 +83,18 @@ class Outbox:
         Raises:
             MessageError: Too many do already.
         """
-        others = [task for task in self if self.is_unread(task.id) is inbox]
-        if not inbox and _is_full(others, text, MAX_WAITING, MAX_WAITING_BYTES):
+        unread = self._book.count(Purpose.UNREAD)
+        count = unread if inbox else len(self) - unread
+        most, most_bytes = (MAX_UNREAD, MAX_UNREAD_BYTES) if inbox else (MAX_WAITING, MAX_WAITING_BYTES)
+        full = count >= most
+        if not full and self._length + len(text) > most_bytes:  # with all that waits for other reasons
+            others = [len(task.text) for task in self if self.is_unread(task.id) is inbox]
+            full = sum(others) + len(text) > most_bytes
+        if full and not inbox:
             raise MessageError(
                 "too many messages wait for this agent", "let it work them off, or cancel some in the sidebar"
             )
-        if inbox and _is_full(others, text, MAX_UNREAD, MAX_UNREAD_BYTES):
+        if full:
             raise MessageError(
                 "the inbox of this agent is full", "let it read them: synapse inbox, or send with priority 2"
             )
@@ -103,6 +120,7 @@ class Outbox:
         while place and self._yields(self._order[place - 1], task):
             place -= 1
         self._insert(OutboxEntry(task.id, 0.0, parked=inbox, prompt=prompt), place)
+        self._length += len(task.text)
         if inbox:
             self._book.change(task.id, reason=IN_INBOX)
 
@@ -111,6 +129,8 @@ class Outbox:
         later = [self._entries[task_id] for task_id in self._order]
         self._order = [entry.task_id for entry in entries]
         self._entries = {entry.task_id: entry for entry in entries}
+        self._length = sum(len(self._book.get(task_id).text) for task_id in self._order)
+        self._changed_since = dict.fromkeys(self._order)
         for entry in later:
             self.put(self._book.get(entry.task_id), prompt=entry.prompt)
             self._change(entry.task_id, parked=entry.parked, urgent=entry.urgent, entered=entry.entered)
@@ -119,6 +139,8 @@ class Outbox:
         """Remove a message that waits no longer; an unknown one is no error."""
         if self._entries.pop(task_id, None) is not None:
             self._order.remove(task_id)
+            self._changed_since.pop(task_id, None)
+            self._length -= len(self._book.get(task_id).text)
             self._journal.leave(task_id)
 
     def cancel(self, task_id: str, reason: str = "canceled") -> Task:
@@ -176,10 +198,34 @@ class Outbox:
         self._book.tell(task_id)
 
     def hold(self, reason: str, but: str = "") -> None:
-        """Tell every message that could go, but one, why it does not; parked ones keep their reason."""
-        for task_id in tuple(self._order):
-            if not self._entries[task_id].parked and task_id != but:
-                self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
+        """Tell the first messages that could go, but one, why they do not; parked ones keep their reason.
+
+        The reason changes several times in each turn. What is behind waits for those before it whatever it
+        is, so a long queue is as little work as a short one.
+        """
+        free = (each for each in self._order if not self._entries[each].parked and each != but)
+        front = list(itertools.islice(free, FRONT))
+        others = {*self._front, *self._changed_since} - {*front, but}
+        for task_id in front:
+            self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
+        for task_id in sorted(others & self._entries.keys(), key=lambda each: self._entries[each].rank):
+            if not self._entries[task_id].parked:
+                self._book.change(task_id, delivery=DeliveryState.HELD, reason=BEHIND)
+        self._front = front
+        self._changed_since.clear()
+
+    def _changed(self, task: Task) -> None:
+        if task.id in self._entries:
+            self._changed_since[task.id] = None
+
+    def position(self, task_id: str) -> int:
+        """Where a message stands among those that will be typed, from 1; 0 for one in the inbox."""
+        if self.is_unread(task_id):
+            return 0
+        before = self._order[: self._order.index(task_id) + 1]
+        if not self._book.count(Purpose.UNREAD):
+            return len(before)
+        return sum(not self.is_unread(each) for each in before)
 
     def is_parked(self, task_id: str) -> bool:
         """Whether a person must act before the message goes on."""
@@ -199,6 +245,7 @@ class Outbox:
         new = dataclasses.replace(old, **fields)  # type: ignore[arg-type]
         if new != old:
             self._entries[task_id] = new
+            self._changed_since[task_id] = None
             self._journal.place(new)
 
     def _insert(self, entry: OutboxEntry, place: int) -> None:
@@ -208,6 +255,7 @@ class Outbox:
         rank = _between(before, after)
         self._order.insert(place, entry.task_id)
         self._entries[entry.task_id] = entry = dataclasses.replace(entry, rank=rank)
+        self._changed_since[entry.task_id] = None
         self._journal.place(entry)
         if rank in (before, after):
             for number, task_id in enumerate(self._order):
@@ -226,11 +274,6 @@ class Outbox:
 def wants_answer(task: Task) -> bool:
     """Whether the sender of a message waits for its answer also where it is read and not typed."""
     return task.response_expected and task.metadata.get(ANSWER_WANTED) is True
-
-
-def _is_full(tasks: Sequence[Task], text: str, most: int, most_bytes: int) -> bool:
-    """Whether there is no room for one more text."""
-    return len(tasks) >= most or sum(len(task.text) for task in tasks) + len(text) > most_bytes
 
 
 def _weight(task: Task) -> float:

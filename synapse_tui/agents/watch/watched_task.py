@@ -49,12 +49,13 @@ def usual_task(book: TaskBook, outbox: Outbox, post: Post, by: Sender) -> Task:
     waiting = [task for task in outbox if not task.instructs and not outbox.is_unread(task.id)]
     if waiting:
         return max(waiting, key=lambda task: task.created_at)
-    ended = [task for task in book if task.state.final and not (task.outgoing or task.instructs)]
-    if not ended:
+    given = (task for task in book.newest() if task.state.final and not (task.outgoing or task.instructs))
+    ended = next(given, None)
+    if ended is None:
         return _made(book, by, AT_KEYBOARD, {})
     # An ended task never works again (A2A, 3.4.1): another one goes on from it.
-    task = _made(book, by, ended[-1].text, {"reference_task": ended[-1].id})
-    return book.change(task.id, artifacts=ended[-1].artifacts)
+    task = _made(book, by, ended.text, {"reference_task": ended.id})
+    return book.change(task.id, artifacts=ended.artifacts)
 
 
 def _joined(book: TaskBook, post: Post, by: Sender) -> Task:
