@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.agents.profiles.profile import DoctorYes, Profile
 from synapse_tui.model import AgentState, ExitStatus
 
 from .advice import prompt_of
@@ -21,7 +21,7 @@ from .suggest import suggest_dialog, suggest_rule
 
 SETTLED = 3.0
 """Seconds without a change after which an agent that is not ready will not become so by itself."""
-MAX_TRUSTED = 3
+MAX_TRUSTED = 5
 _LAST_WORDS = 240
 _TRUST_WAIT = 30.0
 """Seconds in which the question must be gone; some agents start anew after it."""
@@ -36,7 +36,7 @@ class Begin:
         ready: Whether it became ready.
         seconds: How long that took, or how long was waited.
         rule: The rule that decided its state.
-        trusted: Questions about trust that were answered with yes.
+        trusted: How often keys were pressed in questions about trust.
         asked: What it asks; empty when no rule sees a dialog.
         exit: How it ended; None while it runs.
         screen: Its screen.
@@ -64,7 +64,7 @@ async def start(examination: Examination) -> Verdict:
         if (
             examination.state is AgentState.READY
             or trusted == MAX_TRUSTED
-            or not _asks_for_trust(examination)
+            or _trust_question(examination) is None
         ):
             break
         trusted += await _trust(examination)
@@ -88,30 +88,30 @@ async def start(examination: Examination) -> Verdict:
 
 def _halts(examination: Examination) -> bool:
     """Whether it is ready, asks for trust, or will not go on by itself."""
-    if examination.state is AgentState.READY or _asks_for_trust(examination):
+    if examination.state is AgentState.READY or _trust_question(examination) is not None:
         return True
     return examination.state in _BEGIN_STATES and examination.recorder.take().quiet >= SETTLED
 
 
-def _asks_for_trust(examination: Examination) -> bool:
-    trust = examination.profile.doctor.trust
-    return trust is not None and trust.screen.search(examination.screen()) is not None
+def _trust_question(examination: Examination) -> DoctorYes | None:
+    screen = examination.screen()
+    return next((known for known in examination.profile.doctor.trust if known.screen.search(screen)), None)
 
 
 async def _trust(examination: Examination) -> bool:
-    """Say yes to the question whether the agent may trust the scratch folder.
+    """Say yes to the question whether the agent may trust the scratch folder, or choose "yes" in it.
 
     Returns:
-        Whether it was told.
+        Whether a key was pressed.
     """
-    trust = examination.profile.doctor.trust
     await examination.quiet(0.5, 3.0)  # a dialog that is still being drawn may not take keys yet
-    if trust is None or not _asks_for_trust(examination):
+    asked = _trust_question(examination)
+    if asked is None:
         return False
-    await examination.press(*trust.keys)
+    await examination.press(*asked.keys)
     # Where an agent prints on, the answered question stays on the screen.
     await examination.until(
-        lambda: examination.state is AgentState.READY or not _asks_for_trust(examination), _TRUST_WAIT
+        lambda: examination.state is AgentState.READY or _trust_question(examination) != asked, _TRUST_WAIT
     )
     return True
 

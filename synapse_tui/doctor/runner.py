@@ -183,7 +183,9 @@ async def _opened(
     try:
         await host.start()
         host.load_servers()
-        session = await host.open(AgentSpec(profile.name), columns=COLUMNS, lines=LINES)
+        session = await host.open(
+            AgentSpec(profile.name, args=profile.doctor.args), columns=COLUMNS, lines=LINES
+        )
         examination = Examination(
             host,
             session,

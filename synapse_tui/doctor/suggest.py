@@ -10,11 +10,6 @@ from synapse_tui.model import AgentState
 
 from .recorder import Sample
 
-_STATUS: dict[AgentState, tuple[str, ...]] = {
-    AgentState.READY: ("idle", "done"),
-    AgentState.PROCESSING: ("working",),
-    AgentState.WAITING: ("blocked",),
-}
 _RUNNING = (1, 3)
 """OSC 9;4 states that tell that something goes on: set, indeterminate."""
 _LAST_ROWS = 3
@@ -38,7 +33,7 @@ def suggest_rule(state: AgentState, shown: Sequence[Sample], otherwise: Sequence
     Returns:
         One entry of `states`, as YAML.
     """
-    for condition in (_by_status, _by_progress, _by_title, _by_row):
+    for condition in (_by_progress, _by_title, _by_row):
         if found := condition(state, shown, otherwise):
             return _entry(state, found)
     if state is AgentState.READY and all(sample.composer for sample in shown):
@@ -86,13 +81,6 @@ def quoted(text: str) -> str:
 
 def _entry(state: AgentState, condition: str) -> str:
     return f"{{name: seen by the doctor, state: {state.value.lower()}, {condition}}}"
-
-
-def _by_status(state: AgentState, shown: Sequence[Sample], _otherwise: Sequence[Sample]) -> str:
-    words = _STATUS.get(state, ())
-    if not words or not all(sample.status in words for sample in shown):
-        return ""
-    return f"status: [{', '.join(words)}]"
 
 
 def _by_progress(state: AgentState, shown: Sequence[Sample], otherwise: Sequence[Sample]) -> str:

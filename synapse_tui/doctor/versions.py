@@ -105,8 +105,9 @@ def remarks_on(profile: Profile, *, installed: bool, version: str) -> tuple[str,
 
 def _lacks(profile: Profile, name: str) -> bool:
     if name == "states":
-        # Without any, rules that only know silence take their place.
+        # Without any there are only the rules that every profile has, and rules that know silence.
         return all(
-            rule.silence is not None or rule.active is not None or rule.dialog for rule in profile.states
+            rule.silence is not None or rule.active is not None or rule.dialog or rule.status
+            for rule in profile.states
         )
     return not getattr(profile, name)

@@ -24,6 +24,8 @@ AGENTS = ("claude", "codex", "gemini", "opencode", "copilot")
 SHARED = Path(os.environ.get("SYNAPSE_SHARED") or Path(__file__).parents[3] / "shared")
 MISSING = not (SHARED / "captures").is_dir()
 MISSING_REASON = "the recordings are not here (SYNAPSE_SHARED names their folder)"
+CAPTURES = Path(__file__).parents[1] / "captures"
+"""Short recordings that come with the tests."""
 
 Change = tuple[bytes, bytes | Callable[[re.Match[bytes]], bytes]]
 """A pattern and what stands in its place."""
@@ -113,20 +115,27 @@ class _Watcher:
             self.look(terminal, self.detector.deadline)
 
 
-def replays(agent: str, profiles: Sequence[Profile], changes: Sequence[Change] = ()) -> list[Replay]:
+def replays(
+    name: str,
+    profiles: Sequence[Profile],
+    changes: Sequence[Change] = (),
+    listener: Callable[[float, TerminalEvent], None] = lambda _time, _event: None,
+) -> list[Replay]:
     """The recording as several profiles see it.
 
     Args:
-        agent: Whose recording.
+        name: Which recording: an agent, or the name of a file in `tests/captures`.
         profiles: One for each replay.
         changes: What is changed in the bytes, one after the other, wherever they are cut into pieces.
+        listener: Called with the time and each event of the terminal.
     """
-    record, output = recording(agent, changes)
+    record, output = recording(name, changes)
     marks = [(name, time) for name, _, time in record["marks"]]
     watchers = [_Watcher(each, marks) for each in profiles]
     clock = [0.0]
 
     def listen(event: TerminalEvent) -> None:
+        listener(clock[0], event)
         for watcher in watchers:
             watcher.detector.event(event, clock[0])
 
@@ -144,11 +153,11 @@ def replays(agent: str, profiles: Sequence[Profile], changes: Sequence[Change] =
     return [watcher.replay for watcher in watchers]
 
 
-def recording(agent: str, changes: Sequence[Change]) -> tuple[dict[str, Any], Iterator[bytes]]:
+def recording(name: str, changes: Sequence[Change]) -> tuple[dict[str, Any], Iterator[bytes]]:
     """What was recorded, and the pieces of its output with the changes made to them."""
-    folder = SHARED / "captures"
-    record: dict[str, Any] = json.loads((folder / f"{agent}-full.json").read_text())
-    data = (folder / f"{agent}-full.bin").read_bytes()
+    stem = str(SHARED / "captures" / f"{name}-full") if name in AGENTS else str(CAPTURES / name)
+    record: dict[str, Any] = json.loads(Path(f"{stem}.json").read_text())
+    data = Path(f"{stem}.bin").read_bytes()
     ends = [rest[0] + rest[1] for _, kind, *rest in record["events"] if kind == "o"]
     for change in changes:
         changed, ends = _changed(data, ends, change)

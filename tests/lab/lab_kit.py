@@ -152,7 +152,7 @@ class Lab:
             agent_id=agent_id,
             port=self.profile.ports[0],
             cwd=cwd or Path.cwd(),
-            spec=AgentSpec(agent),
+            spec=AgentSpec(agent, args=self.profile.doctor.args),
             environ=child_environment(
                 os.environ,
                 profile=self.profile,

@@ -58,7 +58,7 @@ class AgentRig:
             token="none",
         )
         env["PATH"] = os.environ["PATH"]
-        argv = [self.profile.command, *self.profile.args]
+        argv = [self.profile.command, *self.profile.args, *self.profile.doctor.args]
         self.process = PtyProcess.spawn(argv, cwd=Path.cwd(), env=env, columns=columns, lines=lines)
         self.process.start(ReadScheduler(), on_data=self._output, on_exit=lambda status: None)
         self._ticker = asyncio.create_task(self._tick())

@@ -10,7 +10,7 @@ from typing import Any
 from synapse_tui.agents.composer.reading import ComposerReading
 from synapse_tui.agents.composer.screen_text import ScreenText
 from synapse_tui.agents.profiles.finding import load_profiles
-from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.agents.profiles.profile import Profile, StateRule
 from synapse_tui.agents.state.rules import Signals
 from synapse_tui.doctor.examination import Seen
 from synapse_tui.doctor.prompts import Question
@@ -36,6 +36,13 @@ def profile_of(folder: Path, text: str) -> Profile:
     found = load_profiles(folder, environ={})
     assert found.problems == []
     return found.profiles["made"]
+
+
+def rule_of(folder: Path, rule: str) -> StateRule:
+    """A rule as a profile has it that was made of one entry of `states`."""
+    before = {rule.name for rule in profile_of(folder, "").states}
+    (made,) = (made for made in profile_of(folder, f"states: [{rule}]\n").states if made.name not in before)
+    return made
 
 
 def task(

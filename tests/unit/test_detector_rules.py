@@ -136,7 +136,7 @@ def test_titles(agent: str, title: str, state: str, rule: str) -> None:
     assert screen.state == READY
 
 
-@pytest.mark.parametrize("agent", ["codex", "dummy"])
+@pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize(
     ("status", "state", "rule"),
     [

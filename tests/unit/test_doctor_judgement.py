@@ -18,7 +18,7 @@ from synapse_tui.doctor.signals import judge_signals
 from synapse_tui.doctor.stopping import Stop, Work, judge_stop, judge_working
 from synapse_tui.doctor.turns import judge_hazards, judge_pieces, judge_turn
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus, TaskState
-from tests.unit.doctor_kit import held, keys, profile_of, seen, shipped, signals, task, unsent
+from tests.unit.doctor_kit import held, keys, rule_of, seen, shipped, signals, task, unsent
 
 READY, WORKING, WAITING, UNKNOWN = (
     AgentState.READY, AgentState.PROCESSING, AgentState.WAITING, AgentState.UNKNOWN,
@@ -60,7 +60,7 @@ def test_an_agent_that_never_gets_ready_gets_a_rule_for_what_it_shows(tmp_path) 
     assert verdict.outcome is FAILED
     ((key, rule),) = keys(verdict)
     assert key == "states"
-    (made,) = profile_of(tmp_path, f"states: [{rule}]\n").states
+    made = rule_of(tmp_path, rule)
     assert (made.state, decide((made,), signals(REST)) is not None) == (READY, True)
 
 
@@ -199,7 +199,7 @@ def test_work_that_no_rule_told_gets_a_rule(tmp_path) -> None:
     assert verdict.outcome is FAILED
     ((key, rule),) = keys(verdict)
     assert key == "states"
-    (made,) = profile_of(tmp_path, f"states: [{rule}]\n").states
+    made = rule_of(tmp_path, rule)
     assert made.state is WORKING
     assert decide((made,), signals(BUSY)) is not None
     assert decide((made,), signals(REST)) is None
@@ -224,7 +224,7 @@ def test_an_interrupt_that_works() -> None:
     [
         (Stop(True, False, 0.1, "agent exited"), "interrupt.keys", "[escape]"),
         (Stop(False, True, 4.0, other=(b"\x1b", b"\x1b")), "interrupt.keys", "[escape, escape]"),
-        (Stop(False, True, 4.0, rested=True, last=REST), "states", "status: [idle, done]"),
+        (Stop(False, True, 4.0, rested=True, last=REST), "states", "title: '^✳'"),
         (Stop(False, True, 4.0, last=ASKING), "interrupt.keys", "screen"),
         (Stop(True, True, 0.1, writes=True), "interrupt.quiet", "1"),
         (Stop(True, True, 0.1, draft="left"), "clear", "ctrl+u"),

@@ -13,7 +13,7 @@ from synapse_tui.agents.state.rules import decide
 from synapse_tui.doctor.recorder import Sample
 from synapse_tui.doctor.suggest import quoted, suggest_dialog, suggest_row, suggest_rule, suggest_stand_in
 from synapse_tui.model import AgentState
-from tests.unit.doctor_kit import profile_of, signals
+from tests.unit.doctor_kit import profile_of, rule_of, signals
 
 READY, WORKING, WAITING = AgentState.READY, AgentState.PROCESSING, AgentState.WAITING
 FOOTER = ("❯ ", "  model · ~/project", "  ? for help")
@@ -28,9 +28,6 @@ def sample(**fields: object) -> Sample:
 @pytest.mark.parametrize(
     ("state", "shown", "otherwise", "condition"),
     [
-        (READY, [sample(status="idle"), sample(status="done")], [], "status: [idle, done]"),
-        (WORKING, [sample(status="working", title="⠂ x")], [sample(status="idle")], "status: [working]"),
-        (WAITING, [sample(status="blocked")], [], "status: [blocked]"),
         (
             WORKING,
             [sample(progress=3), sample(progress=1)],
@@ -55,7 +52,7 @@ def test_a_rule_is_made_of_the_surest_signal_and_holds(
 ) -> None:
     rule = suggest_rule(state, shown, otherwise)
     assert condition in rule
-    (made,) = profile_of(tmp_path, f"states: [{rule}]\n").states
+    made = rule_of(tmp_path, rule)
     assert made.state is state
     assert all(decide((made,), signals(one)) is not None for one in shown)
     assert not any(decide((made,), signals(one)) for one in otherwise)

@@ -14,6 +14,13 @@ from synapse_tui.errors import ProfileError, UnknownProfile
 from synapse_tui.model import AgentState
 from synapse_tui.paths import shipped_profiles
 
+EVERY_AGENT = (
+    "dialog",
+    "program status blocked",
+    "program status working",
+    "program status error",
+    "program status idle",
+)
 SHIPPED = ("claude", "codex", "copilot", "dummy", "gemini", "opencode", "shell")
 
 
@@ -99,7 +106,39 @@ def test_a_minimal_profile_has_defaults(tmp_path: Path) -> None:
     assert profile.submit.enter == b"\r"
     assert profile.submit.pause == 0.4
     assert profile.startup.delay == 3
-    assert [rule.name for rule in profile.states] == ["dialog", "output rests", "output flows"]
+    assert [rule.name for rule in profile.states] == [*EVERY_AGENT, "output rests", "output flows"]
+
+
+def test_rules_of_every_agent_come_first_and_idle_behind_what_tells_that_it_works(tmp_path: Path) -> None:
+    text = (
+        "command: x\nstates:\n"
+        "- {name: spinner, state: processing, title: '^⠂'}\n"
+        "- {name: footer, state: processing, screen: esc}\n"
+        "- {name: rests, state: ready, silence: 1}\n"
+    )
+    names = [rule.name for rule in load(tmp_path, text).profiles["probe"].states]
+    assert names == [*EVERY_AGENT[:4], "spinner", "footer", EVERY_AGENT[4], "rests"]
+
+
+def test_rules_of_its_own_for_a_dialog_or_a_status_stand_where_the_profile_puts_them(tmp_path: Path) -> None:
+    text = (
+        "command: x\nstates:\n"
+        "- {name: title, state: processing, title: '^x'}\n"
+        "- {name: asks, state: waiting, dialog: true}\n"
+        "- {name: stopped, state: error, status: [blocked, done]}\n"
+        "- {name: rests, state: ready, silence: 1}\n"
+    )
+    rules = load(tmp_path, text).profiles["probe"].states
+    assert [rule.name for rule in rules] == [
+        "program status working",
+        "program status error",
+        "title",
+        "asks",
+        "stopped",
+        "program status idle",
+        "rests",
+    ]
+    assert rules[5].status == {"idle"}
 
 
 def test_keys_of_the_earlier_design(tmp_path: Path) -> None:
@@ -112,7 +151,7 @@ def test_keys_of_the_earlier_design(tmp_path: Path) -> None:
     assert dict(profile.env) == {"A": "1"}
     assert profile.submit.enter == b"\n"
     assert profile.startup.delay == 5
-    ready = profile.states[1]
+    ready = profile.states[len(EVERY_AGENT)]
     assert (ready.state, ready.silence, ready.screen[0].pattern) == (AgentState.READY, 2.5, "^> $")
 
 

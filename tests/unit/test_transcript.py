@@ -10,6 +10,7 @@ import pytest
 
 from synapse_tui.agents.answers.answer import AnswerCollector
 from synapse_tui.agents.answers.reader import AnswerReader
+from synapse_tui.agents.answers.text import tidy
 from synapse_tui.agents.answers.transcript import TAIL, agrees, read_answer
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Transcript
@@ -166,6 +167,26 @@ async def test_the_file_is_taken_when_it_agrees_and_the_screen_when_not(tmp_path
     reader.read(ASKED, Artifact("three", truncated=True), age=1, done=found.append)
     await reader.settle()
     assert found[1:] == [Artifact("two\n\n*three*")]
+
+
+@pytest.mark.parametrize(
+    ("last", "wanted"),
+    [
+        ("✻ Crunched for 1s · done 11:52 PM", "two\n\n*three*"),
+        ("✻ A note of a version to come", "two\n\n*three*"),
+        ("And four, which the file does not hold yet.", ""),
+    ],
+)
+async def test_a_note_of_the_agent_below_its_answer_is_no_reason_not_to_take_the_file(
+    tmp_path: Path, last: str, wanted: str
+) -> None:
+    write(tmp_path, "claude", [claude("user", ASKED), claude("assistant", texts("two\n\n*three*"))])
+    found: list[Artifact] = []
+    reader = AnswerReader(transcript(), cwd=CWD, environ={"HOME": str(tmp_path)})
+    screen = tidy(["● two", "", "  three", "", last])
+    reader.read(ASKED, Artifact(screen), age=1, done=found.append)
+    await reader.settle()
+    assert found == [Artifact(wanted or screen)]
 
 
 QUEUED = "[A2A:28c105ce:synapse-codex-8120] and how many of them are new?"

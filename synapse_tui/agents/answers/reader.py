@@ -11,6 +11,7 @@ from pathlib import Path
 from synapse_tui.agents.profiles.profile import Transcript
 from synapse_tui.content import Artifact
 
+from .text import without_note
 from .transcript import agrees, read_answer
 
 log = logging.getLogger(__name__)
@@ -81,12 +82,15 @@ class AnswerReader:
     ) -> None:
         artifact = screen
         try:
-            for pause in PAUSES:
+            shown = {screen.text, whole or screen.text}
+            for look, pause in enumerate(PAUSES, 1):
                 await asyncio.sleep(pause)
+                if look == len(PAUSES):  # what the file lacks by now it never gets: a note under the answer
+                    shown |= set(map(without_note, shown))
                 found = await asyncio.to_thread(
                     read_answer, transcript, text, since=since, cwd=self._cwd, environ=self._environ
                 )
-                if found and any(agrees(found, shown) for shown in {screen.text, whole or screen.text}):
+                if found and any(agrees(found, seen) for seen in shown):
                     artifact = Artifact(found)
                     break
             else:

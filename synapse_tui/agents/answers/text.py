@@ -10,13 +10,15 @@ from synapse_tui.agents.composer.proof import skeleton
 
 from .bullets import indent_of, without_bullets
 
+_SIGN = re.compile(r"[^\w\s]+ ")
 _GUTTER = re.compile(r"^[^\w\[\(\"'`<{#\uff3b-]*")
 _DIGITS = re.compile(r"\d+")
 _RULE = re.compile(r"^[\s─━═▀▄▁▔╭╮╰╯┌┐└┘│┃╷╵╹╻]*$")
 _STATUS = re.compile(
-    r"^\s*(?:[✻✽✢✶✳·∗*─▣]+ .*?\b|Worked for )(?:<?\d+(?:\.\d+)?(?:h|m|s|ms) ?)+(?:• \d+:\d+ *)?─*\s*$"
+    r"^\s*(?:[✻✽✢✶✳·∗*─▣]+ .*?\b|Worked for )(?:<?\d+(?:\.\d+)?(?:h|m|s|ms) ?)+"
+    r"(?:[•·] (?:\w+ )?\d+:\d+(?: [AP]M)? *)?─*\s*$"
 )
-"""How long it took, as some agents say under an answer."""
+"""How long it took, and when it ended, as some agents say under an answer."""
 _TIP = re.compile(r"^\s*[└⎿] +Tip: ")
 """What some agents show under their spinner."""
 _HINT = re.compile(r"^\s{40,}\S(?:.{0,30}\S)?\s*$")
@@ -130,6 +132,12 @@ def without_prompts(rows: Sequence[str], prompts: Sequence[str]) -> list[str]:
                 del kept[start:end]
                 break
     return kept
+
+
+def without_note(text: str) -> str:
+    """An answer without its last row, where that stands apart and begins with a sign: a note of the agent."""
+    answer, _, last = text.rpartition("\n\n")
+    return answer if answer and "\n" not in last and _SIGN.match(last) else text
 
 
 def tidy(rows: Sequence[str]) -> str:

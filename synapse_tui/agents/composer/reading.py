@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING
 from synapse_tui.agents.profiles.profile import ComposerRules, DialogKind, DialogRule, Profile
 
 from .box import Box, find_box
+from .choices import Choices, find_choices
 from .placeholder import is_placeholder
 from .screen_text import ScreenText
 
 if TYPE_CHECKING:
     from synapse_tui.terminal import Terminal
 
+CHOICES = "list of choices"
+"""Name of a dialog that only its structure tells."""
 _WRAP_SLACK = 4
 """Cells that agents leave free at the right of a wrapped row, at most."""
 _TITLE_LENGTH = 200
@@ -105,7 +108,8 @@ class ComposerReader:
                 visible=False, dialog=True, dialog_name=rule.name, dialog_kind=rule.kind, dialog_title=title
             )
         if box is None or rules is None:
-            return ComposerReading(visible=False)
+            cursor = terminal.cursor.x, terminal.cursor.y
+            return _unknown(find_choices(text.rows, cursor, numbered=rules is not None))
         return self._read(terminal, text, rules, box)
 
     def _read(self, terminal: Terminal, text: ScreenText, rules: ComposerRules, box: Box) -> ComposerReading:
@@ -148,6 +152,19 @@ def _dialog(
         if all(pattern.search(text) for pattern in rule.screen):
             return rule, _title(rule, text)
     return None
+
+
+def _unknown(choices: Choices | None) -> ComposerReading:
+    """A screen without a composer and without a dialog that the profile knows."""
+    if choices is None:
+        return ComposerReading(visible=False)
+    return ComposerReading(
+        visible=False,
+        dialog=True,
+        dialog_name=CHOICES,
+        dialog_kind=choices.kind,
+        dialog_title=choices.title[:_TITLE_LENGTH],
+    )
 
 
 def _title(rule: DialogRule, text: str) -> str:

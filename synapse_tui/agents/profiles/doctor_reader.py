@@ -21,7 +21,8 @@ def read_doctor(section: Section) -> DoctorRules:
         version=section.text("version"),
         version_args=section.strings("version_args", base.version_args),
         free=section.flag("free", default=False),
-        trust=_yes(section.section("trust")),
+        args=section.strings("args"),
+        trust=tuple(filter(None, map(_yes, section.sections("trust", alone=True)))),
         approve=_yes(section.section("approve")),
         prompts=MappingProxyType({name: _prompt(prompts, name) for name in DOCTOR_PROMPTS}),
     )

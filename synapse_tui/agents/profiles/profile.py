@@ -294,8 +294,8 @@ class DoctorYes:
     """A question that `synapse doctor` answers with yes, in its own scratch folder.
 
     Attributes:
-        screen: Matches the screen while it is asked, with "yes" chosen.
-        keys: Keys that say yes to it.
+        screen: Matches the screen while it is asked, as it must look when the keys are pressed.
+        keys: Keys that say yes to it, or choose "yes" in it.
     """
 
     screen: re.Pattern[str]
@@ -310,7 +310,8 @@ class DoctorRules:
         version: The version that the profile was last proved with; empty when it was with none.
         version_args: Arguments with which the command tells its version.
         free: Whether its turns cost nothing, so that the person need not be asked.
-        trust: How it asks whether it may trust its folder; None when it never does.
+        args: Arguments with which it asks before it runs a command, whatever the person has configured.
+        trust: How it asks whether it may trust its folder: the first that is shown counts.
         approve: How it asks whether it may run `synapse reply`; None when that is not known.
         prompts: Messages in place of the general ones, by their names.
     """
@@ -318,7 +319,8 @@ class DoctorRules:
     version: str = ""
     version_args: tuple[str, ...] = ("--version",)
     free: bool = False
-    trust: DoctorYes | None = None
+    args: tuple[str, ...] = ()
+    trust: tuple[DoctorYes, ...] = ()
     approve: DoctorYes | None = None
     prompts: Mapping[str, DoctorPrompt] = field(default_factory=lambda: MappingProxyType({}))
 

@@ -47,6 +47,11 @@ _STATE_WORDS = tuple(state.value.lower() for state in (
     AgentState.READY, AgentState.PROCESSING, AgentState.WAITING, AgentState.ERROR, AgentState.STARTING
 ))  # fmt: skip
 _STATUS_WORDS = ("idle", "working", "blocked", "done", "error")
+_STATUS_STATES = {
+    "blocked": AgentState.WAITING,
+    "working": AgentState.PROCESSING,
+    "error": AgentState.ERROR,
+}
 _PROGRESS_WORDS = ("none", "set", "error", "indeterminate", "paused")
 _WITHOUT_MEANING = (
     "waiting_detection",
@@ -323,7 +328,33 @@ def _dialog(section: Section) -> DialogRule:
 def _states(top: Section) -> tuple[StateRule, ...]:
     rules = tuple(_rule(section) for section in top.sections("states"))
     legacy = _legacy_rules(top)
-    return rules or legacy
+    return _with_defaults(rules or legacy, composer=top.has("composer"))
+
+
+def _with_defaults(rules: tuple[StateRule, ...], *, composer: bool) -> tuple[StateRule, ...]:
+    """The rules of a profile behind those that hold for every agent: dialogs and OSC 7501.
+
+    A profile that has a rule for one of them keeps its own. That an agent is idle is believed only behind the
+    rules before the profile's first READY: some agents tell it before they draw the end of the answer, and
+    some forget to tell that they work.
+    """
+    words = frozenset[str]().union(*(rule.status for rule in rules))
+    first = [
+        StateRule(f"program status {word}", state, status=frozenset({word}))
+        for word, state in _STATUS_STATES.items()
+        if word not in words
+    ]
+    if not any(rule.dialog for rule in rules):
+        first.insert(0, StateRule("dialog", AgentState.WAITING, dialog=True))
+    idle = StateRule(
+        "program status idle",
+        AgentState.READY,
+        status=frozenset({"idle", "done"} - words),
+        dialog=False,
+        composer=True if composer else None,
+    )
+    place = next((place for place, rule in enumerate(rules) if rule.state is AgentState.READY), len(rules))
+    return (*first, *rules[:place], *([idle] if idle.status else ()), *rules[place:])
 
 
 def _rule(section: Section) -> StateRule:
@@ -388,7 +419,6 @@ def _legacy_rules(top: Section) -> tuple[StateRule, ...]:
     detection.finish()
     screen = (idle,) if idle is not None and idle.pattern != "BRACKETED_PASTE_MODE" else ()
     return (
-        StateRule("dialog", AgentState.WAITING, dialog=True),
         StateRule("output rests", AgentState.READY, screen=screen, silence=rest),
         StateRule("output flows", AgentState.PROCESSING, active=rest),
     )

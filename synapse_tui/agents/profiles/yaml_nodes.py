@@ -198,11 +198,13 @@ class Section:
             node = None
         return Section(node, self.faults, self._path(key))
 
-    def sections(self, key: str) -> list[Section]:
-        """A list of mappings."""
+    def sections(self, key: str, *, alone: bool = False) -> list[Section]:
+        """A list of mappings; where `alone` is set, one of them may stand without the list."""
         node = self._node(key)
         if node is None:
             return []
+        if alone and isinstance(node, MappingNode):
+            return [Section(node, self.faults, self._path(key))]
         if not isinstance(node, SequenceNode) or not all(
             isinstance(item, MappingNode) for item in node.value
         ):

@@ -1,0 +1,83 @@
+"""Lists of choices that no profile describes, told from composers and conversations that look alike."""
+
+from __future__ import annotations
+
+import pytest
+
+from synapse_tui.agents.composer.choices import Choices, find_choices
+
+AUTO = [
+    "────────────────────",
+    "  Make auto mode your default?",
+    "",
+    "  It answers for you.",
+    "",
+    "  ❯ Yes, set auto mode",
+    "    No, keep manual mode",
+]
+SET_AUTO = Choices("permission", "Make auto mode your default?")
+NUMBERED = [
+    "Run this command?",
+    "",
+    "│ ● 1. Allow once   │",
+    "│   2. Allow always │",
+    "│   3. No (esc)     │",
+    "╰───────────────────╯",
+]
+WITH_HELP = [
+    "Which model?",
+    "> Small",
+    "    quick",
+    "",
+    "  Large",
+    "    thorough",
+]
+
+
+@pytest.mark.parametrize(
+    ("rows", "cursor", "found"),
+    [
+        (AUTO, (2, 5), SET_AUTO),
+        ([*AUTO[:5], "    Yes, set auto mode", "  ❯ No, keep it"], (2, 6), SET_AUTO),
+        (NUMBERED, (0, 5), Choices("permission", "Run this command?")),
+        (WITH_HELP, (0, 1), Choices("question", "Which model?")),
+        (["❯ 1. Red", "  2. Blue"], (8, 30), Choices("question", "")),
+    ],
+    ids=["marked", "second", "numbered", "explained", "cursor elsewhere"],
+)  # fmt: skip
+def test_choices(rows: list[str], cursor: tuple[int, int], found: Choices) -> None:
+    assert find_choices(rows, cursor, numbered=True) == found
+
+
+@pytest.mark.parametrize(
+    ("rows", "cursor"),
+    [
+        (["❯ half a line", "  and a second one"], (18, 1)),
+        (["❯ half a line", "  and a second one"], (2, 0)),
+        (["❯ half a line", "──────", "  ? for shortcuts"], (0, 0)),
+        (["> 1. a quoted list", "> 2. of two"], (0, 5)),
+        (["❯ 1. look at this", "", "● I did."], (0, 2)),
+        (["❯ 1. Red", "  2. Blue", *(f"row {number}" for number in range(9))], (0, 10)),
+        (["● Read 3 files", "  a.py"], (5, 1)),
+        (["1. one", "2. two"], (0, 0)),
+        ([], (0, 0)),
+    ],
+    ids=[
+        "draft",
+        "draft, cursor in it",
+        "composer",
+        "quote",
+        "prompt",
+        "conversation",
+        "tool",
+        "list",
+        "empty",
+    ],
+)
+def test_no_choices(rows: list[str], cursor: tuple[int, int]) -> None:
+    assert find_choices(rows, cursor, numbered=True) is None
+
+
+def test_a_numbered_prompt_is_no_dialog_of_an_agent_whose_composer_is_not_known() -> None:
+    assert find_choices(["❯ 1. Do this", "  2. Then that"], (14, 1), numbered=False) is None
+    assert find_choices(NUMBERED, (2, 2), numbered=False) == Choices("permission", "Run this command?")
