@@ -14,6 +14,7 @@ WIDE_TAIL = "\0"
 JOIN = "\1"
 
 _CELL = re.compile(f"[\\s\\S](?:{JOIN}[\\s\\S])*")
+_WIDE_FIRST = re.compile(f"[^{WIDE_TAIL}](?:{JOIN}[\\s\\S])*{WIDE_TAIL}")
 
 
 def cell_count(text: str) -> int:
@@ -53,6 +54,11 @@ def cut_cells(text: str, start: int, end: int) -> str:
         begin = places(part, (end - start - 1,))[0]
         part = part[:begin] + " "
     return part
+
+
+def begins_wide(text: str) -> bool:
+    """Whether the first cell of a coded text is that of a wide character."""
+    return _WIDE_FIRST.match(text) is not None
 
 
 def join_cells(cells: Sequence[str]) -> str:

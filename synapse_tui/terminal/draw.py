@@ -236,7 +236,8 @@ class Drawing(Scrolling):
             row.put(x, " " * before, [0] * before, self.columns)
             self._draw_cluster(new)
             return
-        width = min(width, limit - x)
+        if x + width > limit:
+            return
         row.split(x, x + max(width, before), self.columns)
         row.put(x, [new, ""][:width], [style] * width, self.columns)
         row.wide = True

@@ -11,7 +11,7 @@ stops beyond the right edge, and a cursor that stands outside of the margins in 
 from __future__ import annotations
 
 from . import dump_modes
-from .cells import WIDE_TAIL, cell_count
+from .cells import begins_wide, cell_count, split_cells
 from .dump_text import Pen, paint_line, separate
 from .entries import unpacked
 from .packed import Packed, pack
@@ -99,8 +99,8 @@ def _wrapping(line: Packed, following: Packed, columns: int) -> str:
     """Blanks up to the right edge and a character that wraps there, which is painted over later."""
     size = cell_count(line.text)
     missing = -size % columns if size else columns
-    if missing == 1 and following.text[1:2] == WIDE_TAIL:
-        return f"{following.text[0]}\r"
+    if missing == 1 and begins_wide(following.text):
+        return f"{split_cells(following.text)[0]}\r"
     return f"{' ' * missing}x\r"
 
 
@@ -145,7 +145,7 @@ def _rows(rows: list[Row], columns: int, pen: Pen, spoilt: int) -> None:
 
 def _wraps_by_itself(before: int, line: Packed, columns: int) -> bool:
     """Whether a row begins in the next one when it is written behind one of `before` cells."""
-    return bool(line.text) and (before == columns or (before == columns - 1 and line.text[1:2] == WIDE_TAIL))
+    return bool(line.text) and (before == columns or (before == columns - 1 and begins_wide(line.text)))
 
 
 def _cursor(screen: Screen, pen: Pen) -> None:

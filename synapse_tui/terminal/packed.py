@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from .cells import JOIN, WIDE_TAIL, cell_count, join_cells
+from .cells import JOIN, WIDE_TAIL, begins_wide, cell_count, join_cells
 from .row import Row
 
 
@@ -78,7 +78,7 @@ class Joiner:
                 left because a wide character did not fit.
         """
         spans, missing = self._spans, columns - self._tail
-        if missing == 1 and row.text[1:2] == WIDE_TAIL:
+        if missing == 1 and begins_wide(row.text):
             missing = 0
         if missing > 0:
             _change(spans, self.cells, self._fill)

@@ -21,6 +21,7 @@ from .style import (
     UNDERLINE_SHIFT,
     erased,
 )
+from .width import narrowed
 
 _SINGLE_UNDERLINE = 1 << UNDERLINE_SHIFT
 _SET = {1: BOLD, 4: _SINGLE_UNDERLINE, 5: BLINK, 7: REVERSE, 8: HIDDEN}
@@ -53,11 +54,12 @@ class Rectangles(Editing):
         blocks = []
         for row in self.rows[area.top : area.top + height]:
             cells = row.expand(self.columns)
-            blocks.append((cells[area.left : end], row.styles[area.left : end]))
-        for row, (cells, styles) in zip(self.rows[target.top :], blocks, strict=False):
+            torn = end < self.columns and cells[end] == ""
+            blocks.append((_whole(cells[area.left : end], torn), row.styles[area.left : end], row.wide))
+        for row, (cells, styles, wide) in zip(self.rows[target.top :], blocks, strict=False):
             row.split(target.left, target.left + width, self.columns)
-            row.put(target.left, _whole(cells), styles, self.columns)
-            row.wide = row.wide or "" in cells
+            row.put(target.left, cells, styles, self.columns)
+            row.wide = row.wide or wide
             row.stamp = self.tick
 
     @since_level(4)
@@ -154,7 +156,10 @@ class Rectangles(Editing):
 
     def _restyle(self, y: int, left: int, end: int, change: Callable[[int], int]) -> None:
         row = self.rows[y]
-        row.expand(self.columns)
+        cells = row.expand(self.columns)
+        # A wide character is one with its first cell.
+        left += cells[left] == ""
+        end += end < self.columns and cells[end] == ""
         styles = row.styles[left:end]
         changed = {style: change(style) for style in set(styles)}
         row.styles[left:end] = map(changed.__getitem__, styles)
@@ -170,8 +175,15 @@ def _shared(one: int, other: int) -> int:
     return common
 
 
-def _whole(cells: list[str]) -> list[str]:
-    """Cells without half a wide character at either end."""
-    if cells and cells[0] == "":
+def _whole(cells: list[str], torn: bool) -> list[str]:
+    """Cells without half a wide character at either end.
+
+    Args:
+        cells: The cells.
+        torn: Whether the second half of the last one is left out.
+    """
+    if torn:
+        cells[-1] = narrowed(cells[-1])
+    if cells[0] == "":
         cells[0] = " "
     return cells

@@ -12,6 +12,7 @@ from itertools import groupby
 
 from .cells import JOIN, WIDE_TAIL, join_cells, places, readable, split_cells
 from .style import erased
+from .width import narrowed
 
 Run = tuple[str, int, int]
 """Text in the coding of `cells.py`, packed style, number of cells."""
@@ -125,12 +126,11 @@ class Row:
         self.styles[x:end] = styles
 
     def split(self, x: int, end: int, columns: int) -> None:
-        """Blank the halves of wide characters that a change of the cells from `x` to `end` would leave."""
+        """Part the wide characters that a change of the cells from `x` to `end` would halve."""
         cells = self.expand(columns)
-        if 0 < x < len(cells) and cells[x] == "":
-            cells[x - 1] = cells[x] = " "
-        if 0 < end < len(cells) and cells[end] == "":
-            cells[end - 1] = cells[end] = " "
+        for at in (x, end):
+            if 0 < at < len(cells) and cells[at] == "":
+                cells[at - 1], cells[at] = narrowed(cells[at - 1]), " "
 
     def has(self, attribute: int) -> bool:
         """Whether a cell has an attribute."""

@@ -161,6 +161,16 @@ def cluster_width(cluster: str) -> int:
     return 2 if widest == 1 and _has_second_half(cluster) else widest
 
 
+def narrowed(cluster: str) -> str:
+    """What stays of a wide character whose second cell is lost.
+
+    Many programs take a character that U+FE0F makes wide for a narrow one and write on after its first cell:
+    it is that, without the selector. Of any other a blank stays.
+    """
+    text = cluster.replace(VS16, "")
+    return text if VS16 in cluster and text and cluster_width(text) == 1 else " "
+
+
 def _has_second_half(cluster: str) -> bool:
     return any(
         mark in _SPACING or (before in _VIRAMAS and char_width(mark) == 1)

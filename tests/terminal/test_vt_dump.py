@@ -140,6 +140,7 @@ def test_both_go_on_alike(data: bytes, following: bytes) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(streams, st.integers(2, 30), st.integers(1, 10))
+@example("abcdefghijk⚠️xyz\r\n1\r\n2\r\n3\r\n4".encode(), 20, 6)
 def test_both_are_resized_alike(data: bytes, columns: int, lines: int) -> None:
     terminal = Terminal(COLUMNS, LINES, 50)
     terminal.feed(data)

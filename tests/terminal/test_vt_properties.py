@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapse_tui.terminal import Terminal, TerminalEvent
-from synapse_tui.terminal.cells import split_cells
+from synapse_tui.terminal.cells import WIDE_TAIL, split_cells
 from synapse_tui.terminal.packed import Joiner, breaks, cut, pack
 from synapse_tui.terminal.reflow import rewrap
 from synapse_tui.terminal.row import Row, Run
+from synapse_tui.terminal.width import cluster_width
 
 COLUMNS, LINES = 12, 5
 
@@ -114,6 +115,39 @@ def test_the_screen_stays_sound(data: bytes) -> None:
     terminal = Terminal(COLUMNS, LINES, 50)
     terminal.feed(data)
     check(terminal)
+
+
+editing = st.builds(
+    lambda x, then: f"\x1b[2;{x}H{then}",
+    st.integers(1, COLUMNS),
+    st.sampled_from(
+        [*"x漢", "⚠️", "e\u0301"]
+        + [
+            f"\x1b[{final}"
+            for final in ("X", "2X", "@", "P", "2P", "K", "1K", "4h⚠️\x1b[4l", "'}", "'~", " @", " A")
+        ]
+        + ["\x1b[?69h\x1b[4;9s", "\x1b[?69l", "\x1b[S", "\x1b[L", "\x1b[2;3;2;8;1;2;6$v", "\x1b[2;4;2;7$z"]
+        + ["\x1b[2;4;2;7;7$r", "\x1b[120;2;4;2;7$x", "\x1b[?7l", "\x1b[?7h", "\ufe0f", "\b", "\x1b[3b"]
+    ),
+)
+wide_words = st.text("ab⚠️漢👩💻\u200d\ufe0f1\u20e3", max_size=8)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(editing | wide_words | tokens, max_size=30), st.lists(st.integers(2, 20), max_size=3))
+def test_no_row_ever_has_half_a_character(parts: list[str], widths: list[int]) -> None:
+    terminal = Terminal(COLUMNS, LINES, 50)
+    for columns in (COLUMNS, *widths):
+        terminal.resize(columns, LINES)
+        terminal.feed("".join(parts).replace("\x1b[?2027l", "").encode())
+        for y in range(LINES):
+            line = terminal.line(y)
+            cells = [line.cell(x) for x in range(columns)]
+            assert [cell.width for cell in cells if cell.width] == [
+                cluster_width(cell.text) for cell in cells if cell.text
+            ]
+            assert sum(cell.width for cell in cells) == columns
+            assert not any(text.startswith(WIDE_TAIL) for text, _, _ in line.coded_runs())
 
 
 @settings(max_examples=300, deadline=None)

@@ -69,6 +69,13 @@ def test_colors_move_with_the_text() -> None:
     assert [look(terminal, 3, 0).fg, look(terminal, 2, 2).fg] == [-1, -1]
 
 
+def test_the_blank_before_a_wide_character_that_did_not_fit_is_no_text() -> None:
+    for wide in ("漢", "⚠️"):
+        terminal = fed(f"abcd{wide}x", columns=5)
+        terminal.resize(10, 4)
+        assert rows(terminal) == [f"abcd{wide}x"]
+
+
 def test_wide_characters_are_not_torn() -> None:
     terminal = fed("ab漢字漢字")
     terminal.resize(5, 4)

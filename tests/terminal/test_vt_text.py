@@ -88,6 +88,65 @@ def test_a_wide_character_that_is_half_overwritten_leaves_a_blank() -> None:
     assert rows(fed("漢字\x1b[1;2H漢")) == [" 漢"]
 
 
+def test_a_sign_stays_when_a_program_that_takes_it_for_narrow_writes_over_its_second_cell() -> None:
+    """Vim does: to it, and to terminals without mode 2027, U+FE0F changes nothing."""
+    terminal = fed(" a⚠️")
+    terminal.feed(b"\x1b[1;4H warn")
+    assert rows(terminal) == [" a⚠ warn"]
+    assert [terminal.cell(x, 0).width for x in range(4)] == [1] * 4
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        ("\x1b[1;3Hx", "a⚠xb"),
+        ("\x1b[1;3H漢", "a⚠漢"),
+        ("\x1b[1;3H\x1b[X", "a⚠ b"),
+        ("\x1b[1;3H\x1b[K", "a⚠"),
+        ("\x1b[1;3H\x1b[P", "a⚠b"),
+        ("\x1b[1;3H\x1b[@", "a⚠  b"),
+        ("\x1b[4h\x1b[1;3Hx", "a⚠x b"),
+        ("\x1b[1;3;1;3$z", "a⚠ b"),
+        ("\x1b[120;1;3;1;3$x", "a⚠xb"),
+        ("\x1b[1;3;1;3${", "a⚠ b"),
+        ("\x1b[1;1;1;1;1;1;3$v", "a⚠ab"),
+        ("\x1b[1;1;1;2;1;1;6$v", "a⚠️b a⚠"),
+        ("\x1b[?69h\x1b[3;9s\x1b[S", "a⚠"),
+        ("\x1b[?69h\x1b[3;9s\x1b[1;3H\x1b['}", "a⚠  b"),
+        ("\x1b[?69h\x1b[1;2s\x1b[1;1H\x1b[P", "⚠  b"),
+        ("\x1b[1;2Hx", "ax b"),
+        ("\x1b[1;2H漢", "a漢b"),
+        ("\x1b[1;2H\x1b[X", "a  b"),
+        ("\x1b[1;2H\x1b[P", "a b"),
+        ("\x1b[1;3H\x1b[1K", "   b"),
+    ],
+)
+def test_a_sign_that_loses_its_second_cell_is_narrow_and_one_that_loses_its_first_is_gone(
+    data: str, shown: str
+) -> None:
+    terminal = fed("a⚠️b" + data)
+    assert rows(terminal) == [shown]
+    assert sum(terminal.cell(x, 0).width for x in range(10)) == 10
+
+
+def test_a_sign_at_the_edge_of_a_screen_that_becomes_smaller_is_narrow() -> None:
+    terminal = fed("\x1b[?1049habc⚠️")
+    terminal.resize(4, 4)
+    assert rows(terminal) == ["abc⚠"]
+
+
+def test_a_sign_without_room_for_its_second_cell_stays_narrow() -> None:
+    terminal = fed("\x1b[?7labcdefghi⚠")
+    terminal.feed("\ufe0f".encode())
+    assert rows(terminal) == ["abcdefghi⚠"]
+    assert terminal.cell(9, 0).width == 1
+
+
+def test_attributes_of_an_area_take_a_wide_character_whole() -> None:
+    terminal = fed("a漢b漢c\x1b[1;3;1;5;7$r")
+    assert [terminal.cell(x, 0).style.reverse for x in range(7)] == [False] * 3 + [True] * 3 + [False]
+
+
 @pytest.mark.parametrize(
     ("data", "shown"),
     [
@@ -133,10 +192,10 @@ def test_without_mode_2027_every_code_point_stands_alone() -> None:
 
 
 def test_a_cluster_that_has_no_room_to_grow_stays_on_its_row() -> None:
-    """Without autowrap a wide cluster is cut at the edge, and what still joins it changes nothing else."""
+    """Without autowrap what would make it wide at the edge is dropped, as a wide character is."""
     terminal = fed("\x1b[?7lab", columns=2)
     terminal.feed("\u200d\U0001f44d\U0001f3fd\x1b[Hc".encode())
-    assert [terminal.cell(x, 0).text for x in range(2)] == ["c", "b\u200d\U0001f44d\U0001f3fd"]
+    assert [terminal.cell(x, 0).text for x in range(2)] == ["c", "b\u200d"]
     assert [len(row.cells or "") for row in terminal.screen.rows] == [2, 0, 0, 0]
 
 
