@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events, on
@@ -19,9 +20,26 @@ from .dialog import Form, label
 from .priority import PriorityBar
 from .recipients import Recipient, matching
 
-Send = Callable[[str, str, int], Awaitable[str]]
 SHOWN = 6
 """How many receivers are offered at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A message that is being written.
+
+    Attributes:
+        to: Address of the receiver; empty while there is none.
+        text: The text.
+        priority: The priority.
+    """
+
+    to: str = ""
+    text: str = ""
+    priority: int = DEFAULT_PRIORITY
+
+
+Send = Callable[[Draft], Awaitable[str]]
 
 
 class MessageText(TextArea):
@@ -75,15 +93,14 @@ class Composer(Form[str]):
 
     Args:
         recipients: Who can be written to.
-        send: Sends (address, text, priority) and returns a few words about the result.
-        to: Address to begin with; empty asks for one.
-        text: Text to begin with.
-        priority: Priority to begin with.
+        send: Sends a message and returns a few words about the result.
+        draft: What to begin with; without a receiver it is asked for first.
+        keep: Gets the message when the person leaves without sending it.
     """
 
     VERB: ClassVar[str] = "Send"
     TITLE_TEXT: ClassVar[str] = "Message"
-    SUBTITLE: ClassVar[str] = "Enter sends · Shift+Enter new line · Tab next field · Esc cancels"
+    SUBTITLE: ClassVar[str] = "Enter sends · Shift+Enter new line · Tab next field · Esc keeps it"
     AUTO_FOCUS: ClassVar[str | None] = ""
     """Which field comes first depends on what is given; a look at the receiver would open their list."""
 
@@ -92,16 +109,15 @@ class Composer(Form[str]):
         recipients: Sequence[Recipient],
         send: Send,
         *,
-        to: str = "",
-        text: str = "",
-        priority: int = DEFAULT_PRIORITY,
+        draft: Draft,
+        keep: Callable[[Draft], None],
     ) -> None:
         super().__init__()
-        self._text = text
-        self._priority = priority
+        self._begin = draft
+        self._keep = keep
         self._recipients = recipients
         self._send = send
-        self._to = to
+        self._to = draft.to
 
     def body(self) -> ComposeResult:
         """Receiver with completion, priority, text."""
@@ -109,10 +125,10 @@ class Composer(Form[str]):
         yield AddressInput(self._to, id="to", placeholder="name, id or all", compact=True)
         yield Choices(id="recipients", compact=True)
         priority = PriorityBar(id="priority")
-        priority.set_reactive(PriorityBar.value, self._priority)
+        priority.set_reactive(PriorityBar.value, self._begin.priority)
         yield priority
         yield MessageText(
-            self._text,
+            self._begin.text,
             id="text",
             compact=True,
             show_line_numbers=False,
@@ -123,19 +139,20 @@ class Composer(Form[str]):
     def on_mount(self) -> None:
         """Begin with the text when the receiver is known."""
         self.query_one("#recipients", OptionList).can_focus = False
-        self._offer()
+        self._offer(self._to)
         text = self.query_one("#text", TextArea)
         text.move_cursor(text.document.end)
         (text if self._to else self.query_one("#to")).focus()
 
     @on(Input.Changed, "#to")
-    def _address_changed(self) -> None:
-        self._offer()
+    def _address_changed(self, event: Input.Changed) -> None:
+        self._offer(event.value)
 
-    def _offer(self) -> None:
+    def _offer(self, typed: str) -> None:
+        """Show the receivers that a text means; all of them for an empty one."""
         view = self.query_one("#recipients", OptionList)
         typing = self.query_one("#to", Input).has_focus or not self._to
-        rows = matching(self._recipients, self.query_one("#to", Input).value)
+        rows = matching(self._recipients, typed)
         view.clear_options()
         view.add_options([Option(recipient.row(), id=recipient.address) for recipient in rows])
         view.styles.height = min(SHOWN, len(rows))
@@ -170,25 +187,40 @@ class Composer(Form[str]):
     @on(events.DescendantFocus, "#to")
     def _address_focused(self) -> None:
         self._to = ""
-        self._offer()
+        address = self.query_one("#to", Input).value
+        places = {each.address: place for place, each in enumerate(self._recipients)}
+        if address in places:  # another one may be wanted: all of them are offered, with this one marked
+            self._offer("")
+            self.query_one("#recipients", OptionList).highlighted = places[address]
+        else:
+            self._offer(address)
 
     @on(events.DescendantFocus, "#text")
     def _text_focused(self) -> None:
         self.query_one("#recipients").display = False
 
+    def _draft(self) -> Draft:
+        address = self.query_one("#to", Input).value.strip().removeprefix("@").removeprefix("＠")
+        return Draft(
+            address, self.query_one("#text", TextArea).text.strip(), self.query_one(PriorityBar).value
+        )
+
+    def action_leave(self) -> None:
+        """Keep what was written, and leave."""
+        self._keep(self._draft())
+        super().action_leave()
+
     @on(MessageText.Submitted)
     def submit(self) -> None:
         """Send the message."""
-        address = self.query_one("#to", Input).value.strip().removeprefix("@").removeprefix("＠")
-        text = self.query_one("#text", TextArea).text.strip()
-        priority = self.query_one(PriorityBar).value
-        if not address:
+        draft = self._draft()
+        if not draft.to:
             self.show_error("write to whom it goes: a name, an id, or all")
             self.query_one("#to").focus()
             return
-        if not text and priority != INTERRUPT_PRIORITY:
+        if not draft.text and draft.priority != INTERRUPT_PRIORITY:
             self.show_error(
                 InvalidValue("the message is empty", "only an interrupt (priority 5) needs no text")
             )
             return
-        self.attempt(lambda: self._send(address, text, priority))
+        self.attempt(lambda: self._send(draft))

@@ -200,7 +200,7 @@ class Form(Dialog[Result]):
         if event.button.id == self.VERB.lower():
             self.submit()
         else:
-            self.dismiss(None)
+            self.action_leave()
 
 
 def describe(error: Exception) -> str:

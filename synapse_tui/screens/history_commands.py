@@ -8,7 +8,7 @@ from synapse_tui.model import INTERRUPT_PRIORITY, Task
 from synapse_tui.store.records import Wanted
 from synapse_tui.widgets.text import plural
 
-from .composer import Composer
+from .composer import Draft
 from .history import HistoryView, Surroundings
 from .history_export import HistoryExport
 from .messages import MessageCommands
@@ -38,7 +38,7 @@ class HistoryCommands(MessageCommands):
         everyone = self.recipients()
         to = next((each.address for each in everyone if each.agent_id == task.target), "")
         priority = min(task.priority, INTERRUPT_PRIORITY - 1)
-        self._ask(Composer(everyone, self._send, to=to, text=task.text, priority=priority), self._tell)
+        self.compose(everyone, Draft(to, task.text.strip(), priority), self._tell)
 
     def _export(self, wanted: Wanted) -> None:
         async def write(form: str, path: Path) -> str:

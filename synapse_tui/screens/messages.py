@@ -14,7 +14,7 @@ from synapse_tui.model import USER, Task
 from synapse_tui.widgets.pane_title import Delivery
 from synapse_tui.widgets.text import plural
 
-from .composer import Composer
+from .composer import Composer, Draft
 from .fates import FAILED, SENDING, SENT
 from .message_detail import MessageDetail
 from .receipts import Receipts
@@ -46,6 +46,10 @@ class MessageCommands:
         self.host = host
         self.main = main
         self.today: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self._drafts: list[Draft] = []
+        """Messages that were begun and not sent, the last one left at the end."""
+        self._partners: list[str] = []
+        """Ids of the agents that the person wrote to, the last one at the end."""
 
     def run(self, work: Awaitable[object]) -> None:
         """Do something slow; what goes wrong becomes a notice."""
@@ -75,15 +79,59 @@ class MessageCommands:
         return recipients(self.host.addresses(), {agent.agent_id: agent for agent in self.main.agents})
 
     def do_compose(self, address: str, _task_id: str) -> None:
-        """Open the composer; with a receiver when one was chosen."""
-        to = "" if address == self.main.active else address
-        self._ask(Composer(self.recipients(), self._send, to=to), self.app.notice)
+        """Open the composer: with the last draft, or the last one to a receiver when one was chosen."""
+        everyone = self.recipients()
+        chosen = "" if address == self.main.active else address
+        drafts = [draft for draft in self._drafts if chosen in ("", draft.to)]
+        draft = drafts[-1] if drafts else Draft(chosen or self._likely(everyone))
+        self.compose(everyone, draft, self.app.notice)
+
+    def _likely(self, everyone: Sequence[Recipient]) -> str:
+        """Whom a message is probably for: the last receiver, or the only other agent; empty for neither."""
+        others = {each.agent_id: each.address for each in everyone if each.agent_id != self.main.active}
+        others.pop("", None)  # never everyone
+        for agent_id in reversed(self._partners):
+            if agent_id in others:
+                return others[agent_id]
+        only = list(others.values()) or [each.address for each in everyone]
+        return only[0] if len(only) == 1 else ""
+
+    def compose(self, everyone: Sequence[Recipient], begin: Draft, then: Callable[[str], object]) -> None:
+        """Open the composer, and keep what is written in it until it is sent.
+
+        Args:
+            everyone: Who can be written to.
+            begin: What to begin with.
+            then: Shows what became of the message.
+        """
+
+        def forget(draft: Draft) -> None:
+            self._drafts = [each for each in self._drafts if each not in (begin, draft)]
+
+        def keep(draft: Draft) -> None:
+            if draft != begin:
+                forget(draft)
+                self._drafts += [draft] if draft.text else []
+
+        async def send(draft: Draft) -> str:
+            result = await self._send(draft.to, draft.text, draft.priority)
+            forget(draft)
+            return result
+
+        self._ask(Composer(everyone, send, draft=begin, keep=keep), then)
+
+    def _wrote_to(self, receipts: Sequence[Receipt]) -> None:
+        """Remember a receiver for the next message; a message to several says nothing about the next one."""
+        if len(receipts) == 1:
+            target = receipts[0].target
+            self._partners = [*(each for each in self._partners if each != target), target]
 
     async def _send(self, address: str, text: str, priority: int) -> str:
         receipts = await self.host.send(address, text, priority=priority)
         refused = [receipt.error for receipt in receipts if receipt.error is not None]
         if refused and len(refused) == len(receipts):
             raise refused[0]
+        self._wrote_to(receipts)
         return f"→ {self.summary(receipts)}"
 
     def send_mention(self, agent_id: str, address: str, text: str, priority: int) -> None:
@@ -104,6 +152,7 @@ class MessageCommands:
             self.main.show_delivery(agent_id, Delivery(FAILED, f"{self.label(address)}: not sent"))
             self.app.notice_error(error)
         else:
+            self._wrote_to(receipts)
             self.app.follow(agent_id, receipts)
 
     def summary(self, receipts: Sequence[Receipt]) -> str:

@@ -1,14 +1,16 @@
 """The application used by keys alone."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from textual.events import Key, Paste
-from textual.widgets import TextArea
+from textual.widgets import Input, OptionList, TextArea
 
 from synapse_tui.actions import ACTIONS
 from synapse_tui.app import SynapseApp
 from synapse_tui.errors import AgentNotFound, CommandNotFound
+from synapse_tui.host.routing import Receipt
 from synapse_tui.keymap import Keymap, read_bindings
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus
 from synapse_tui.screens.composer import Composer
@@ -120,14 +122,7 @@ async def test_keys_while_a_message_is_sent_wait_for_what_becomes_of_it(monkeypa
         await until(lambda: bytes(host.agents[CLAUDE].typed) == b"ls")
         gate.clear()
         host.fail["send"] = AgentNotFound("nobody is there")
-        for event in (
-            Key("f2", None),
-            *typed("ali"),
-            Key("tab", "\t"),
-            *typed("x"),
-            Key("enter", "\r"),
-            *typed("yz"),
-        ):
+        for event in (Key("f2", None), *typed("x"), Key("enter", "\r"), *typed("yz")):
             app.post_message(event)
         await until(lambda: isinstance(app.screen, Composer) and app.screen.busy)
         gate.set()
@@ -365,6 +360,116 @@ async def test_composer_keeps_the_text_when_it_cannot_be_sent():
         await pilot.press("shift+tab", "shift+tab", "home", *"alice", *["delete"] * 3, "enter", "enter")
         await until(lambda: at_main(app))
         assert host.calls[-1] == ("send", "alice", "hello", "", 3)
+
+
+def two_agents() -> FakeHost:
+    """A host with claude and codex."""
+    host = FakeHost()
+    for profile in ("claude", "codex"):
+        host.add(AgentSpec(profile))
+    return host
+
+
+def fields(app: SynapseApp) -> tuple[str, str]:
+    """Receiver and text of the open composer."""
+    return app.screen.query_one("#to", Input).value, app.screen.query_one("#text", TextArea).text
+
+
+async def test_composer_begins_in_the_text_when_there_is_one_other_agent():
+    host = two_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("f2", *"hello", "enter")
+        await until(lambda: at_main(app))
+        assert host.calls[-1] == ("send", "codex", "hello", "", 3)
+        await pilot.press("f4", "f2", *"back", "enter")
+        await until(lambda: at_main(app))
+        assert host.calls[-1] == ("send", "claude", "back", "", 3), (
+            "the other one, seen from the one in focus"
+        )
+
+
+async def test_composer_begins_with_whom_was_written_to_last():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("f2", *"ali", "tab", *"one", "enter")
+        await until(lambda: at_main(app))
+        await pilot.press("f2", *"two", "enter")
+        await until(lambda: at_main(app))
+        assert host.calls[-1] == ("send", "alice", "two", "", 3)
+        await host.close(GEMINI)
+        host.add(AgentSpec("opencode"))
+        await until(lambda: len(app.main.agents) == 3)
+        await pilot.press("f2")
+        assert fields(app) == ("", ""), "alice is gone, and there are two others"
+
+
+async def test_composer_offers_every_receiver_when_one_is_preset():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("f2", *"ali", "tab", *"one", "enter")
+        await until(lambda: at_main(app))
+        await pilot.press("f2", "shift+tab", "shift+tab")
+        await pilot.pause()
+        assert app.screen.query_one("#recipients", OptionList).option_count == 4
+        await pilot.press("tab", *"two", "enter")
+        await until(lambda: at_main(app))
+        assert host.calls[-1] == ("send", "alice", "two", "", 3), "the one that is preset is the marked one"
+
+
+@pytest.mark.parametrize("leave", [["escape"], ["tab", "tab", "enter"]])
+async def test_composer_keeps_the_draft_of_a_message_that_was_not_sent(leave):
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press(
+            "f2", *"ali", "tab", "shift+tab", "4", "tab", *"half", "shift+enter", *"done", *leave
+        )
+        await until(lambda: at_main(app))
+        assert not any(call[0] == "send" for call in host.calls)
+        await pilot.press("f4", "f2")
+        assert fields(app) == ("alice", "half\ndone")
+        await pilot.press("!", "enter")
+        await until(lambda: at_main(app))
+        assert host.calls[-1] == ("send", "alice", "half\ndone!", "", 4)
+        await pilot.press("f2")
+        assert fields(app) == ("alice", ""), "what was sent is a draft no more"
+
+
+async def test_composer_keeps_a_draft_to_one_agent_while_another_is_written_to():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        await pilot.press("f2", *"ali", "tab", *"later", "escape")
+        await until(lambda: at_main(app))
+        app.perform("compose", "codex")
+        await until(lambda: isinstance(app.screen, Composer) and app.screen.ready)
+        assert fields(app) == ("codex", "")
+        await pilot.press(*"now", "enter")
+        await until(lambda: at_main(app))
+        assert host.calls[-1] == ("send", "codex", "now", "", 3)
+        await pilot.press("f2")
+        assert fields(app) == ("alice", "later")
+
+
+async def test_composer_forgets_the_draft_of_a_message_on_its_way_once_it_is_sent():
+    host = three_agents()
+    begun, end = asyncio.Event(), asyncio.Event()
+    send = host.send
+
+    async def slow(*arguments: Any, **options: Any) -> list[Receipt]:
+        begun.set()
+        await end.wait()
+        return await send(*arguments, **options)
+
+    host.send = slow
+    async with running(host) as (app, pilot):
+        await pilot.press("f2", *"ali", "tab", *"first", "enter")
+        await begun.wait()
+        assert isinstance(app.screen, Composer)
+        app.screen.action_leave()
+        await until(lambda: at_main(app))
+        end.set()
+        await until(lambda: any(call[0] == "send" for call in host.calls))
+        await pilot.press("f2")
+        assert fields(app) == ("alice", "")
 
 
 @pytest.mark.parametrize("keys", [["enter"], ["tab", "enter"]])

@@ -7,7 +7,7 @@ from textual.pilot import Pilot
 
 from synapse_tui.app import SynapseApp
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus
-from synapse_tui.screens.composer import Composer
+from synapse_tui.screens.composer import Composer, Draft
 from synapse_tui.screens.confirm import Confirm
 from synapse_tui.screens.interrupt import InterruptDialog
 from synapse_tui.screens.message_detail import MessageDetail
@@ -172,7 +172,8 @@ async def test_composer_by_mouse():
 async def test_receivers_are_offered_only_while_one_is_asked_for():
     everyone = (Recipient("alice", CLAUDE, "claude", "ready"),)
     async with running(three_agents()) as (app, pilot):
-        app.push_screen(Composer(everyone, lambda *_: asyncio.sleep(0, ""), to="alice"))
+        draft = Draft("alice")
+        app.push_screen(Composer(everyone, lambda _: asyncio.sleep(0, ""), draft=draft, keep=lambda _: None))
         await until(lambda: app.screen.query("#text:focus"))
         await pilot.pause()
         receivers = app.screen.query_one("#recipients")
