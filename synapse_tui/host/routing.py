@@ -14,7 +14,7 @@ from synapse_tui.addresses import Address, resolve
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.agents.tasks.desk import TaskDesk
 from synapse_tui.errors import AgentNotFound, PeerBusy, SynapseError
-from synapse_tui.model import USER, AgentState, MessageRequest, Sender
+from synapse_tui.model import INTERRUPT_PRIORITY, USER, AgentState, MessageRequest, Sender
 from synapse_tui.registry import Record
 from synapse_tui.task_words import standing
 
@@ -121,8 +121,11 @@ class Router:
                 )
             client = await self._servers.client()
             send = partial(client.send, target.endpoint, text, sender=who, priority=priority, metadata=about)
-            async with self._turns.setdefault(target.endpoint, asyncio.Lock()):
+            if priority == INTERRUPT_PRIORITY:  # it goes before those that wait
                 answer = await _once_taken(send)
+            else:
+                async with self._turns.setdefault(target.endpoint, asyncio.Lock()):
+                    answer = await _once_taken(send)
             return Receipt(target.agent_id, answer.task_id, answer.status)
 
         return await deliver_to_all(targets, deliver)
