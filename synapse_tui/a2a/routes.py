@@ -16,8 +16,9 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
+from synapse_tui.agents.tasks.desk import told_before
 from synapse_tui.errors import InvalidValue, SynapseError, TaskNotFound
-from synapse_tui.model import DEFAULT_PRIORITY, MessageRequest, Task, check_priority
+from synapse_tui.model import DEFAULT_PRIORITY, MessageRequest, check_priority
 
 from .agent import HostedAgent
 from .external_routes import external_router
@@ -126,7 +127,7 @@ async def _take(
 
 
 async def _send(agent: HostedAgent, request: MessageRequest, services: Services) -> SentTask:
-    task = _told_before(agent, request)
+    task = told_before(agent.tasks, request)
     if task is None:
         check_ring(agent, request, services)
         task = agent.accept(request)
@@ -135,22 +136,6 @@ async def _send(agent: HostedAgent, request: MessageRequest, services: Services)
         message = await agent.control.saved(agent.task(request.task_id))
         return SentTask(task=task_json(agent.task(task.id)), follow_up=task_json(message))
     return SentTask(task=task_json(await agent.control.saved(task)))
-
-
-def _told_before(agent: HostedAgent, request: MessageRequest) -> Task | None:
-    """The task of a reply that comes again: whoever tells it does not know whether it arrived."""
-    about = [request.metadata.get(key) for key in ("in_reply_to", "explicit")]
-    if not request.sender.verified or not isinstance(about[0], str):
-        return None
-    return next(
-        (
-            task
-            for task in agent.tasks.answering(about[0])
-            if task.sender.sender_id == request.sender.sender_id
-            and [task.metadata.get(key) for key in ("in_reply_to", "explicit")] == about
-        ),
-        None,
-    )
 
 
 def build_app() -> FastAPI:

@@ -14,7 +14,7 @@ from synapse_tui.a2a.dialect import is_loopback
 from synapse_tui.addresses import parse_agent_id
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.agents.tasks.book import peer_task
-from synapse_tui.agents.tasks.desk import about_reply, late_message, reply_of
+from synapse_tui.agents.tasks.desk import about_reply, late_message, reply_of, told_before
 from synapse_tui.errors import (
     AgentExited,
     HistoryError,
@@ -22,6 +22,7 @@ from synapse_tui.errors import (
     PeerRefused,
     PeerUnreachable,
     SynapseError,
+    TaskNotFound,
 )
 from synapse_tui.events import AgentAdded, AgentRemoved, Event, EventBus, Notice, TaskChanged
 from synapse_tui.model import Reply, ReplyState, Sender, Task, TaskState
@@ -138,6 +139,10 @@ class Replies:
         await self._insist(debt, self._call)
 
     async def _call(self, debt: _Debt, told: Task) -> None:
+        session = self._agents.get(told.sender.sender_id)
+        if session is not None and session.endpoint == told.sender.sender_endpoint:
+            await _tell_here(session, told)
+            return
         call = asyncio.ensure_future(self._call_sender(told, earlier=debt.owed is not None))
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)
@@ -273,6 +278,23 @@ class _Debt:
         if self.session is not None and self.task.id in self.session.tasks:
             return self.session.tasks.get(self.task.id)
         return self.task
+
+
+async def _tell_here(session: AgentSession, task: Task) -> None:
+    """Tell an agent of this host what came of its message."""
+    reply, sender, taken = reply_of(task), _sender(task.target), None
+    if outgoing := peer_task(task):
+        try:
+            taken = session.desk.answered(outgoing, reply, verified=True)
+        except TaskNotFound:
+            # An agent of another life has asked for nothing, and has nothing to learn of a failure.
+            if reply.state is not TaskState.COMPLETED:
+                return
+            raise
+    if taken is None:
+        message = late_message(reply, sender)
+        taken = told_before(session.tasks, message) or session.accept(message)
+    await session.control.saved(taken)
 
 
 def _sender(agent_id: str) -> Sender:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from synapse_tui.a2a.client import A2AClient
 from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.a2a.light import LightClient
 from synapse_tui.agents.session import AgentSession
@@ -84,7 +86,9 @@ class Person:
 
 
 @pytest.fixture
-async def host(tmp_path: Path) -> AsyncIterator[Host]:
+async def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Host]:
+    """A host that tells its own agents by calls, never over HTTP."""
+    monkeypatch.setattr(A2AClient, "_call", Mock(side_effect=AssertionError("a call over HTTP")))
     made = make_host(tmp_path)
     made._replies._uncollected = 0.2
     async with running(made) as started:

@@ -312,6 +312,22 @@ def late_message(reply: Reply, sender: Sender) -> MessageRequest:
     return MessageRequest(text, sender, metadata=about_reply(reply))
 
 
+def told_before(tasks: TaskBook, request: MessageRequest) -> Task | None:
+    """The task of a late answer that comes again: its sender may not know whether it arrived."""
+    about = [request.metadata.get(key) for key in ("in_reply_to", "explicit")]
+    if not request.sender.verified or not isinstance(about[0], str):
+        return None
+    return next(
+        (
+            task
+            for task in tasks.answering(about[0])
+            if task.sender.sender_id == request.sender.sender_id
+            and [task.metadata.get(key) for key in ("in_reply_to", "explicit")] == about
+        ),
+        None,
+    )
+
+
 def reply_of(task: Task) -> Reply:
     """What is told of a task: how it ended, or what its agent asks."""
     told = task.answer if task.replied or task.state is TaskState.COMPLETED else task.reason
