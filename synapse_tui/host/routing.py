@@ -121,8 +121,8 @@ class Router:
                 )
             client = await self._servers.client()
             send = partial(client.send, target.endpoint, text, sender=who, priority=priority, metadata=about)
-            if priority == INTERRUPT_PRIORITY:  # it goes before those that wait
-                answer = await _once_taken(send)
+            if priority == INTERRUPT_PRIORITY:  # taken by busy agents too
+                answer = await send()
             else:
                 async with self._turns.setdefault(target.endpoint, asyncio.Lock()):
                     answer = await _once_taken(send)

@@ -49,7 +49,7 @@ class Original:
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                self._answer(*original.post(urlsplit(self.path).path, body))
+                self._answer(*original.post(self.path, body))
 
             def _answer(self, status: int, value: object) -> None:
                 data = json.dumps(value).encode()
@@ -110,9 +110,10 @@ class Original:
         return task
 
     def post(self, path: str, body: dict[str, Any]) -> tuple[int, object]:
-        if path == "/tasks/create":
+        route = urlsplit(path).path
+        if route == "/tasks/create":
             return 200, {"task": self.create(body["message"], body["metadata"])}
-        if path not in ("/tasks/send", "/tasks/send-priority"):
+        if route not in ("/tasks/send", "/tasks/send-priority"):
             return 404, {"detail": "Not Found"}
         metadata = body.get("metadata", {})
         text = "\n".join(part["text"] for part in body["message"]["parts"] if part["type"] == "text")
@@ -120,7 +121,7 @@ class Original:
             return 400, {"detail": "No text content in message"}
         if metadata.get("in_reply_to"):
             return self._take_reply(metadata, text)
-        if self.busy():
+        if self.busy() and not path.endswith("priority=5"):
             self.refused += 1
             return 409, {"detail": "Agent already has a working task (01234567). Retry after it completes."}
         self.typed.append(text)
@@ -307,10 +308,12 @@ async def test_messages_of_the_host_wait_for_a_busy_agent_in_order(host: Host, o
     first = asyncio.create_task(host.send(KIND, "first"))
     await until(lambda: original.refused >= 1, "the first try")
     second = asyncio.create_task(host.send(KIND, "second"))
+    (urgent,) = await host.send(KIND, "stop", priority=5)
+    assert (urgent.error, original.typed) == (None, ["stop"]), "an interrupt does not wait behind others"
     held[0] = False
     receipts = [*await first, *await second]
     assert [receipt.error for receipt in receipts] == [None, None]
-    assert original.typed == ["first", "second"]
+    assert original.typed == ["stop", "first", "second"]
 
 
 # -- what it has not ---
