@@ -194,7 +194,7 @@ async def test_rules_that_are_not_trusted_give_way_to_the_persons(
     refused = await shell.run("delegate", "--dry-run", "write tests")
     assert refused.code == 2
     assert f"{path}: its content has not been trusted" in refused.err
-    assert "synapse-tui" in refused.err
+    assert "synapse trust" in refused.err
     (shell.home / ".synapse").mkdir(exist_ok=True)
     (shell.home / ".synapse" / "delegate.md").write_text("|kind|keywords|agent|\n|-|-|-|\n|a|*|codex|")
     mine = await shell.run("delegate", "--dry-run", "write tests")
