@@ -9,6 +9,8 @@ import contextlib
 import itertools
 import json
 import logging
+import re
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, FastAPI, Query, Request, Response
@@ -16,8 +18,9 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
+from synapse_tui.addresses import ALL, Address, fold, resolve
 from synapse_tui.agents.tasks.desk import told_before
-from synapse_tui.errors import InvalidValue, SynapseError, TaskNotFound
+from synapse_tui.errors import AgentNotFound, InvalidValue, SynapseError, TaskNotFound
 from synapse_tui.model import DEFAULT_PRIORITY, MessageRequest, check_priority
 
 from .agent import HostedAgent
@@ -45,6 +48,7 @@ from .wire import PlainBody, SendBody, SentTask, WireMessage, task_json
 log = logging.getLogger(__name__)
 
 _PRIORITY_HINT = "use 1 (information) to 5 (interrupt)"
+_MENTION = re.compile(r"[@＠](?P<name>[^\s@＠]{1,200})\s+(?P<text>\S.*)", re.DOTALL)
 _ROUTES_HINT = "GET /.well-known/agent.json tells what this agent offers"
 
 
@@ -72,9 +76,10 @@ async def send_with_priority(
 
 @router.post("/message")
 async def send_plain(body: PlainBody, agent: Agent, caller: Caller, services: Shared) -> dict[str, Any]:
-    """Send a message in the early form."""
+    """Send a message in the early form, to the agent that it names at its beginning, else to this one."""
     priority = check_priority(body.priority)
-    message = WireMessage(parts=[{"type": "text", "text": body.content}])
+    agent, text = _named(agent, body.content, services)
+    message = WireMessage(parts=[{"type": "text", "text": text}])
     whole = SendBody(message=message, metadata=body.metadata)
     sent = await _send(agent, await request_of(agent, whole, caller, priority), services)
     return {"status": "sent", "priority": priority, "task_id": sent.task["id"], "task": sent.task}
@@ -124,6 +129,46 @@ async def _take(
         answered = await take_answer(agent, asked, body, caller.sender_id, caller.is_ours)
         return SentTask(task=task_json(answered))
     return await _send(agent, await request_of(agent, body, caller, priority), services)
+
+
+def _named(agent: HostedAgent, content: str, services: Services) -> tuple[HostedAgent, str]:
+    """The agent that a message is for, and its text without the name of that.
+
+    Args:
+        agent: Who is called.
+        content: `@ClaudeCode go on`; what names no agent, such as `@README.md`, is part of the text.
+        services: Know the agents.
+
+    Raises:
+        AmbiguousAddress: Several others are named alike.
+        AgentExited: The agent has ended.
+        HttpProblem: It is served by another process.
+    """
+    found = _MENTION.fullmatch(content)
+    everyone = services.addresses()
+    own = [each for each in everyone if each.agent_id == agent.agent_id]
+    if found is None or fold(found["name"]) == ALL:
+        return agent, content
+    try:
+        (target,) = _resolved(found["name"], own) or resolve(found["name"], everyone)
+    except AgentNotFound:
+        return agent, content
+    named = services.agent_of(target.agent_id)
+    if named is None:
+        path = f"/external/agents/{target.agent_id}/send" if target.external else "/message"
+        place = agent.endpoint if target.external else target.endpoint
+        raise HttpProblem(
+            421, "served_elsewhere", f"{target.agent_id} is not served here", f"POST it to {place}{path}"
+        )
+    return named, found["text"]
+
+
+def _resolved(name: str, candidates: Sequence[Address]) -> list[Address]:
+    """Whom an address means; empty for nobody."""
+    try:
+        return resolve(name, candidates)
+    except AgentNotFound:
+        return []
 
 
 async def _send(agent: HostedAgent, request: MessageRequest, services: Services) -> SentTask:

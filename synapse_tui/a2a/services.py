@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from synapse_tui.addresses import Address
 from synapse_tui.agents.tasks.desk import TaskDesk
 
 from .access import Access
+from .agent import HostedAgent
 from .external.desk import ExternalDesk
 from .network import LOOPBACK, Network
 from .push import PushDesk
@@ -18,6 +20,11 @@ CardForm = Literal["dual", "v1"]
 
 
 def no_desk(_agent_id: str) -> TaskDesk | None:
+    """Knows no agent."""
+    return None
+
+
+def no_agent(_agent_id: str) -> HostedAgent | None:
     """Knows no agent."""
     return None
 
@@ -34,6 +41,8 @@ class Services:
         push: Tells those who asked of tasks; None where nobody can be told.
         external: The agents elsewhere; None where there are none.
         processes: Gives the agents of this host by the ids of their processes.
+        addresses: Gives everyone an address can mean.
+        agent_of: Gives the agent of an id; None for one that is not of this host.
     """
 
     desk_of: Callable[[str], TaskDesk | None] = no_desk
@@ -43,6 +52,8 @@ class Services:
     card: CardForm = "dual"
     external: ExternalDesk | None = None
     processes: Callable[[], Mapping[int, str]] = dict
+    addresses: Callable[[], Sequence[Address]] = list
+    agent_of: Callable[[str], HostedAgent | None] = no_agent
 
 
 NO_SERVICES = Services()

@@ -117,6 +117,8 @@ class Parts:
                 network=self.reach.network,
                 card="v1" if settings.text("a2a.card") == "v1" else "dual",
                 processes=lambda: {agent.pid: agent_id for agent_id, agent in agents.items()},
+                addresses=lambda: self.router.addresses(),  # noqa: PLW0108 - made below
+                agent_of=agents.get,
             ),
             lambda endpoint: name_at(endpoint, self.router.addresses()),
             key=of.environ.get("SYNAPSE_API_KEY", ""),

@@ -33,6 +33,7 @@ from synapse_tui.events import AgentAdded, AgentProcessExited, AgentRemoved, Eve
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, TaskState
 from synapse_tui.paths import UserPaths, shipped_profiles
+from synapse_tui.registry import Record, Registry
 from synapse_tui.settings import load_settings
 from tests.ports import free_ports
 from tests.waiting import until
@@ -133,6 +134,50 @@ async def test_an_agent_is_found_by_its_identity_at_another_port(host: Host) -> 
     host.rename(again.agent_id, "other")
     renamed = identity_of(str(again.cwd), "dummy", "other")
     await until(lambda: records(host)[again.agent_id]["identity"] == renamed)
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "text"),
+    [
+        ("@ClaudeCode go on", "alice", "go on"),
+        ("＠ｃｌａｕｄｅｃｏｄｅ　続きをお願い", "alice", "続きをお願い"),
+        ("@alice go on", "alice", "go on"),
+        ("@bob go\non", "bob", "go\non"),
+        ("@README.md go on", "alice", "@README.md go on"),
+        ("mail me@bob now", "alice", "mail me@bob now"),
+        ("@bob", "alice", "@bob"),
+        ("@all go on", "alice", "@all go on"),
+    ],
+)
+async def test_a_message_of_the_early_form_may_name_its_agent(
+    tmp_path: Path, content: str, name: str, text: str
+) -> None:
+    """`POST /message` of `@ClaudeCode go on` is how the framework's documents nudge an agent."""
+    host = make_host(tmp_path)
+    dummy = host.profiles.profiles["dummy"]
+    called = dataclasses.replace(dummy, aliases=("claudecode",))
+    host.profiles = dataclasses.replace(host.profiles, profiles={"dummy": called})
+    async with running(host):
+        alice, bob = await open_published(host, "alice", "bob")
+        async with httpx.AsyncClient(timeout=30) as client:
+            answer = (await client.post(f"{alice.endpoint}/message", json={"content": content})).json()
+        (agent,) = [each for each in (alice, bob) if each.name == name]
+        assert agent.task(answer["task_id"]).text == text
+        assert [len(each.list_tasks()) for each in (alice, bob)] == ([1, 0] if agent is alice else [0, 1])
+
+
+async def test_a_message_that_names_an_agent_of_another_host_says_where_that_is(
+    host: Host, tmp_path: Path
+) -> None:
+    (agent,) = await open_published(host, "one")
+    other = Record("synapse-codex-8120", "codex", 8120, "http://127.0.0.1:8120", os.getppid())
+    Registry(host.paths.registry).register(dataclasses.replace(other, project=str(host.project)))
+    await until(lambda: [each for each in host.addresses() if each.agent_id == other.agent_id])
+    async with httpx.AsyncClient(timeout=30) as client:
+        answer = await client.post(f"{agent.endpoint}/message", json={"content": "@codex go on"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (421, "served_elsewhere")
+    assert "http://127.0.0.1:8120/message" in answer.json()["error"]["hint"]
+    assert not agent.list_tasks()
 
 
 @pytest.fixture

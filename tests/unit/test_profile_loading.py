@@ -234,7 +234,7 @@ def test_a_whole_profile_of_synapse_a2a_is_translated(
     profile = found.profiles["probe"]
     assert (profile.submit.enter, profile.submit.pause, profile.submit.method) == (b"\r", 0.5, "typed")
     assert (profile.startup.delay, profile.args) == (8, ()), "no flag that answers dialogs is added"
-    dialog, ready, busy = profile.states
+    dialog, ready, busy = [rule for rule in profile.states if not rule.status]
     assert (ready.silence, busy.active, dialog.state) == (0.7, 0.7, AgentState.WAITING)
     assert [pattern.pattern for pattern in ready.screen] == patterns
     assert profile.interrupt.keys == (b"\x1b",)
