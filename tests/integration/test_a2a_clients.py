@@ -187,7 +187,7 @@ async def test_a_server_that_stops_ends_its_own_streams_only() -> None:
         waiting = asyncio.create_task(rpc(client, "SendMessage", said()))
         await ending.works()
         await ending.works()
-        dialect = client.stream("GET", f"/tasks/{next(iter(ending.tasks))}/subscribe")
+        dialect = client.stream("GET", f"/tasks/{ending.task_ids[0]}/subscribe")
         async with dialect as response:
             told = events(response)
             await anext(told)
