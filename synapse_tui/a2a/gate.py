@@ -3,8 +3,8 @@
 The checks, in order: method, Host, Origin, key or owner of the peer socket, body size, content type,
 signature, rate, route. A request that passes reaches the application with its body buffered, and in
 `scope["state"]` the `agent`, the verified sender's id (or "") as `sender_id`, the caller as `principal`,
-`is_ours` (whether an id is an agent of this host), `services` and `stopping` (set when the server ends:
-nothing may be waited for any longer).
+`is_ours` (whether an id is an agent of this host), `files` (those of a large body, else None), `services` and
+`stopping` (set when the server ends: nothing may be waited for any longer).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from .access import CHALLENGE, DEFAULT_RULES, Access, Caller
 from .agent import HostedAgent
-from .bodies import BODY_TIMEOUT, MAX_BODY, BodyReader, check_content_type, replay
+from .bodies import BODY_TIMEOUT, MAX_BODY, Body, BodyReader, check_content_type, replay
 from .dialect import KEY_HEADER
 from .peers import Owner, OwnerOf, agent_at, owner_of
 from .permits import check_permit, is_card
@@ -71,7 +71,7 @@ class Gate:
         self._services = services
         self._access = services.access or Access(DEFAULT_RULES)
         self._owner = owner
-        self._bodies = BodyReader(max_body, body_timeout)
+        self._bodies = BodyReader(max_body, body_timeout, services.large)
         self._guard = WebGuard(agent.port, services.network)
         self.stopping = asyncio.Event()
 
@@ -86,9 +86,16 @@ class Gate:
         except HttpProblem as problem:
             if self._access.may_tell():
                 log.info("refused request: %s", problem.message, extra={"agent_id": self._agent.agent_id})
+            visit.close()
             await self._refuse(visit, problem, send)
             return
-        await self._app(scope, replay(visit.body, receive), send)
+        except BaseException:
+            visit.close()
+            raise
+        try:
+            await self._app(scope, replay(visit.body.content, receive), send)
+        finally:
+            visit.close()
 
     async def _admit(self, visit: _Visit) -> None:
         """Check a request, and tell the application what is known of it.
@@ -110,7 +117,7 @@ class Gate:
         principal = self._judge(visit, caller)
         calling = await self._calling_agent(visit, caller)  # while it still waits for its body to be read
         await visit.read_body(self._bodies)
-        if scope["method"] == "POST" and visit.body:
+        if scope["method"] == "POST" and visit.body.content:
             check_content_type(visit.headers)
         sender_id = self._verified_sender(visit, principal) or calling
         if sender_id:
@@ -121,6 +128,7 @@ class Gate:
         state = scope["state"]
         state["agent"] = self._agent
         state["sender_id"] = sender_id
+        state["files"] = visit.body.files
         state["principal"] = principal
         state["is_ours"] = self._checker.is_ours
         state["services"] = self._services
@@ -203,7 +211,8 @@ class Gate:
         if not signatures:
             return ""
         sender = ",".join(visit.headers.get(SENDER_HEADER.lower(), []))
-        request = SignedRequest(visit.scope["method"], self._agent.port, _target(visit.scope), visit.body)
+        method, target, body = visit.scope["method"], _target(visit.scope), visit.body
+        request = SignedRequest(method, self._agent.port, target, body.content, body.digest)
         verdict = self._checker.check(request, sender=sender, signature=",".join(signatures))
         if verdict is Verdict.VERIFIED:
             return sender
@@ -241,7 +250,7 @@ class _Visit:
         self.scope = scope
         self.receive = receive
         self.headers = _headers(scope)
-        self.body = b""
+        self.body = Body()
         self.unread = True
         scope.setdefault("state", {})
 
@@ -254,6 +263,15 @@ class _Visit:
         """Read the body; once."""
         self.unread = False
         self.body = await bodies.read(self.headers, self.receive)
+        if self.body.files is not None:  # what is behind the gate reads what is left
+            left = str(len(self.body.content)).encode()
+            others = [pair for pair in self.scope["headers"] if pair[0].lower() != b"content-length"]
+            self.scope["headers"] = [*others, (b"content-length", left)]
+
+    def close(self) -> None:
+        """The files of the body are not needed any more."""
+        if self.body.files is not None:
+            self.body.files.close()
 
 
 _SIGNATURE_HINT = (

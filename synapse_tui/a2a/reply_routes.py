@@ -22,8 +22,9 @@ from synapse_tui.errors import MessageError, SynapseError
 from synapse_tui.model import MessageRequest, Reply, Sender, Task, TaskState
 
 from .agent import HostedAgent
+from .body_files import BodyFiles
 from .problems import HttpProblem
-from .request_state import Agent, VerifiedId, find_task
+from .request_state import Agent, Files, VerifiedId, find_task
 from .senders import sender_of, type_of
 from .wire import SendBody, SentTask, WireTarget, check_metadata, own_metadata, task_json, text_of
 from .wire_parts import content_of, only_text
@@ -62,30 +63,34 @@ async def list_awaiting(agent: Agent) -> dict[str, Any]:
 
 
 @reply_router.post("/reply")
-async def reply_to_current(body: SendBody, agent: Agent, verified_id: VerifiedId) -> SentTask:
+async def reply_to_current(body: SendBody, agent: Agent, verified_id: VerifiedId, files: Files) -> SentTask:
     """Reply to the task that this agent works on, or else to the newest that awaits it."""
-    return await _reply(agent, "", body, verified_id)
+    return await _reply(agent, "", body, verified_id, files)
 
 
 @reply_router.post("/tasks/{task_id}/reply")
-async def reply(task_id: str, body: SendBody, agent: Agent, verified_id: VerifiedId) -> SentTask:
+async def reply(
+    task_id: str, body: SendBody, agent: Agent, verified_id: VerifiedId, files: Files
+) -> SentTask:
     """Reply to a task in the agent's own words."""
     _check_own(agent, verified_id)
-    return await _reply(agent, find_task(agent, task_id).id, body, verified_id)
+    return await _reply(agent, find_task(agent, task_id).id, body, verified_id, files)
 
 
-async def _reply(agent: HostedAgent, task_id: str, body: SendBody, verified_id: str) -> SentTask:
+async def _reply(
+    agent: HostedAgent, task_id: str, body: SendBody, verified_id: str, files: BodyFiles | None
+) -> SentTask:
     _check_own(agent, verified_id)
     meant = agent.desk.replied_to(task_id)
-    task = agent.desk.reply(meant.id, await _reply_of(agent, meant.id, body))
+    task = agent.desk.reply(meant.id, await _reply_of(agent, meant.id, body, files))
     return SentTask(task=task_json(await agent.control.saved(task)))
 
 
-async def _reply_of(agent: HostedAgent, task_id: str, body: SendBody) -> Reply:
+async def _reply_of(agent: HostedAgent, task_id: str, body: SendBody, files: BodyFiles | None) -> Reply:
     """An agent's own answer; files in it are kept like those that come with messages."""
     state = _state(body.metadata, _STATES)
     as_message = body.metadata.get("as_message") is True
-    content = content_of(body.message.parts)
+    content = content_of(body.message.parts, files)
     if only_text(content):
         return Reply(text_of(body.message.parts), state, as_message=as_message)
     parts = await receive(content, agent.cwd, task_id, typed=False)

@@ -12,6 +12,7 @@ from synapse_tui.errors import TaskNotFound
 from synapse_tui.model import Task
 
 from .agent import HostedAgent
+from .body_files import BodyFiles
 from .problems import HttpProblem
 from .services import Services
 from .visitor import Visitor
@@ -37,6 +38,11 @@ def _services(request: Request) -> Services:
     return services
 
 
+def _files(request: Request) -> BodyFiles | None:
+    files: BodyFiles | None = request.state.files
+    return files
+
+
 def visitor_of(request: Request) -> Visitor:
     """Who makes a request that the gate let in."""
     state = request.state
@@ -51,6 +57,8 @@ IsOurs = Annotated[Callable[[str], bool], Depends(_is_ours)]
 """Tells whether an id is that of an agent of this host."""
 Caller = Annotated[Visitor, Depends(visitor_of)]
 """Who makes the request."""
+Files = Annotated[BodyFiles | None, Depends(_files)]
+"""The files of the request's body, where that is large."""
 Shared = Annotated[Services, Depends(_services)]
 """What the servers of the host share."""
 

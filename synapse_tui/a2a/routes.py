@@ -24,6 +24,7 @@ from synapse_tui.errors import AgentNotFound, InvalidValue, SynapseError, TaskNo
 from synapse_tui.model import DEFAULT_PRIORITY, MessageRequest, check_priority
 
 from .agent import HostedAgent
+from .body_files import BodyFiles
 from .external_routes import external_router
 from .inbox_routes import inbox_router
 from .instructions_routes import instructions_router
@@ -33,7 +34,7 @@ from .protocol.endpoints import protocol_routes
 from .protocol.streams import EventStream
 from .refusals import refusal
 from .reply_routes import ReplyTo, answered_by, reply_router, take_answer
-from .request_state import Agent, Caller, Shared, find_kept_task
+from .request_state import Agent, Caller, Files, Shared, find_kept_task
 from .rings import check_ring
 from .sending import request_of
 from .services import Services
@@ -60,18 +61,23 @@ router = APIRouter()
 
 @router.post("/tasks/send", response_model_exclude_defaults=True)
 async def send_message(
-    body: SendBody, agent: Agent, caller: Caller, services: Shared, reply_to: ReplyTo = ""
+    body: SendBody, agent: Agent, caller: Caller, services: Shared, files: Files, reply_to: ReplyTo = ""
 ) -> SentTask:
     """Send a message at the usual priority, or the answer to an outgoing task of this agent."""
-    return await _take(agent, body, caller, services, DEFAULT_PRIORITY, reply_to)
+    return await _take(agent, body, caller, services, DEFAULT_PRIORITY, files, reply_to)
 
 
 @router.post("/tasks/send-priority", response_model_exclude_defaults=True)
 async def send_with_priority(
-    body: SendBody, agent: Agent, caller: Caller, services: Shared, priority: Priority = DEFAULT_PRIORITY
+    body: SendBody,
+    agent: Agent,
+    caller: Caller,
+    services: Shared,
+    files: Files,
+    priority: Priority = DEFAULT_PRIORITY,
 ) -> SentTask:
     """Send a message at a priority; 5 interrupts the agent."""
-    return await _take(agent, body, caller, services, priority)
+    return await _take(agent, body, caller, services, priority, files)
 
 
 @router.post("/message")
@@ -123,12 +129,18 @@ async def cancel_task(task_id: str, agent: Agent, caller: Caller) -> dict[str, A
 
 
 async def _take(
-    agent: HostedAgent, body: SendBody, caller: Visitor, services: Services, priority: int, reply_to: str = ""
+    agent: HostedAgent,
+    body: SendBody,
+    caller: Visitor,
+    services: Services,
+    priority: int,
+    files: BodyFiles | None,
+    reply_to: str = "",
 ) -> SentTask:
     if asked := reply_to or answered_by(agent, body):
         answered = await take_answer(agent, asked, body, caller.sender_id, caller.is_ours)
         return SentTask(task=task_json(answered))
-    return await _send(agent, await request_of(agent, body, caller, priority), services)
+    return await _send(agent, await request_of(agent, body, caller, priority, files), services)
 
 
 def _named(agent: HostedAgent, content: str, services: Services) -> tuple[HostedAgent, str]:

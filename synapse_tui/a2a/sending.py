@@ -11,6 +11,7 @@ from synapse_tui.errors import MessageError, MessageTooLarge
 from synapse_tui.model import MAX_MESSAGE_BYTES, MessageRequest
 
 from .agent import HostedAgent
+from .body_files import BodyFiles
 from .problems import HttpProblem
 from .request_state import find_task
 from .visitor import Visitor
@@ -18,7 +19,9 @@ from .wire import SendBody, check_metadata, own_metadata, text_of
 from .wire_parts import content_of, only_text
 
 
-async def request_of(agent: HostedAgent, body: SendBody, caller: Visitor, priority: int) -> MessageRequest:
+async def request_of(
+    agent: HostedAgent, body: SendBody, caller: Visitor, priority: int, files: BodyFiles | None = None
+) -> MessageRequest:
     """A message as the agent takes it; its files are written into the agent's project.
 
     Args:
@@ -26,6 +29,7 @@ async def request_of(agent: HostedAgent, body: SendBody, caller: Visitor, priori
         body: The message.
         caller: Who sends it.
         priority: 1 to 5.
+        files: The files of the request's body, where that is large.
 
     Raises:
         MessageError: It cannot be taken.
@@ -34,7 +38,7 @@ async def request_of(agent: HostedAgent, body: SendBody, caller: Visitor, priori
     request = _without_text(body, caller, priority)
     if body.message.task_id:
         request = _following(agent, request, body.message.task_id, caller)
-    content = content_of(body.message.parts)
+    content = content_of(body.message.parts, files)
     if only_text(content) and not request.follows:
         return replace(request, text=checked_size(text_of(body.message.parts)))
     task_id = str(uuid4())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from synapse_tui.addresses import Address
@@ -11,6 +11,7 @@ from synapse_tui.agents.tasks.desk import TaskDesk
 
 from .access import Access
 from .agent import HostedAgent
+from .bodies import LargeBodies
 from .external.desk import ExternalDesk
 from .network import LOOPBACK, Network
 from .push import PushDesk
@@ -43,6 +44,7 @@ class Services:
         processes: Gives the agents of this host by the ids of their processes.
         addresses: Gives everyone an address can mean.
         agent_of: Gives the agent of an id; None for one that is not of this host.
+        large: Room for large bodies.
     """
 
     desk_of: Callable[[str], TaskDesk | None] = no_desk
@@ -54,6 +56,7 @@ class Services:
     processes: Callable[[], Mapping[int, str]] = dict
     addresses: Callable[[], Sequence[Address]] = list
     agent_of: Callable[[str], HostedAgent | None] = no_agent
+    large: LargeBodies = field(default_factory=LargeBodies)
 
 
 NO_SERVICES = Services()

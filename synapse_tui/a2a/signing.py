@@ -49,16 +49,18 @@ class SignedRequest:
         port: Port of the receiver.
         target: Path and query, `/tasks/send-priority?priority=5`.
         body: The body as sent.
+        digest: SHA-256 of it in hexadecimal digits, where it is not at hand as a whole.
     """
 
     method: str
     port: int
     target: str
     body: bytes = b""
+    digest: str = ""
 
     def code(self, token: str, timestamp: str, nonce: str) -> str:
         """The HMAC in hexadecimal digits."""
-        digest = hashlib.sha256(self.body).hexdigest()
+        digest = self.digest or hashlib.sha256(self.body).hexdigest()
         text = f"{timestamp}.{nonce}.{self.method}.{self.port}.{self.target}.{digest}"
         return hmac.new(token.encode(), text.encode("utf-8", "surrogateescape"), hashlib.sha256).hexdigest()
 

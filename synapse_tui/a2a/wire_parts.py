@@ -10,7 +10,8 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from synapse_tui.agents.delivery.incoming import Upload
 from synapse_tui.content import Part
 from synapse_tui.errors import MessageError
 
+from .body_files import BodyFiles
 from .media_types import check_media_type
 from .problems import HttpProblem
 
@@ -28,17 +30,38 @@ _FORMS = (
 )
 
 
-def content_of(parts: Sequence[Mapping[str, Any]]) -> tuple[Part | Upload, ...]:
+def content_of(
+    parts: Sequence[Mapping[str, Any]], files: BodyFiles | None = None
+) -> tuple[Part | Upload, ...]:
     """The content of a message.
 
     Args:
         parts: Its parts as they came.
+        files: The files of its body, where that is large.
 
     Raises:
         HttpProblem: A part is of a kind or a type that is not taken (415).
         MessageError: A part is malformed.
     """
-    return tuple(_content(part, f"message.parts[{at}]") for at, part in enumerate(parts))
+    return with_files((_content(part, f"message.parts[{at}]") for at, part in enumerate(parts)), files)
+
+
+def with_files(content: Iterable[Part | Upload], files: BodyFiles | None) -> tuple[Part | Upload, ...]:
+    """A content with the files of a large body in the places of the words that stand for them.
+
+    Raises:
+        MessageError: A file of the body is none of the content's.
+    """
+    if files is None:
+        return tuple(content)
+    found = tuple(
+        replace(part, content=b"", file=file)
+        if isinstance(part, Upload) and (file := files.find(part.content)) is not None
+        else part
+        for part in content
+    )
+    files.check()
+    return found
 
 
 def only_text(content: Sequence[Part | Upload]) -> bool:

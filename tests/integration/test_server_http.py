@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import logging
 import os
@@ -130,13 +131,17 @@ async def test_another_user_of_the_machine_is_refused(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "headers",
-    [{}, {"Transfer-Encoding": "chunked"}, {"Expect": "100-continue"}],
-    ids=["length", "chunked", "expect"],
+    ("headers", "size"),
+    [
+        *itertools.product([{}, {"Transfer-Encoding": "chunked"}], [5_000_000, 30_000_000, 40_000_000]),
+        ({"Expect": "100-continue"}, 40_000_000),  # a smaller one could have files
+    ],
 )
-async def test_five_megabytes_are_refused_and_the_caller_is_told(headers: dict[str, str]) -> None:
+async def test_a_body_that_is_too_large_is_refused_and_the_caller_is_told(
+    headers: dict[str, str], size: int
+) -> None:
     """The answer reaches a caller that is still sending: no reset comes before it."""
-    body = b"x" * 5_000_000
+    body = b"x" * size
     async with running() as (agent, _):
         connection = await Connection.open(agent.port)
         if "Transfer-Encoding" in headers:
@@ -145,7 +150,7 @@ async def test_five_megabytes_are_refused_and_the_caller_is_told(headers: dict[s
             )
             request = request.replace(b"Content-Length: 0\r\n", b"")
             body = b"".join(
-                b"186a0\r\n" + body[at : at + 100_000] + b"\r\n" for at in range(0, 5_000_000, 100_000)
+                b"186a0\r\n" + body[at : at + 100_000] + b"\r\n" for at in range(0, size, 100_000)
             )
             request += body + b"0\r\n\r\n"
         else:

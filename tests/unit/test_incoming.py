@@ -8,6 +8,7 @@ import stat
 import subprocess
 import unicodedata
 from pathlib import Path
+from typing import IO
 
 import pytest
 from hypothesis import given
@@ -183,14 +184,14 @@ async def test_too_many_and_too_large_ones_are_refused(project, monkeypatch):
 
 
 async def test_of_a_message_that_cannot_be_written_whole_nothing_stays(project, monkeypatch):
-    create = incoming._create
+    write = Upload.write_to
 
-    def full(place: int, name: str, content: bytes) -> None:
-        if content == b"two":
+    def full(upload: Upload, target: IO[bytes]) -> None:
+        if upload.content == b"two":
             raise OSError(28, "No space left on device")
-        create(place, name, content)
+        write(upload, target)
 
-    monkeypatch.setattr(incoming, "_create", full)
+    monkeypatch.setattr(Upload, "write_to", full)
     with pytest.raises(MessageError, match="No space left"):
         await receive([Upload(b"one", "1"), Upload(b"two", "2")], project, TASK)
     assert not list((project / FOLDER).iterdir())

@@ -14,6 +14,7 @@ from a2a.utils.constants import PROTOCOL_VERSION_0_3, VERSION_HEADER
 from starlette.requests import Request
 
 from synapse_tui.a2a.agent import HostedAgent
+from synapse_tui.a2a.body_files import BodyFiles
 from synapse_tui.a2a.principal import Principal
 from synapse_tui.a2a.request_state import visitor_of
 from synapse_tui.a2a.services import Services
@@ -37,6 +38,7 @@ class Call:
         base_url: Where the caller reached the server, without a slash at the end.
         version: Version of the protocol that the caller names, `MAJOR.MINOR`.
         extensions: URIs of the extensions that it wants to use.
+        files: The files of its body, where that is large.
     """
 
     agent: HostedAgent
@@ -46,6 +48,7 @@ class Call:
     base_url: str
     version: str
     extensions: frozenset[str]
+    files: BodyFiles | None = None
 
 
 class Caller(User):
@@ -94,6 +97,7 @@ def call_from(request: Request) -> Call:
         base_url=f"{request.url.scheme}://{request.url.netloc}",
         version=version_of(request),
         extensions=extensions_of(request),
+        files=state.files,
     )
 
 

@@ -155,6 +155,8 @@ class Handler(RequestHandler):
         check_ring(call.agent, draft.request, call.services)
         task_id = draft.request.follows or self._make_id()
         request = await draft.written(call.agent.cwd, task_id)
+        if call.files is not None:
+            call.files.close()  # the answer may be a long time in coming
         if not request.follows:
             request = replace(request, task_id=task_id)
         async with pushed(params.configuration, call, task_id) as undo:

@@ -10,6 +10,7 @@ from a2a.utils.errors import InvalidParamsError
 
 from synapse_tui.a2a.media_types import check_media_type
 from synapse_tui.a2a.wire import MAX_PARTS, check_metadata, own_metadata
+from synapse_tui.a2a.wire_parts import with_files
 from synapse_tui.agents.delivery.incoming import Upload, receive, text_with_files
 from synapse_tui.content import Part, TaskMessage
 from synapse_tui.errors import MessageError
@@ -64,7 +65,7 @@ def draft_of(params: pb.SendMessageRequest, call: Call) -> Draft:
     _check(message)
     own, outer = object_of(message.metadata), object_of(params.metadata)
     about = {**outer, **own}
-    content = tuple(content_of(part) for part in message.parts)
+    content = with_files((content_of(part) for part in message.parts), call.files)
     told = TaskMessage(
         message.message_id,
         "user",

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import IO
 
 from synapse_tui.content import Part, part_words
 from synapse_tui.errors import MessageError, MessageTooLarge
@@ -29,13 +30,14 @@ from synapse_tui.project_folder import FOLDER, make_project_folder
 FILES = "files"
 MAX_FILES = 64
 """How many files may come with one message."""
-MAX_BYTES = 32 * 1024 * 1024
-"""How many bytes the files of one message may have together."""
+MAX_BYTES = 24 * 1024 * 1024
+"""How many bytes the files of one message may have together: as base64 they fill the largest body."""
 MAX_KEPT_BYTES = 1024 * 1024 * 1024
 """How many bytes may lie in the folder of a project."""
 MAX_INLINE = 4000
 """Characters of JSON that are given in the text; longer ones become a file."""
 _NAME_BYTES = 120
+_PIECE = 1024 * 1024
 _UNSAFE = re.compile(r"[^\w.+-]+")
 _INSTRUCTIONS = re.compile(
     r"(?:claude|agents?|gemini|qwen|opencode|copilot|cursor|crush|warp|windsurf|conventions)\b.*\.mdc?$",
@@ -51,16 +53,31 @@ class Upload:
     """A file as it came with a message.
 
     Attributes:
-        content: Its bytes.
+        content: Its bytes; empty where they lie in a file.
         name: Its name as the sender gave it; may be empty, and is not to be trusted.
         media_type: Its type; empty when it is not known.
         metadata: Whatever else the sender gave.
+        file: Holds its bytes, where there are too many for the memory.
     """
 
     content: bytes = field(repr=False)
     name: str = ""
     media_type: str = ""
     metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    file: IO[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return os.fstat(self.file.fileno()).st_size if self.file is not None else len(self.content)
+
+    def write_to(self, target: IO[bytes]) -> None:
+        """Write its bytes."""
+        if self.file is None:
+            target.write(self.content)
+        else:
+            self.file.seek(0)
+            shutil.copyfileobj(self.file, target, _PIECE)
 
 
 async def receive(
@@ -156,7 +173,7 @@ def _as_upload(part: Part | Upload) -> Part | Upload:
 
 
 def _check(parts: Sequence[Part | Upload]) -> None:
-    sizes = [len(part.content) for part in parts if isinstance(part, Upload)]
+    sizes = [part.size for part in parts if isinstance(part, Upload)]
     if len(sizes) > MAX_FILES:
         raise MessageTooLarge(
             f"the message has {len(sizes)} files, more than {MAX_FILES}",
@@ -205,12 +222,12 @@ def _enter(stack: contextlib.ExitStack, path: Path, name: str, parent: int | Non
 
 def _ignore(root: int) -> None:
     """Keep version control away, also where `.synapse/.gitignore` is of an earlier version or the user's."""
-    with contextlib.suppress(FileExistsError):
-        _create(root, ".gitignore", _IGNORE_ALL)
+    with contextlib.suppress(FileExistsError), _create(root, ".gitignore") as file:
+        file.write(_IGNORE_ALL)
 
 
 def _check_room(kept: Path, parts: Sequence[Part | Upload]) -> None:
-    new = sum(len(part.content) for part in parts if isinstance(part, Upload))
+    new = sum(part.size for part in parts if isinstance(part, Upload))
     there = sum(path.lstat().st_size for path in kept.glob("*/*"))
     if there + new > MAX_KEPT_BYTES:
         raise MessageTooLarge(
@@ -226,8 +243,10 @@ def _write(parts: Sequence[Part | Upload], place: int, folder: Path) -> tuple[Pa
             if isinstance(part, Part):
                 done.append(part)
                 continue
-            name = _create_new(place, safe_name(part.name, part.media_type), part.content)
+            name, target = _create_new(place, safe_name(part.name, part.media_type))
             written.append(name)
+            with target:
+                part.write_to(target)
             path = str(folder / name)
             done.append(Part("file", "", None, path, part.name, part.media_type, part.metadata))
     except OSError:
@@ -238,25 +257,22 @@ def _write(parts: Sequence[Part | Upload], place: int, folder: Path) -> tuple[Pa
     return tuple(done)
 
 
-def _create_new(place: int, name: str, content: bytes) -> str:
-    """Write a file under a name that nothing has yet."""
+def _create_new(place: int, name: str) -> tuple[str, IO[bytes]]:
+    """Make a file under a name that nothing has yet."""
     stem, dot, suffix = name.rpartition(".")
     stem, suffix = (stem, dot + suffix) if dot else (name, "")
     number = 1
     while True:
         free = f"{stem}-{number}{suffix}" if number > 1 else name
         try:
-            _create(place, free, content)
+            return free, _create(place, free)
         except FileExistsError:
             number += 1
-        else:
-            return free
 
 
-def _create(place: int, name: str, content: bytes) -> None:
+def _create(place: int, name: str) -> IO[bytes]:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(name, flags, 0o600, dir_fd=place), "wb") as file:
-        file.write(content)
+    return os.fdopen(os.open(name, flags, 0o600, dir_fd=place), "wb")
 
 
 def _words(part: Part, folder: Path) -> str:
