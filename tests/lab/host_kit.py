@@ -15,7 +15,7 @@ import pytest
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.host import Host
-from synapse_tui.model import AgentState
+from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.settings import load_settings
 from tests.lab.lab_kit import ModelLog
@@ -50,6 +50,11 @@ async def open_host(variables: Mapping[str, str] = MappingProxyType({})) -> Asyn
         yield host
     finally:
         await host.stop()
+
+
+def asking(host: Host, kind: str) -> AgentSpec:
+    """An agent that asks before it runs a command, whatever its version does by default."""
+    return AgentSpec(kind, args=host.profiles.find(kind).doctor.args)
 
 
 class SideBySide:

@@ -18,10 +18,10 @@ from synapse_tui.agents.session import AgentSession
 from synapse_tui.agents.tasks.feed import Chunk, TaskEvent
 from synapse_tui.events import AgentStateChanged, Event
 from synapse_tui.host import Host
-from synapse_tui.model import USER, AgentSpec, AgentState, MessageRequest, Task, TaskState
+from synapse_tui.model import USER, AgentState, MessageRequest, Task, TaskState
 from synapse_tui.paths import UserPaths
 from synapse_tui.terminal.keys import KeyEvent, encode_key
-from tests.lab.host_kit import SideBySide, need_agents, open_host
+from tests.lab.host_kit import SideBySide, asking, need_agents, open_host
 from tests.lab.lab_kit import LOG
 
 SLOW = 120.0
@@ -86,7 +86,7 @@ async def couple() -> AsyncIterator[Couple]:
     if 'sandbox_mode = "read-only"' in config:
         pytest.skip("this Codex may write nothing, not even a message: CODEX_MODE=workspace-write")
     async with open_host() as host:
-        agents = [await host.open(AgentSpec(kind), columns=120, lines=40) for kind in ("claude", "codex")]
+        agents = [await host.open(asking(host, kind), columns=120, lines=40) for kind in ("claude", "codex")]
         couple = Couple(host, *agents)
         couple.sandboxed = 'sandbox_mode = "workspace-write"' in config and "network_access" not in config
         await couple.rest()

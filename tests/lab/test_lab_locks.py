@@ -23,10 +23,10 @@ from synapse_tui.hooks import Dialect
 from synapse_tui.hooks.install import HookInstaller, place_of
 from synapse_tui.host import Host
 from synapse_tui.host.safety.office import Enforcement
-from synapse_tui.model import AgentSpec, AgentState
+from synapse_tui.model import AgentState
 from synapse_tui.paths import UserPaths
 from synapse_tui.terminal.keys import KeyEvent, encode_key
-from tests.lab.host_kit import need_agents, open_host
+from tests.lab.host_kit import asking, need_agents, open_host
 from tests.lab.lab_kit import AGENTS, LOG, ModelLog
 
 SLOW = 150.0
@@ -48,7 +48,7 @@ class Shop:
         self.model = ModelLog()
 
     async def open(self, kind: str) -> AgentSession:
-        session = await self.host.open(AgentSpec(kind), columns=120, lines=40)
+        session = await self.host.open(asking(self.host, kind), columns=120, lines=40)
         await self.until(lambda: session.report.state is AgentState.READY, f"{kind} to be ready", session)
         return session
 

@@ -19,9 +19,9 @@ import pytest_asyncio
 from synapse_tui.agents.process.environment import installed_command
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.host import Host
-from synapse_tui.model import AgentSpec, Task, TaskState
+from synapse_tui.model import Task, TaskState
 from synapse_tui.paths import UserPaths
-from tests.lab.host_kit import SideBySide, need_agents, open_host
+from tests.lab.host_kit import SideBySide, asking, need_agents, open_host
 from tests.lab.lab_kit import LOG
 
 SLOW = 90.0
@@ -63,7 +63,7 @@ async def pair() -> AsyncIterator[Pair]:
     if 'sandbox_mode = "workspace-write"' not in config.read_text():
         pytest.skip("Codex has another sandbox here: CODEX_MODE=workspace-write")
     async with open_host() as host:
-        agents = [await host.open(AgentSpec(kind), columns=120, lines=40) for kind in ("codex", "claude")]
+        agents = [await host.open(asking(host, kind), columns=120, lines=40) for kind in ("codex", "claude")]
         pair = Pair(host, *agents)
         await pair.rest()
         yield pair

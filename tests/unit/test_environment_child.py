@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -105,6 +107,81 @@ def test_synapse_comes_first_on_path_and_brings_nothing_else(tmp_path: Path) -> 
     assert [path.name for path in Path(first).iterdir()] == ["synapse"]
     assert (Path(first) / "synapse").readlink() == installed_command()
     assert Path(first).stat().st_mode & 0o777 == 0o700
+
+
+RESET = "export PATH=/usr/local/bin:/usr/bin:/bin\n"
+
+
+def run(arguments: list[str], env: dict[str, str]) -> list[str]:
+    """What a bash prints that gets these arguments."""
+    done = subprocess.run(["bash", *arguments], env=env, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+@pytest.fixture
+def reset(tmp_path: Path) -> dict[str, str]:
+    """The environment of an agent whose person sets PATH anew in the start-up file of login shells."""
+    (tmp_path / ".bash_profile").write_text(RESET)
+    return {"HOME": str(tmp_path), "PATH": "/usr/local/bin:/usr/bin:/bin", "WHERE": str(tmp_path)}
+
+
+@pytest.mark.parametrize("flags", [["-c"], ["-lc"], ["--login", "-c"], ["-eu", "-c"]], ids=" ".join)
+def test_a_shell_that_sets_path_anew_finds_synapse_first_and_nothing_else(
+    tmp_path: Path, reset: dict[str, str], flags: list[str]
+) -> None:
+    env = environment(tmp_path, reset)
+    first = env["PATH"].split(os.pathsep)[0]
+    assert run([*flags, "command -v synapse; echo $PATH"], env) == [
+        f"{first}/synapse",
+        f"{first}:/usr/local/bin:/usr/bin:/bin",
+    ]
+    assert [path.name for path in Path(first).iterdir()] == ["synapse"]
+
+
+def test_a_shell_whose_input_is_a_socket_does_too(tmp_path: Path, reset: dict[str, str]) -> None:
+    """Codex starts it so; bash reads .bashrc then, as for rshd, in the first of shells below one another."""
+    (tmp_path / ".bashrc").write_text(RESET)
+    env = environment(tmp_path, reset)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        done = subprocess.run(
+            ["bash", "-c", "command -v synapse"],
+            env=env,
+            stdin=theirs.fileno(),
+            capture_output=True,
+            check=False,
+        )
+    assert done.stdout.decode().strip() == f"{env['PATH'].split(os.pathsep)[0]}/synapse"
+
+
+def test_synapse_stays_first_once_in_shells_below_that_put_others_before(
+    tmp_path: Path, reset: dict[str, str]
+) -> None:
+    env = environment(tmp_path, reset)
+    first = env["PATH"].split(os.pathsep)[0]
+    below = 'PATH="/opt/one:$PATH" bash -c "PATH=\\"/opt/two:\\$PATH\\" bash -c \'echo \\$PATH\'"'
+    assert run(["-c", below], env) == [f"{first}:/opt/two:/opt/one:/usr/local/bin:/usr/bin:/bin"]
+
+
+def test_the_file_that_the_person_lets_bash_read_is_read_too(tmp_path: Path, reset: dict[str, str]) -> None:
+    (tmp_path / "mine").write_text("PATH=/mine:$PATH MINE=yes\n")
+    env = environment(tmp_path, {**reset, "BASH_ENV": "$WHERE/mine"})
+    first = env["PATH"].split(os.pathsep)[0]
+    shown = [f"yes {first}:/mine:/usr/local/bin:/usr/bin:/bin"]
+    assert run(["-lc", "echo $MINE $PATH"], env) == shown
+    inner = environment(tmp_path, env)
+    assert run(["-lc", "echo $MINE $PATH"], inner) == shown, "an agent of an agent"
+    profile = Profile("claude", "Claude", "claude", env={"BASH_ENV": str(tmp_path / "mine")})
+    assert run(["-lc", "echo $MINE $PATH"], environment(tmp_path, reset, profile)) == shown
+
+
+def test_a_home_with_quotes_and_blanks_does_no_harm(tmp_path: Path) -> None:
+    home = tmp_path / "it's a $HOME"
+    home.mkdir()
+    env = environment(home, {"HOME": str(home), "PATH": "/usr/bin:/bin"})
+    first = env["PATH"].removesuffix(":/usr/bin:/bin")
+    assert run(["-c", 'echo "$PATH"'], {**env, "PATH": f"/bin:{first}"}) == [f"{first}:/bin"]
 
 
 def test_the_folder_of_the_command_follows_a_moved_installation(tmp_path: Path) -> None:

@@ -9,13 +9,28 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from string import Template
 
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.database_url import VARIABLE as DATABASE_VARIABLE
-from synapse_tui.files import private_folder
+from synapse_tui.errors import UnsafePath
+from synapse_tui.files import private_folder, read_own, write_private
 from synapse_tui.paths import UserPaths
 from synapse_tui.store.location import without_password
 
+_START_UP = """\
+# Written by synapse-tui, and read by bash as BASH_ENV: start-up files may have set PATH anew before.
+if [ -n "${{{own}-}}" ] && [ -r "${own}" ]; then . "${own}"; fi
+case "${{PATH-}}" in
+  {folder}|{folder}:*) ;;
+  *)
+    PATH=":${{PATH-}}:"; PATH=${{PATH//:{folder}:/:}}; PATH=${{PATH#:}}; PATH={folder}:${{PATH%:}}
+    export PATH ;;
+esac
+"""
+_BASH_ENV = "BASH_ENV"
+_OWN_BASH_ENV = "SYNAPSE_BASH_ENV"
+"""The person's own BASH_ENV, which ours reads first; empty for none."""
 HOOKS_VARIABLE = "SYNAPSE_HOOKS"
 """Names the socket that the agent's hooks call."""
 
@@ -41,7 +56,7 @@ _REMOVED_PREFIXES = (
 )  # fmt: skip
 _TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 _OURS = re.compile(
-    r"SYNAPSE_(?:AGENT_ID|ENDPOINT|TOKEN|BIN|SPOOL|HOOKS|OPEN_FILES)$|SYNAPSE_.*(?:KEY|SECRET|PASSWORD|DATABASE)"
+    r"SYNAPSE_(?:AGENT_ID|ENDPOINT|TOKEN|BIN|SPOOL|HOOKS|OPEN_FILES|BASH_ENV)$|SYNAPSE_.*(?:KEY|SECRET|PASSWORD|DATABASE)"
 )
 """Who we are ourselves, and secrets that are never an agent's business."""
 
@@ -89,6 +104,32 @@ def command_folder(command: Path, paths: UserPaths) -> Path:
     return folder
 
 
+def bash_start_up(folder: Path) -> Path | None:
+    """A file that puts a folder first on PATH, for bash to read at its start (BASH_ENV).
+
+    Agents run commands by `bash -c` and `bash -lc`. Start-up files of a login shell often set PATH anew;
+    BASH_ENV is read after them.
+
+    Args:
+        folder: What `command_folder` gave.
+
+    Returns:
+        The file, beside the folder; None when it cannot be written.
+    """
+    path = folder.with_suffix(".bash")
+    text = _START_UP.format(own=_OWN_BASH_ENV, folder=_quoted(str(folder))).encode()
+    try:
+        if read_own(path) == text:
+            return path
+    except (OSError, UnsafePath):
+        pass  # not there, or to be replaced
+    try:
+        write_private(path, text)
+    except OSError:
+        return None
+    return path
+
+
 def child_environment(
     base: Mapping[str, str],
     *,
@@ -125,6 +166,12 @@ def child_environment(
         env["TERM_PROGRAM_VERSION"] = version
     env.update(profile.env)
     env["PATH"] = _path_with(folder, env.get("PATH", os.defpath))
+    if folder != command.parent and (start_up := bash_start_up(folder)) is not None:
+        own = base.get(_OWN_BASH_ENV, base.get(_BASH_ENV, ""))
+        env[_OWN_BASH_ENV] = Template(profile.env.get(_BASH_ENV, own)).safe_substitute(base)
+        env[_BASH_ENV] = re.sub(r'([\\$`"])', r"\\\1", str(start_up))  # bash expands it
+        # The outermost bash whose input is a socket takes itself for one of rshd, and reads .bashrc instead.
+        env["SHLVL"] = "1" if env.get("SHLVL", "0") == "0" else env["SHLVL"]
     env["SYNAPSE_AGENT_ID"] = agent_id
     env["SYNAPSE_ENDPOINT"] = endpoint
     env["SYNAPSE_TOKEN"] = token
@@ -136,6 +183,11 @@ def child_environment(
     if hooks is not None:
         env[HOOKS_VARIABLE] = str(hooks)
     return env
+
+
+def _quoted(text: str) -> str:
+    """A text in single quotes, which a `/` in bash's `${name//pattern/}` needs too."""
+    return "'" + text.replace("'", "'\\''") + "'"
 
 
 def with_profile(environ: Mapping[str, str], before: Profile, profile: Profile) -> dict[str, str]:
@@ -154,7 +206,7 @@ def with_profile(environ: Mapping[str, str], before: Profile, profile: Profile) 
 
 def _ours(name: str) -> bool:
     """Whether a variable tells who the agent is, whatever its profile says."""
-    return name == "PATH" or _OURS.match(name) is not None
+    return name in ("PATH", _BASH_ENV) or _OURS.match(name) is not None
 
 
 def _removed(name: str) -> bool:
