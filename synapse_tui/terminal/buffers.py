@@ -28,7 +28,7 @@ class Buffers(Checksums):
         """
         if alternate:
             if mode == 1049:
-                self.save_cursor()
+                self.decsc()
             if not self.on_alternate:
                 self._enter_alternate()
             if mode == 1049:
@@ -41,7 +41,7 @@ class Buffers(Checksums):
                 self._blank_alternate()
             self._show(alternate=False)
         if mode == 1049:
-            self.restore_cursor()
+            self.decrc()
 
     def _enter_alternate(self) -> None:
         if not self.alternate_buffer.rows:
@@ -98,7 +98,7 @@ class Buffers(Checksums):
         if self.modes.margins:
             self.set_side_margins(*parameters[:2])
         elif not parameters:
-            self.save_cursor()
+            self.decsc()
 
     # Resets
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pyte.charsets import MAPS
+
 Translation = dict[int, int]
 
 _GRAPHICS = " ◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·"
@@ -32,6 +34,8 @@ TECHNICAL: Translation = {0x21 + index: ord(char) for index, char in enumerate(_
 """DEC Technical; what it leaves undefined stays as it is."""
 
 ASCII = "B"
+LATIN_1, LINUX = MAPS["B"], ("U", "V")
+"""What pyte has for ASCII, and the sets that the Linux console alone has: code page 437, VAX42."""
 CHARSETS: dict[str, Translation | None] = {
     "B": None,
     "0": DEC_GRAPHICS,
@@ -54,7 +58,25 @@ CHARSETS: dict[str, Translation | None] = {
     "H": _SWEDISH,
     "7": _SWEDISH,
     "=": _SWISS,
+    **{code: {at: ord(char) for at, char in enumerate(MAPS[code]) if at != ord(char)} for code in LINUX},
 }
 """Final of the designating sequence, with its second intermediate, to a translation; None is ASCII."""
-NATIONAL = frozenset(CHARSETS) - {ASCII, "0", "A", ">"}
+NATIONAL = frozenset(CHARSETS) - {ASCII, "0", "A", ">", *LINUX}
 """Replacement sets: they can be chosen in mode 42 (DECNRCM) only; else what is meant is ASCII (xterm)."""
+
+
+def pyte_map(code: str) -> str:
+    """A set as pyte has it: the character for each of the 256 codes."""
+    return MAPS[code] if code in MAPS else LATIN_1.translate(CHARSETS.get(code) or {})
+
+
+def code_of(mapping: str) -> str:
+    """The final of the set that pyte has as `mapping`.
+
+    Raises:
+        ValueError: There is no such set.
+    """
+    for code in CHARSETS:
+        if pyte_map(code) == mapping:
+            return code
+    raise ValueError("unknown character set: take one of pyte.charsets, or designate it by `define_charset`")

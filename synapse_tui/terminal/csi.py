@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import cast
 
 from .screen import Screen
 
@@ -39,15 +41,15 @@ CONTROL_SEQUENCES: dict[str, tuple[Handler, int]] = {
     "e": (Screen.line_relative, 1),
     "f": (Screen.cursor_position, 2),
     "g": (Screen.clear_tab_stop, 1),
-    "h": (Screen.set_mode, MANY),
+    "h": (Screen.set_ansi_mode, MANY),
     "j": (Screen.column_back, 1),
     "k": (Screen.line_back, 1),
-    "l": (Screen.reset_mode, MANY),
+    "l": (Screen.reset_ansi_mode, MANY),
     "n": (Screen.report_device_status, 1),
     "r": (Screen.set_margins, 2),
     "s": (Screen.save_cursor_or_side_margins, MANY),
     "t": (Screen.window_operation, 3),
-    "u": (Screen.restore_cursor, MANY),
+    "u": (Screen.decrc, MANY),
     "?J": (Screen.selective_erase_in_display, 1),
     "?K": (Screen.selective_erase_in_line, 1),
     "?W": (Screen.reset_tab_stops, 1),
@@ -97,8 +99,8 @@ CONTROL_SEQUENCES: dict[str, tuple[Handler, int]] = {
 
 ESCAPES: dict[str, Handler] = {
     "6": Screen.back_index,
-    "7": Screen.save_cursor,
-    "8": Screen.restore_cursor,
+    "7": Screen.decsc,
+    "8": Screen.decrc,
     "9": Screen.forward_index,
     "=": Screen.keypad_application,
     ">": Screen.keypad_numeric,
@@ -134,6 +136,17 @@ Call = tuple[Handler, tuple[int, ...]]
 """A function of the screen and its parameters."""
 
 
+def bound(screen: Screen, handler: Handler) -> Handler:
+    """A function of the screen as this one has it: a class derived from ours may have its own."""
+    own = getattr(screen, handler.__name__, None)
+    return partial(handler, screen) if own is None else cast("Handler", own)
+
+
+def numbers_of(parameters: str) -> tuple[int, ...]:
+    """The parameters of a control sequence; those left out are 0."""
+    return tuple(min(int(part), PARAMETER_LIMIT) if part else 0 for part in parameters.split(";"))
+
+
 def call_of(prefix: str, parameters: str, intermediates: str, final: str) -> Call | None:
     """What a control sequence calls; None when it is unknown or malformed.
 
@@ -149,17 +162,12 @@ def call_of(prefix: str, parameters: str, intermediates: str, final: str) -> Cal
     handler, most = found
     if not parameters:
         return handler, ()
-    numbers = [min(int(part), PARAMETER_LIMIT) if part else 0 for part in parameters.split(";")[: most or 1]]
-    return handler, tuple(numbers[:most])
+    return handler, numbers_of(parameters)[:most]
 
 
 def escape_sequence(screen: Screen, intermediates: str, final: str) -> None:
-    """Do what ESC, intermediates and a final say (ECMA-35)."""
-    if not intermediates:
-        handler = ESCAPES.get(final)
-        if handler is not None:
-            handler(screen)
-    elif intermediates == "#":
+    """Do what ESC, intermediates and a final say (ECMA-35); without intermediates it is one of `ESCAPES`."""
+    if intermediates == "#":
         if final == "8":
             screen.alignment_display()
     elif intermediates == " ":

@@ -156,13 +156,13 @@ class CursorMoves(Drawing):
 
     # Saving
 
-    def save_cursor(self) -> None:
+    def decsc(self) -> None:
         """DECSC: keep position, rendition, character sets and origin mode; each screen keeps its own."""
         self.buffer_shown.saved = SavedCursor(
             self.x, self.y, self.style, tuple(self.charsets), self.shift, self.modes.origin
         )
 
-    def restore_cursor(self, *parameters: int) -> None:
+    def decrc(self, *parameters: int) -> None:
         """DECRC, SCORC: take back what DECSC kept; it stays kept."""
         if parameters:
             return

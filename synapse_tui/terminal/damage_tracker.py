@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .damage import NO_DAMAGE, Damage, Scroll
 from .row import Row
-from .screen import Screen
+
+if TYPE_CHECKING:
+    from .state import ScreenState as Screen
 
 _Cursor = tuple[int, int, bool, int]
 

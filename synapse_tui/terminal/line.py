@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import pyte.screens
@@ -9,10 +10,25 @@ from pyte.graphics import FG_BG_256
 
 from .cells import readable
 from .row import Row
-from .style import RGB, Style, StyleTable
+from .style import (
+    BG_SHIFT,
+    BLINK,
+    BOLD,
+    FG_SHIFT,
+    ITALIC,
+    REVERSE,
+    RGB,
+    STRIKE,
+    UNDERLINE_SHIFT,
+    Style,
+    StyleTable,
+)
 
 _NAMES = ("black", "red", "green", "brown", "blue", "magenta", "cyan", "white")
 _PYTE_COLORS = {-1: "default"} | dict(enumerate(_NAMES + tuple(f"bright{name}" for name in _NAMES)))
+
+_CODES = {name: code for code, name in _PYTE_COLORS.items()}
+_HEX = re.compile("[0-9a-fA-F]{6}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +108,33 @@ class Line:
             style.reverse,
             style.blink,
         )
+
+
+def packed_style(char: pyte.screens.Char) -> int:
+    """The packed style of a cell as pyte has it.
+
+    Raises:
+        ValueError: A colour is neither a name of pyte's nor six hexadecimal digits.
+    """
+    flags = (
+        (char.bold, BOLD),
+        (char.italics, ITALIC),
+        (char.underscore, 1 << UNDERLINE_SHIFT),
+        (char.strikethrough, STRIKE),
+        (char.reverse, REVERSE),
+        (char.blink, BLINK),
+    )
+    colors = _packed_color(char.fg) << FG_SHIFT | _packed_color(char.bg) << BG_SHIFT
+    return colors | sum(bit for on, bit in flags if on)
+
+
+def _packed_color(name: str) -> int:
+    code = _CODES.get(name)
+    if code is None:
+        if not _HEX.fullmatch(name):
+            raise ValueError(f"{name!r} is no colour: take a name of pyte.graphics or six hexadecimal digits")
+        code = RGB | int(name, 16)
+    return code + 1
 
 
 def pyte_color(color: int) -> str:

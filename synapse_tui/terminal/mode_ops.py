@@ -11,6 +11,8 @@ from .levels import since_level
 from .modes import MouseEncoding, MouseMode
 
 ANSI_MODES = {4: "insert", 20: "newline"}
+_LAST_ANSI = 31
+"""No mode of ECMA-48 has a greater number; the private ones of pyte are shifted beyond it."""
 ANSI_REMEMBERED = (2, 12)
 """KAM and SRM: kept and reported only."""
 PRIVATE_MODES = {
@@ -56,14 +58,26 @@ class ModeOps(Buffers):
     """Modes."""
 
     def set_mode(self, *modes: int, private: bool = False, **_more: object) -> None:
-        """SM, DECSET."""
+        """SM, DECSET; also as pyte numbers private modes: shifted, and then without `private`."""
         for number in modes:
-            self.switch_mode(number, True, private=private)
+            self._switch_numbered(number, True, private)
 
     def reset_mode(self, *modes: int, private: bool = False, **_more: object) -> None:
-        """RM, DECRST."""
+        """RM, DECRST, numbered likewise."""
         for number in modes:
-            self.switch_mode(number, False, private=private)
+            self._switch_numbered(number, False, private)
+
+    def _switch_numbered(self, number: int, on: bool, private: bool) -> None:
+        shifted = not private and number > _LAST_ANSI and number % 32 == 0
+        self.switch_mode(number >> 5 if shifted else number, on, private=private or shifted)
+
+    def set_ansi_mode(self, *modes: int) -> None:
+        """SM; what a child sends is not numbered as pyte does."""
+        self.set_mode(*[number for number in modes if number <= _LAST_ANSI])
+
+    def reset_ansi_mode(self, *modes: int) -> None:
+        """RM."""
+        self.reset_mode(*[number for number in modes if number <= _LAST_ANSI])
 
     def set_private_mode(self, *modes: int) -> None:
         """DECSET."""
@@ -149,7 +163,7 @@ class ModeOps(Buffers):
 
     def after_cursor_mode(self, on: bool) -> None:
         """Mode 1048: DECSC and DECRC."""
-        (self.save_cursor if on else self.restore_cursor)()
+        (self.decsc if on else self.decrc)()
 
     def after_in_band_resize(self, on: bool) -> None:
         """Mode 2048: the size is told at once."""
@@ -208,7 +222,7 @@ class ModeOps(Buffers):
         """XTSAVE."""
         for number in modes:
             if number == 1048:
-                self.save_cursor()
+                self.decsc()
             elif self.private_mode_state(number):
                 self.saved_modes[number] = self.mode_is_set(number)
 
@@ -216,7 +230,7 @@ class ModeOps(Buffers):
         """XTRESTORE."""
         for number in modes:
             if number == 1048:
-                self.restore_cursor()
+                self.decrc()
             elif number in self.saved_modes:
                 self._restore_mode(number, self.saved_modes[number])
 

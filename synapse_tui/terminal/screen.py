@@ -2,25 +2,70 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 import pyte.screens
 
+from .charsets import code_of, pyte_map
+from .damage_tracker import DamageTracker
 from .dcs import DeviceControl
 from .events import Bell
-from .line import Line
-from .style import LINK_SHIFT
+from .line import Line, packed_style
+from .row import Row
+from .state import SavedCursor
+from .style import LINK_SHIFT, REVERSE
+from .width import cluster_width
+
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
-class BufferView(Mapping[int, Line]):
+class BufferLine(Line):
+    """A row of `screen.buffer`: its cells can be set."""
+
+    __slots__ = ("_screen",)
+
+    def __init__(self, row: Row, screen: Screen) -> None:
+        super().__init__(row, screen.table, screen.columns)
+        self._screen = screen
+
+    def __getitem__(self, x: int) -> pyte.screens.Char:
+        """The cell in column `x`; reversed on a reversed screen (DECSCNM)."""
+        char = super().__getitem__(x)
+        return char._replace(reverse=not char.reverse) if self._screen.modes.reverse_video else char
+
+    def __setitem__(self, x: int, char: pyte.screens.Char) -> None:
+        """Put a character; a wide one takes the next cell too, for which pyte has an empty one.
+
+        Raises:
+            IndexError: There is no such column.
+            ValueError: A colour is unknown.
+        """
+        if not 0 <= x < len(self):
+            raise IndexError(f"column {x} is not on the screen, which has {len(self)}")
+        row, screen, style = self._row, self._screen, packed_style(char)
+        if self._screen.modes.reverse_video:
+            style ^= REVERSE
+        if not char.data and x and row.cell(x)[0] == "":
+            return
+        text = CONTROLS.sub("", char.data) or " "
+        cells = [text, ""][: cluster_width(text)]
+        if x + len(cells) > len(self):
+            cells = [" "]
+        row.split(x, x + len(cells), len(self))
+        row.put(x, cells, [style] * len(cells), len(self))
+        row.wide = row.wide or len("".join(cells)) != len(cells) or "" in cells
+        row.stamp = screen.tick
+
+
+class BufferView(Mapping[int, BufferLine]):
     """`screen.buffer` as pyte has it: rows by number, cells by column."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
 
-    def __getitem__(self, y: int) -> Line:
-        screen = self._screen
-        return Line(screen.rows[y], screen.table, screen.columns)
+    def __getitem__(self, y: int) -> BufferLine:
+        return BufferLine(self._screen.rows[y], self._screen)
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(self._screen.lines))
@@ -65,9 +110,13 @@ class CursorProxy(pyte.screens.Cursor):
         self._screen.modes.cursor_visible = not value
 
     @property
-    def attrs(self) -> pyte.screens.Char:  # type: ignore[override]  # only SGR sets it
+    def attrs(self) -> pyte.screens.Char:
         """The rendition of what is written next."""
         return self._screen.char(" ", self._screen.style)
+
+    @attrs.setter
+    def attrs(self, char: pyte.screens.Char) -> None:
+        self._screen.style = packed_style(char)
 
 
 class Screen(DeviceControl):
@@ -81,7 +130,9 @@ class Screen(DeviceControl):
 
     def __init__(self, columns: int, lines: int, scrollback: int = 0) -> None:
         self._dirty: set[int] = set()
-        self._dirty_tick = 0
+        self.savepoints: list[tuple[SavedCursor, bool]] = []  # type: ignore[assignment]  # pyte's have its own
+        """What `save_cursor` saved, with whether autowrap was on."""
+        self._changes = DamageTracker(self, scrolls=False)
         super().__init__(columns, lines, scrollback)
         self.cursor = CursorProxy(self)
         self.buffer = BufferView(self)  # type: ignore[assignment]  # reads like pyte's dictionaries
@@ -94,13 +145,66 @@ class Screen(DeviceControl):
     @property
     def dirty(self) -> set[int]:  # type: ignore[override]  # the set itself is kept
         """Rows to be drawn again; whoever draws them clears the set."""
-        if self.all_changed > self._dirty_tick:
-            self._dirty.update(range(self.lines))
-        else:
-            self._dirty.update(y for y, row in enumerate(self.rows) if row.stamp > self._dirty_tick)
-        self._dirty_tick = self.tick
-        self.tick += 1
+        self._dirty.update(self._changes.take().rows)
         return self._dirty
+
+    @property
+    def default_char(self) -> pyte.screens.Char:
+        """An empty cell; reversed on a reversed screen (DECSCNM)."""
+        return pyte.screens.Char(" ", reverse=self.modes.reverse_video)
+
+    @property
+    def charset(self) -> int:
+        """Which of G0 to G3 is in use."""
+        return self.shift
+
+    @charset.setter
+    def charset(self, number: int) -> None:
+        self.lock_shift(number)
+
+    @property
+    def g0_charset(self) -> str:
+        """G0 as pyte has it: the character for each of the 256 codes."""
+        return pyte_map(self.charsets[0])
+
+    @g0_charset.setter
+    def g0_charset(self, mapping: str) -> None:
+        self.define_charset(code_of(mapping), "(")
+
+    @property
+    def g1_charset(self) -> str:
+        """G1, likewise."""
+        return pyte_map(self.charsets[1])
+
+    @g1_charset.setter
+    def g1_charset(self, mapping: str) -> None:
+        self.define_charset(code_of(mapping), ")")
+
+    def save_cursor(self) -> None:
+        """Put the cursor on pyte's stack; what a child sends (DECSC) has one place, as in every terminal."""
+        here = SavedCursor(self.x, self.y, self.style, tuple(self.charsets), self.shift, self.modes.origin)
+        self.savepoints.append((here, self.modes.autowrap))
+
+    def restore_cursor(self) -> None:
+        """Take the cursor from the top of pyte's stack; home when it is empty."""
+        if not self.savepoints:
+            self.set_origin(False)
+            self.cursor_position()
+            return
+        saved, autowrap = self.savepoints.pop()
+        self.style, self.charsets, self.shift = saved.style, list(saved.charsets), saved.shift
+        self.select_charset()
+        for number, on in ((6, saved.origin), (7, autowrap)):
+            if on:
+                self.switch_mode(number, True, private=True)
+        self.x = min(saved.x, self.columns - 1)
+        self.y = max(self.top, min(saved.y, self.bottom))
+
+    def draw(self, data: str) -> None:
+        """Write text at the cursor; control characters in it are left out. Our stream hands over none."""
+        text = CONTROLS.sub("", data)
+        if text:
+            super().draw(text)
 
     def bell(self, *_args: object) -> None:
         """BEL."""
@@ -108,7 +212,11 @@ class Screen(DeviceControl):
 
     def select_graphic_rendition(self, *attrs: int) -> None:
         """SGR, with the parameters as numbers."""
-        keep, add = self.sgr.change(";".join(map(str, attrs)))
+        self.render(";".join(map(str, attrs)))
+
+    def render(self, parameters: str) -> None:
+        """SGR, with the parameters as they are sent."""
+        keep, add = self.sgr.change(parameters)
         self.style = self.style & keep | add
 
     def char(self, text: str, style: int) -> pyte.screens.Char:

@@ -11,7 +11,8 @@ from typing import Any
 
 import pyte
 
-from .csi import CONTROLS, Call, call_of, escape_sequence
+from .charsets import LINUX
+from .csi import CONTROLS, ESCAPES, Call, bound, call_of, escape_sequence, numbers_of
 from .half_blanks import HalfBlanks
 from .screen import Screen
 from .tokenizer import (
@@ -46,7 +47,7 @@ class Stream(pyte.ByteStream):
     """Feeds one screen.
 
     Args:
-        screen: The screen.
+        screen: The screen; None when one is attached later.
         strict: Kept for pyte's sake; the screen has all that is called.
         clock: Seconds, as fine as can be.
 
@@ -57,7 +58,11 @@ class Stream(pyte.ByteStream):
     screen: Screen
 
     def __init__(
-        self, screen: Screen, strict: bool = True, *, clock: Callable[[], float] = time.perf_counter
+        self,
+        screen: Screen | None = None,
+        strict: bool = True,
+        *,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._clock = clock
         self._until = math.inf
@@ -79,7 +84,7 @@ class Stream(pyte.ByteStream):
         self.utf8_decoder = Utf8Decoder()
 
     def attach(self, screen: pyte.Screen) -> None:
-        """Feed a screen from now on.
+        """Feed a screen from now on; what a class derived from ours has of its own is called.
 
         Args:
             screen: One of ours.
@@ -88,6 +93,13 @@ class Stream(pyte.ByteStream):
         self.listener = self.screen = screen
         self._renditions = screen.sgr.known
         self._calls: dict[str, Call] = {}
+        self._repeat = bound(screen, Screen.repeat)
+        self._controls = {char: bound(screen, handler) for char, handler in CONTROLS.items()}
+        self._escapes = {final: bound(screen, handler) for final, handler in ESCAPES.items()}
+        self._draw = screen.draw if _has_own(screen, "draw") else super(Screen, screen).draw
+        self._new_line = screen.new_line
+        if _has_own(screen, "carriage_return", "linefeed"):
+            self._new_line = self._return_and_feed
         handlers: list[Callable[[Token], None]] = [self._control] * (GROUPS + 1)
         handlers[1] = self._text
         handlers[2] = self._text_line
@@ -95,6 +107,8 @@ class Stream(pyte.ByteStream):
         handlers[5] = self._styled_line
         handlers[7] = self._position
         handlers[9] = self._position_styled
+        if _has_own(screen, "cursor_position", "select_graphic_rendition"):
+            handlers[4] = handlers[5] = handlers[7] = handlers[9] = self._one_by_one
         handlers[10] = self._line_break
         # A few bytes of these may cost as much as the whole screen, or what an event sets off.
         handlers[14] = self._timed(self._control_sequence)
@@ -200,11 +214,31 @@ class Stream(pyte.ByteStream):
     # Complete tokens
 
     def _text(self, token: Token) -> None:
-        self.screen.draw(token.group(1))
+        self._draw(token.group(1))
 
     def _text_line(self, token: Token) -> None:
-        self.screen.draw(token.group(1))
-        self.screen.new_line()
+        self._draw(token.group(1))
+        self._new_line()
+
+    def _return_and_feed(self) -> None:
+        self.screen.carriage_return()
+        self.screen.linefeed()
+
+    def _one_by_one(self, token: Token) -> None:
+        """What a token of position, rendition and text says, each by the screen's own function."""
+        kind = token.lastindex or 0
+        line, column = token.group(6, 7)
+        parameters, text = token.group(3, 4) if kind < 6 else token.group(8, 9)
+        if line is not None:
+            self.screen.cursor_position(int(line), int(column))
+        if parameters is not None and ":" in parameters:
+            self.screen.render(parameters)
+        elif parameters is not None:
+            self.screen.select_graphic_rendition(*numbers_of(parameters))
+        if text:
+            self._draw(text)
+        if kind == 5:
+            self._new_line()
 
     def _styled(self, token: Token) -> None:
         parameters, text = token.group(3, 4)
@@ -214,11 +248,11 @@ class Stream(pyte.ByteStream):
             change = screen.sgr.learn(parameters)
         screen.style = screen.style & change[0] | change[1]
         if text:
-            screen.draw(text)
+            self._draw(text)
 
     def _styled_line(self, token: Token) -> None:
         self._styled(token)
-        self.screen.new_line()
+        self._new_line()
 
     def _position(self, token: Token) -> None:
         line, column = token.group(6, 7)
@@ -243,10 +277,10 @@ class Stream(pyte.ByteStream):
             change = screen.sgr.learn(parameters)
         screen.style = screen.style & change[0] | change[1]
         if text:
-            screen.draw(text)
+            self._draw(text)
 
     def _line_break(self, _token: Token) -> None:
-        self.screen.new_line()
+        self._new_line()
 
     def _control_sequence(self, token: Token) -> None:
         sequence = token.group()
@@ -254,12 +288,17 @@ class Stream(pyte.ByteStream):
         if call is None:
             call = self._learn(sequence, *token.group(11, 12, 13, 14))
         handler, parameters = call
-        if handler is not Screen.repeat or self._follows_text(token):
-            handler(self.screen, *parameters)
+        if handler is not self._repeat or self._follows_text(token):
+            handler(*parameters)
 
     def _learn(self, sequence: str, prefix: str, parameters: str, intermediates: str, final: str) -> Call:
         """Find out what a control sequence calls, and remember it."""
-        call = call_of(prefix, parameters, intermediates, final) or (_nothing, ())
+        found = call_of(prefix, parameters, intermediates, final)
+        if found is None:
+            call: Call = self.screen.debug, numbers_of(parameters) if ":" not in parameters else ()
+        else:
+            handler = self._repeat if found[0] is Screen.repeat else bound(self.screen, found[0])
+            call = handler, found[1]
         if len(self._calls) >= _CALLS_KEPT:
             self._calls.clear()
         if len(sequence) <= _LONGEST_KEPT:
@@ -280,15 +319,20 @@ class Stream(pyte.ByteStream):
             self._after_text = not self._string and end > self._resumed and _ends_in_text(text, end)
 
     def _control(self, token: Token) -> None:
-        handler = CONTROLS.get(token.group())
+        handler = self._controls.get(token.group())
         if handler is not None:
-            handler(self.screen)
+            handler()
 
     def _escape(self, token: Token) -> None:
-        escape_sequence(self.screen, *token.group(16, 17))
+        intermediates, final = token.group(16, 17)
+        # The sets of the Linux console are for 8-bit text: xterm does not know them.
+        if not (self.use_utf8 and final in LINUX and len(intermediates) == 1):
+            escape_sequence(self.screen, intermediates, final)
 
     def _plain_escape(self, token: Token) -> None:
-        escape_sequence(self.screen, "", token.group(18))
+        handler = self._escapes.get(token.group(18))
+        if handler is not None:
+            handler()
 
     def _system_command(self, token: Token) -> None:
         payload, terminator = token.group(19, 20)
@@ -334,9 +378,9 @@ class Stream(pyte.ByteStream):
         return index
 
     def _execute(self, char: str) -> None:
-        handler = CONTROLS.get(char)
+        handler = self._controls.get(char)
         if handler is not None:
-            handler(self.screen)
+            handler()
 
     # Strings
 
@@ -400,8 +444,11 @@ class Stream(pyte.ByteStream):
         """Pyte's own parser is not used."""
 
 
-def _nothing(_screen: Screen) -> None:
-    """What an unknown control sequence does."""
+def _has_own(screen: Screen, *names: str) -> bool:
+    """Whether a screen has functions of its own in place of some of ours."""
+    return any(
+        name in vars(screen) or getattr(type(screen), name) is not getattr(Screen, name) for name in names
+    )
 
 
 def _is_complete(sequence: str) -> bool:
