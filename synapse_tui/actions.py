@@ -297,6 +297,14 @@ ACTIONS: tuple[Action, ...] = (
         anywhere=True,
     ),
     Action(
+        "dismiss_tip",
+        "Hide the tip",
+        "The line at the first start that says what to try.",
+        "Application",
+        leader=(".",),
+        words="hint demo first dismiss",
+    ),
+    Action(
         "quit",
         "Quit",
         "Asks whether to stop all agents or to leave them running.",

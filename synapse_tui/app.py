@@ -21,7 +21,7 @@ from .events import Event
 from .keymap import Keymap
 from .leader import Leader
 from .mention import MentionInterceptor
-from .model import AgentSpec
+from .model import DEMO_AGENTS, AgentSpec
 from .screens.appearance import Appearance
 from .screens.attention import Attention
 from .screens.commands import Commands
@@ -201,10 +201,15 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         self._restore = None
 
     def _open_specs(self) -> None:
-        if specs := [*self._specs, *self._defaults]:
-            self.commands.run(self.gate.expecting(self.commands.open_all(specs)))
+        if self._specs or self._defaults:
+            self._open_all(self._specs, self._defaults)
         elif not self.host.agents:
             self.commands.launch()
+
+    def _open_all(self, specs: Sequence[AgentSpec], defaults: Sequence[AgentSpec]) -> None:
+        if tuple(defaults) == DEMO_AGENTS:
+            self.main.tip_bar.begin()
+        self.commands.run(self.gate.expecting(self.commands.open_all([*specs, *defaults])))
 
     def on_unmount(self) -> None:
         """Stop listening."""
@@ -382,7 +387,7 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
             self._specs.extend(specs)
             self._defaults.extend(defaults)
             return
-        self.commands.run(self.gate.expecting(self.commands.open_all([*specs, *defaults])))
+        self._open_all(specs, defaults)
 
     def release(self) -> TerminalLink | None:
         """Show nothing any more: agents that finish now have done so unseen.

@@ -377,6 +377,10 @@ class AgentSpec:
     began: float = 0.0
 
 
+DEMO_AGENTS = tuple(AgentSpec("dummy", name, args=("--name", name)) for name in ("alice", "bob"))
+"""What opens where no agent is installed; the README's first example names them."""
+
+
 def check_priority(value: object) -> int:
     """Return the priority if it is one.
 

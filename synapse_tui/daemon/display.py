@@ -286,7 +286,8 @@ class Display:
         if layout and self._app is None:
             self._opening.layout = layout
         elif layout and self._app is not None:
-            self._app.commands.set_layout(as_layout(layout))
+            self._app.main.deck.zoomed = False
+            self._app.main.deck.arrangement = as_layout(layout)
 
     def restore(self, view: Mapping[str, object]) -> None:
         """Arrange the panes as they were, once those that are opened now are there."""

@@ -18,7 +18,7 @@ from synapse_tui.host.following import ProfileFiles
 from synapse_tui.instructions.compose import Selection
 from synapse_tui.instructions.delegation import DELEGATE
 from synapse_tui.instructions.files import read_file
-from synapse_tui.model import AgentSpec
+from synapse_tui.model import DEMO_AGENTS, AgentSpec
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.pty.command import find_command
 from synapse_tui.settings import Settings, load_settings
@@ -136,7 +136,7 @@ class ProjectFiles:
         host.profiles = self.profiles
 
     def agents(self) -> list[AgentSpec]:
-        """The agents to open when none are named: the settings', or two dummies where none is installed.
+        """The agents to open when none are named: the settings', or the demo where none is installed.
 
         Returns:
             Nothing when there is a choice to make; the application then asks.
@@ -147,7 +147,7 @@ class ProjectFiles:
             for profile in self.profiles.profiles.values()
             if profile.name not in _ALWAYS_THERE
         )
-        return configured or ([] if any(installed) else [AgentSpec("dummy"), AgentSpec("dummy")])
+        return configured or ([] if any(installed) else list(DEMO_AGENTS))
 
 
 def check_any(host: Host, specs: Sequence[AgentSpec], environ: Mapping[str, str] | None = None) -> None:

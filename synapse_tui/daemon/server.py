@@ -16,7 +16,7 @@ from synapse_tui import __version__
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import ConfigError, SessionError, SynapseError
 from synapse_tui.host import Host
-from synapse_tui.model import AgentSpec
+from synapse_tui.model import DEMO_AGENTS, AgentSpec
 from synapse_tui.plain_text import plain
 from synapse_tui.sessions.wire import Line, spec_from_json
 
@@ -193,7 +193,10 @@ class SessionServer:
         await self._display.attach(
             connection, environ, record=str(line.get("record") or ""), overwrite=bool(line.get("overwrite"))
         )
-        self._display.arrange(str(line.get("layout") or ""))
+        layout = str(line.get("layout") or "")
+        if not layout and tuple(defaults) == DEMO_AGENTS and self._host.settings.is_default("tui.layout"):
+            layout = "columns"  # the first screen shows both: a message is seen to arrive
+        self._display.arrange(layout)
         self._display.open(specs, defaults)
 
     async def _read_files(self) -> None:

@@ -272,6 +272,10 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
         if pane is not None:
             self.app.leave_scroll(pane.view)
 
+    def do_dismiss_tip(self, _agent_id: str, _task_id: str) -> None:
+        """Hide the line that says what to try."""
+        self.main.tip_bar.end()
+
     def do_theme(self, _agent_id: str, _task_id: str) -> None:
         """Take the next colours."""
         self.app.notice(f"colours: {self.app.appearance.next_theme()}")

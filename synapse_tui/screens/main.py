@@ -27,6 +27,7 @@ from synapse_tui.widgets.sturdy import Sturdy
 from synapse_tui.widgets.tab_bar import TabBar
 from synapse_tui.widgets.text import one_line
 from synapse_tui.widgets.tiles import as_layout
+from synapse_tui.widgets.tip_bar import TipBar
 from synapse_tui.widgets.too_small import TooSmall, is_too_small
 from synapse_tui.widgets.views import AgentView, attention_text, view_agents
 from synapse_tui.widgets.which_key import WhichKey
@@ -100,6 +101,7 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         self.sidebar = Sidebar()
         self.sidebar.locks.look = self._look_at_locks
         self.which_key = WhichKey()
+        self.tip_bar = TipBar()
         self.status_bar = StatusBar()
         self.show_keys(keymap)
         self.set_class(sidebar, "-sidebar")
@@ -110,6 +112,7 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         with Horizontal(id="middle"):
             yield self.deck
             yield self.sidebar
+        yield self.tip_bar
         yield self.status_bar
         yield self.which_key
         yield TooSmall()
@@ -143,6 +146,7 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
     def show_keys(self, keymap: Keymap) -> None:
         """Show which keys hold."""
         self.status_bar.keymap = keymap
+        self.tip_bar.keymap = keymap
         self.which_key.keymap = keymap
         self._empty_hint = f"{keymap.way('new_agent')} opens one"
         if self.is_mounted and not self.agents:
@@ -213,7 +217,9 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
 
     def show_tasks(self) -> None:
         """Pass the messages on."""
-        self.sidebar.listing = in_order(self._host.tasks, self._host.agents.values())
+        tasks = self._host.tasks
+        self.sidebar.listing = in_order(tasks, self._host.agents.values())
+        self.tip_bar.wrote = self.tip_bar.wrote or bool(tasks)
 
     def show_news(self) -> None:
         """Show messages and agents at once, or in a moment when that was done just now."""

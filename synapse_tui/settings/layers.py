@@ -41,6 +41,10 @@ class Settings:
     given: Mapping[Path, Mapping[str, object]] = field(default_factory=lambda: MappingProxyType({}))
     broken: tuple[Path, ...] = ()
 
+    def is_default(self, key: str) -> bool:
+        """Whether no file and no variable sets it."""
+        return self.origins.get(key, "default") == "default"
+
     def text(self, key: str) -> str:
         """A text or choice."""
         return str(self.values[key])

@@ -20,22 +20,39 @@ def texts(log: list[dict[str, object]]) -> list[str]:
     return [str(entry["text"]) for entry in log]
 
 
-def test_without_agents_two_dummies_open_and_a_mention_crosses(
-    launch: Launch, agents: Ready, dummy_log: Log
+@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (120, 40), (200, 60)])
+def test_without_agents_alice_and_bob_open_side_by_side_and_the_readme_example_works(
+    launch: Launch, agents: Ready, dummy_log: Log, columns: int, lines: int
 ) -> None:
-    terminal = launch()
-    first, second = agents(terminal, 2)
-    terminal.wait_for(first, second)
-    terminal.type(f"@{second} hello")
-    terminal.wait_for("hello")
+    terminal = launch(columns=columns, lines=lines)
+    first, _second = agents(terminal, 2)
+    terminal.wait(lambda: terminal.screen.count("❯") == 2, "two panes side by side")
+    assert "alice" in terminal.rows[1]
+    assert "bob" in terminal.rows[1]
+    terminal.wait_for("Try it")
+    terminal.type("@bob hello")
+    terminal.wait_for("@bob hello")
     assert not dummy_log("submit")
     terminal.keys("Enter")
     terminal.wait(lambda: len(dummy_log("submit")) == 1, "the message to be submitted")
     (entry,) = dummy_log("submit")
     assert str(entry["text"]).endswith(f"synapse-{first}] hello")
-    terminal.wait_for(f"→ {second}: done")
-    terminal.keys("F4")
-    terminal.wait_for(f"synapse-{first}] hello")
+    terminal.wait_for("says: hello", *(["→ bob: done"] if columns > 80 else []))
+
+
+def test_the_hint_of_the_first_run_can_be_dismissed(launch: Launch, agents: Ready) -> None:
+    terminal = launch()
+    agents(terminal, 2)
+    terminal.wait_for("Try it")
+    terminal.keys("C-]", ".")
+    terminal.wait_gone("Try it")
+
+
+def test_a_layout_that_was_asked_for_holds_in_the_first_run(launch: Launch, agents: Ready) -> None:
+    terminal = launch("--layout", "tabs")
+    agents(terminal, 2)
+    terminal.wait_for("Try it")
+    assert terminal.screen.count("❯") == 1
 
 
 def test_a_file_mention_reaches_the_agent_character_by_character(
