@@ -272,8 +272,8 @@ def _not_found(wanted: str, candidates: Sequence[Address], others: Sequence[Addr
     if foreign:
         return _in_other_projects(wanted, foreign)
     known = [form for candidate in others for form in _folded_forms(candidate)]
-    near = difflib.get_close_matches(wanted, known, 1)
-    if near:
+    begun = [form for form in known if wanted and form.startswith(wanted)]
+    if near := begun[:1] or difflib.get_close_matches(wanted, known, 1):
         return AgentNotFound(f"no agent answers to '@{wanted}'", f"did you mean '@{near[0]}'?")
     live = ", ".join(f"@{candidate.agent_id}" for candidate in others if candidate.live)
     return AgentNotFound(

@@ -168,12 +168,13 @@ class Caller:
         """The token to sign with; only the agent's own."""
         return self.token if sender_id == self.agent_id and self.token else None
 
-    def find(self, target: str, *, sender: str = "") -> list[Address]:
+    def find(self, target: str, *, sender: str = "", external: Sequence[Address] = ()) -> list[Address]:
         """Find who an address means; records of agents that have ended are taken away on the way.
 
         Args:
             target: An address, with or without `@`.
             sender: Id of the sender, who is not meant by `all`.
+            external: External agents that may be meant.
 
         Raises:
             AgentNotFound: Nobody.
@@ -185,7 +186,8 @@ class Caller:
             self.registry.discard(record)
         project = self.project_of(live)
         try:
-            return resolve(target, [address_of(record, project) for record in live], sender=sender)
+            known = [address_of(record, project) for record in live]
+            return resolve(target, [*known, *external], sender=sender)
         except AgentNotFound:
             wanted = fold(target)
             ended = [

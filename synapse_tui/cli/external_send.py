@@ -13,7 +13,7 @@ from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.a2a.external.record import ExternalAgent
 from synapse_tui.a2a.external.store import ExternalStore
 from synapse_tui.addresses import Address
-from synapse_tui.errors import AgentNotFound, PeerRefused, PeerSilent, PeerUnreachable, SynapseError
+from synapse_tui.errors import PeerRefused, PeerSilent, PeerUnreachable, SynapseError
 from synapse_tui.model import TaskState
 from synapse_tui.task_words import standing
 
@@ -49,8 +49,8 @@ def send_instead(
     caller: Caller,
     target: str,
     text: str,
-    error: AgentNotFound,
     *,
+    sender: str,
     sending: Sending,
     as_json: bool,
 ) -> None:
@@ -59,9 +59,12 @@ def send_instead(
     Raises:
         AgentNotFound: It means no external one either.
     """
-    agent = ExternalStore(caller.paths.external).find(target)
+    store = ExternalStore(caller.paths.external)
+    agent = store.find(target)
     if agent is None:
-        raise error
+        known = [_address(each) for each in store.list()]
+        caller.find(target, sender=sender, external=known)  # raises, with the closest of all as a hint
+        agent = store.get(target)
     response, timeout = sending.response, sending.wait_timeout
     send_to(context, caller, agent, text, response=response, timeout=timeout, as_json=as_json)
 
@@ -78,7 +81,7 @@ def send_to(
 ) -> None:
     """Send a message and print its answer, or its receipt; ends the command with its exit code."""
     waiting = waits(flow_of(caller), response)
-    target = Address(agent.alias, "external", "", 0, agent.url, local=False, external=True)
+    target = _address(agent)
     try:
         task = _send(caller, agent, text, timeout if waiting else None)
         outcome = Outcome(target, task, _problem(agent.alias, task) if waiting else None)
@@ -93,6 +96,10 @@ def send_to(
     if outcome.task is not None and outcome.task.state is TaskState.INPUT_REQUIRED:
         note(f'synapse: {agent.alias} asks; answer it: synapse send {agent.alias} "..."')
     end_with(context, [outcome.error])
+
+
+def _address(agent: ExternalAgent) -> Address:
+    return Address(agent.alias, "external", "", 0, agent.url, local=False, external=True)
 
 
 class _Waited(Exception):

@@ -66,10 +66,10 @@ def command(
         return
     try:
         targets = caller.find(target, sender=who.sender_id)
-    except AgentNotFound as error:
+    except AgentNotFound:
         from .external_send import send_instead
 
-        send_instead(context, caller, target, text, error, sending=sending, as_json=as_json)
+        send_instead(context, caller, target, text, sender=who.sender_id, sending=sending, as_json=as_json)
         return
     order = sending.order(caller, who, text, follows=follows)
     outcomes = order.deliver(targets)

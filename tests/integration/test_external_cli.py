@@ -94,6 +94,18 @@ async def test_an_agent_is_added_asked_and_removed(shell, echo):
     assert (await shell.run("send", "echo", "hello")).code == 3
 
 
+async def test_a_typo_suggests_the_closest_external_agent(shell, echo):
+    shell.environ.setenv("ECHO_TOKEN", "sesame")
+    await shell.run("external", "add", echo.url, "--alias", "weather-agent", "--token-env", "ECHO_TOKEN")
+
+    for typed in ("weather", "@Weather-agnet", "wea"):
+        refused = await shell.run("send", typed, "hello")
+        assert refused.code == 3
+        assert "did you mean '@weather-agent'?" in refused.err
+    unlike = await shell.run("send", "bob", "hello")
+    assert "live agents: @weather-agent" in unlike.err
+
+
 async def test_a_conversation_goes_on_from_command_to_command(shell):
     old = OldAgent()
     async with hand_made(old.handle, "/.well-known/agent-card.json", "/") as server:

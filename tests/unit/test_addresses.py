@@ -185,6 +185,9 @@ def test_hints_name_the_nearest_or_the_live_ones():
         resolve("gemni", ALL)
     assert caught.value.hint == "did you mean '@gemini'?"
     with pytest.raises(AgentNotFound) as caught:
+        resolve("ge", ALL)
+    assert caught.value.hint == "did you mean '@gemini'?", "a beginning is as good as a typo"
+    with pytest.raises(AgentNotFound) as caught:
         resolve("zzz", [GEMINI])
     assert "@synapse-gemini-8110" in caught.value.hint
     with pytest.raises(AgentNotFound) as caught:
