@@ -18,7 +18,7 @@ MIN_HEIGHT = 8
 GAP = 1
 """Cells between two tiles side by side; the titles part those on top of one another."""
 MAIN_SHARE = 0.6
-"""Part of the width that the main pane takes."""
+"""Part of the width that the main pane takes, where the others can be used beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,10 @@ def arrange(
 def _main(whole: Tile, count: int, focused: int, main: int) -> Mapping[int, Tile]:
     room = max(1, whole.height // MIN_HEIGHT)
     stack = _window((index for index in range(count) if index != main), room, focused)
-    left = max(MIN_WIDTH, round((whole.width - GAP) * MAIN_SHARE))
-    right = whole.width - GAP - left
-    if right < MIN_WIDTH:
+    room_beside = whole.width - GAP
+    left = min(round(room_beside * MAIN_SHARE), room_beside - MIN_WIDTH)
+    right = room_beside - left
+    if left < MIN_WIDTH:
         return {focused: whole}
     placed = {main: Tile(whole.x, whole.y, left, whole.height)}
     side = Tile(whole.x + left + GAP, whole.y, right, whole.height)
