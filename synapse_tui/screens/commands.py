@@ -288,7 +288,7 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
 
     def do_help(self, _agent_id: str, _task_id: str) -> None:
         """Show all keys."""
-        self._ask(Report("Help", partial(help_text, self.app.keymap)))
+        self._ask(Report("Help", partial(help_text, self.app.keymap), action="help"))
 
     def do_palette(self, _agent_id: str, _task_id: str) -> None:
         """Open the palette."""

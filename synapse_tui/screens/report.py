@@ -12,6 +12,8 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
+from synapse_tui.widgets.keys_shown import keys_of
+
 from .dialog import Dialog
 
 FRAME_ROWS = 4
@@ -45,6 +47,7 @@ class Report(Dialog[None]):
     Args:
         title: What it is about.
         content: The text, or what makes it for a width in cells.
+        action: The action that shows it; its key closes it again.
     """
 
     BOX_CLASSES: ClassVar[str] = "-wide"
@@ -52,10 +55,11 @@ class Report(Dialog[None]):
     AUTO_FOCUS = ".body"
     BINDINGS: ClassVar = [Binding("q,enter", "leave", show=False)]
 
-    def __init__(self, title: str, content: Content | Callable[[int], Content]) -> None:
+    def __init__(self, title: str, content: Content | Callable[[int], Content], *, action: str = "") -> None:
         super().__init__()
         self._title = title
         self._content = content
+        self._action = action
 
     def title_text(self) -> str:
         """The title in the frame."""
@@ -65,6 +69,13 @@ class Report(Dialog[None]):
         """The text."""
         with VerticalScroll(classes="body"):
             yield ReportText(self._content)
+
+    def on_key(self, event: events.Key) -> None:
+        """Leave by the key that led here."""
+        action = keys_of(self.app).by_key(event.key)
+        if action is not None and action.id == self._action:
+            event.stop()
+            self.action_leave()
 
     def on_resize(self, event: events.Resize) -> None:
         """Give the text all rows but those of the frame."""

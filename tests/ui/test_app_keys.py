@@ -518,6 +518,20 @@ async def test_help_lists_every_action():
         assert "@gemini review this" in shown
 
 
+@pytest.mark.parametrize(("keys", "key"), [({}, "f1"), ({"help": "f11"}, "f11")])
+async def test_the_key_of_help_closes_it(keys, key):
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        app.use_keys(Keymap.of("ctrl+]", read_bindings(keys)))
+        await pilot.press(key)
+        assert isinstance(app.screen, Report)
+        await pilot.press(key, "x")
+        assert at_main(app)
+        await until(lambda: bytes(host.agents[CLAUDE].typed) == b"x")
+        await pilot.press(LEADER, "w", key)
+        assert isinstance(app.screen, Report), "it closes help alone"
+
+
 async def test_palette_finds_actions_agents_and_receivers():
     host = three_agents()
     async with running(host) as (app, pilot):
