@@ -213,13 +213,12 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
         if agent.exit is not None:
             self.app.notice(f"{agent.label} has ended", "warning")
             return
-        self._ask(
-            InterruptDialog(agent.label, agent.state_text, lambda text: self.host.interrupt(agent_id, text))
-        )
+        self._ask(InterruptDialog(self.main, agent, lambda text: self.host.interrupt(agent_id, text)))
 
     def do_interrupt_all(self, _agent_id: str, _task_id: str) -> None:
         """Interrupt all agents at the second press."""
-        count = sum(agent.exit is None and not agent.external for agent in self.main.agents)
+        running = [agent for agent in self.main.agents if agent.exit is None and not agent.external]
+        count, asking = len(running), sum(agent.asks for agent in running)
         now = self.clock()
         if not count:
             self.app.notice("no agent is running", "warning")
@@ -230,7 +229,10 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
         else:
             self._interrupt_all_until = now + CONFIRM_SECONDS
             key = self.app.keymap.way("interrupt_all")
-            self.app.notice(f"press {key} again to interrupt {plural(count, 'agent')}", "warning")
+            denied = (
+                f"; what {asking} of them {'ask' if asking > 1 else 'asks'} for is denied" if asking else ""
+            )
+            self.app.notice(f"press {key} again to interrupt {plural(count, 'agent')}{denied}", "warning")
 
     # View
 

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Label
 from textual.widgets.button import ButtonVariant
 
 from .composer import MessageText
 from .dialog import Form, label
+
+if TYPE_CHECKING:
+    from synapse_tui.widgets.views import AgentView
+
+    from .main import MainScreen
 
 
 class InterruptDialog(Form[bool]):
     """Leaves with True when the interrupt was sent.
 
     Args:
-        agent: What the agent is called.
-        state: What it does at present.
+        main: Shows the agents.
+        agent: The agent.
         interrupt: Stops the turn and delivers the text.
     """
 
@@ -27,21 +34,34 @@ class InterruptDialog(Form[bool]):
     BOX_CLASSES: ClassVar[str] = "-danger"
     SUBTITLE: ClassVar[str] = "Enter interrupts · Shift+Enter new line · Esc cancels"
 
-    def __init__(self, agent: str, state: str, interrupt: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(
+        self, main: MainScreen, agent: AgentView, interrupt: Callable[[str], Awaitable[None]]
+    ) -> None:
         super().__init__()
+        self._main = main
         self._agent = agent
-        self._state = state
         self._interrupt = interrupt
 
     def title_text(self) -> str:
         """The title in the frame."""
-        return f"Interrupt {self._agent}"
+        return f"Interrupt {self._agent.label}"
 
     def body(self) -> ComposeResult:
         """What it does now, and the text."""
-        yield label(f"Now: {self._state}\nThe turn is stopped; the agent lives on.", "text")
+        yield label("", "text")
         yield label("Then tell it (optional)")
         yield MessageText(id="text", compact=True, show_line_numbers=False, tab_behavior="focus")
+
+    def on_mount(self) -> None:
+        """Follow what the agent does: it may ask for a permission while the person writes."""
+        self.watch(self._main, "agents", self._show_state)
+
+    def _show_state(self) -> None:
+        agent = self._main.find(self._agent.agent_id) or self._agent
+        effect = "The turn is stopped; the agent lives on."
+        if agent.asks:
+            effect = f"It asks for something: interrupting denies it. {effect}"
+        self.query_one("Label.text", Label).update(Content(f"Now: {agent.state_text}\n{effect}"))
 
     @on(MessageText.Submitted)
     def submit(self) -> None:

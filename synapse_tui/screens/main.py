@@ -10,6 +10,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.message import Message
+from textual.reactive import var
 from textual.timer import Timer
 from textual.widget import Widget
 
@@ -79,6 +80,9 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
     class Resumed(Message):
         """Keys can be taken again: no dialog is open any more, or the agent in focus has its pane."""
 
+    agents: var[list[AgentView]] = var(list, init=False)
+    """Pictures of the agents, in the order of the tabs."""
+
     def __init__(
         self, host: Host, *, make_view: ViewFactory, layout: str, keymap: Keymap, sidebar: bool
     ) -> None:
@@ -93,7 +97,6 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         self._question_waits = False
         self._seen_ends: set[str] = set()
         """Agents that have ended and were looked at since."""
-        self.agents: list[AgentView] = []
         self.tab_bar = TabBar()
         self.deck = Deck()
         self.deck.set_reactive(Deck.arrangement, as_layout(layout))

@@ -84,6 +84,11 @@ class AgentView:
             return not self.end_seen
         return self.unseen or self.gave_up or self.state in (AgentState.WAITING, AgentState.ERROR)
 
+    @property
+    def asks(self) -> bool:
+        """Whether it asks a person for something, which an interrupt denies."""
+        return self.exit is None and self.state is AgentState.WAITING
+
     def mark(self, frame: int | None = None) -> Mark:
         """The mark of its state."""
         return state_mark(self.state, unseen=self.unseen, frame=frame)

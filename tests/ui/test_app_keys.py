@@ -495,6 +495,21 @@ async def test_interrupt_with_and_without_a_text():
         await until(lambda: ("interrupt", CODEX, "wait") in host.calls)
 
 
+async def test_interrupt_says_when_it_denies_a_permission():
+    host = three_agents()
+    async with running(host, size=(80, 24)) as (app, pilot):
+        await pilot.press("f8")
+        await pilot.pause()
+        assert "denies" not in text_of(app)
+        host.agents[CLAUDE].become(AgentState.WAITING, "permission: Bash rm -rf build")
+        await until(lambda: "It asks for something: interrupting denies it." in text_of(app))
+        assert "Now: needs you: permission: Bash rm -rf build" in text_of(app)
+        await pilot.press("enter")
+        await until(lambda: at_main(app))
+        await pilot.press("f9")
+        assert "interrupt 3 agents; what 1 of them asks for is denied" in app.main.status_bar.notice
+
+
 async def test_interrupt_all_wants_a_second_press():
     host = three_agents()
     async with running(host) as (app, pilot):
