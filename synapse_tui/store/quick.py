@@ -111,6 +111,10 @@ def held_locks(
         return []
     try:
         with _opened(location, "rw", BUSY) as db:
+            db.execute("BEGIN")
+            needed = {row["name"]: row["notnull"] for row in db.execute("PRAGMA table_info(file_locks)")}
+            if "pid" in needed and needed["task_id"]:
+                return None  # the original synapse-a2a uses it too, and cannot write it before it is migrated
             rows = db.execute(_LOCKS, {"agent": agent_id}).fetchall()
     except sqlite3.Error:
         return None

@@ -171,7 +171,8 @@ async def test_a_message_that_names_an_agent_of_another_host_says_where_that_is(
     host: Host, tmp_path: Path
 ) -> None:
     (agent,) = await open_published(host, "one")
-    other = Record("synapse-codex-8120", "codex", 8120, "http://127.0.0.1:8120", os.getppid())
+    always = 1  # a process that runs, and is not this one
+    other = Record("synapse-codex-8120", "codex", 8120, "http://127.0.0.1:8120", always)
     Registry(host.paths.registry).register(dataclasses.replace(other, project=str(host.project)))
     await until(lambda: [each for each in host.addresses() if each.agent_id == other.agent_id])
     async with httpx.AsyncClient(timeout=30) as client:

@@ -28,6 +28,7 @@ from synapse_tui.file_safety import (
 )
 from synapse_tui.store import lock_tables
 from synapse_tui.store.file_safety import FileSafety
+from synapse_tui.store.quick import held_locks
 
 CLAUDE = Holder("synapse-claude-8100", "task-1", "10:1")
 CODEX = Holder("synapse-codex-8120", "", "20:1")
@@ -440,3 +441,20 @@ def test_a_folder_that_is_not_ours_keeps_its_mode(tmp_path: Path) -> None:
 
 def test_the_lease_is_five_minutes() -> None:
     assert timedelta(minutes=5) == LEASE
+
+
+def test_a_file_that_the_original_uses_too_is_not_read_before_it_is_migrated(tmp_path: Path) -> None:
+    path = tmp_path / "file_safety.db"
+    with closing(FileSafety(path, alive=lambda _: True)) as safety:
+        assert safety.acquire_lock("a.py", Holder("synapse-claude-8100")).allowed
+        found = held_locks(path, FileKeys(tmp_path), alive=lambda _: True)
+        assert found == safety.locks()
+    earlier = tmp_path / "earlier.db"
+    with closing(sqlite3.connect(earlier)) as database, database:
+        database.execute(
+            "CREATE TABLE file_locks (id INTEGER PRIMARY KEY, file_path, file_name, agent_name, intent, locked_at,"
+            " expires_at, process, call, task_id VARCHAR NOT NULL)"
+        )
+        assert held_locks(earlier, FileKeys(tmp_path), alive=lambda _: True) == []
+        database.execute("ALTER TABLE file_locks ADD COLUMN pid INTEGER")
+    assert held_locks(earlier, FileKeys(tmp_path), alive=lambda _: True) is None
