@@ -452,8 +452,8 @@ def test_a_file_that_the_original_uses_too_is_not_read_before_it_is_migrated(tmp
     earlier = tmp_path / "earlier.db"
     with closing(sqlite3.connect(earlier)) as database, database:
         database.execute(
-            "CREATE TABLE file_locks (id INTEGER PRIMARY KEY, file_path, file_name, agent_name, intent, locked_at,"
-            " expires_at, process, call, task_id VARCHAR NOT NULL)"
+            "CREATE TABLE file_locks (id INTEGER PRIMARY KEY, file_path, file_name, agent_name, intent,"
+            " locked_at, expires_at, process, call, task_id VARCHAR NOT NULL)"
         )
         assert held_locks(earlier, FileKeys(tmp_path), alive=lambda _: True) == []
         database.execute("ALTER TABLE file_locks ADD COLUMN pid INTEGER")
