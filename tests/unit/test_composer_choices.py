@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from synapse_tui.agents.composer.choices import Choices, find_choices
+from tests.unit.agent_screens import Screen
 
 AUTO = [
     "────────────────────",
@@ -76,6 +77,13 @@ def test_choices(rows: list[str], cursor: tuple[int, int], found: Choices) -> No
 )
 def test_no_choices(rows: list[str], cursor: tuple[int, int]) -> None:
     assert find_choices(rows, cursor, numbered=True) is None
+
+
+def test_a_menu_in_a_plain_shell_is_no_dialog_of_an_agent() -> None:
+    screen = Screen("shell")
+    screen.show(AUTO, (2, 5))
+    screen.wait(2)
+    assert screen.state == "READY"
 
 
 def test_a_numbered_prompt_is_no_dialog_of_an_agent_whose_composer_is_not_known() -> None:

@@ -108,6 +108,8 @@ class ComposerReader:
                 visible=False, dialog=True, dialog_name=rule.name, dialog_kind=rule.kind, dialog_title=title
             )
         if box is None or rules is None:
+            if not self._profile.receives:
+                return ComposerReading(visible=False)  # a shell: menus in it are the person's own
             cursor = terminal.cursor.x, terminal.cursor.y
             return _unknown(find_choices(text.rows, cursor, numbered=rules is not None))
         return self._read(terminal, text, rules, box)
