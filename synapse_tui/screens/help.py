@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
+from rich.cells import cell_len
 from textual.content import Content
 
 from synapse_tui.actions import GROUPS, Action
@@ -47,10 +49,12 @@ def help_text(keymap: Keymap, width: int) -> Content:
         (label, "bold $hot"),
         (f". {label} before one of these sends it once.\n", "$ink"),
     ]
+    actions = [action for group in GROUPS for action in keymap.in_group(group)]
+    rows = dict(zip((action.id for action in actions), _action_rows(actions, label, width), strict=True))
     for group in GROUPS:
         parts.append((f"\n{group}\n", "bold $hot"))
         for action in keymap.in_group(group):
-            parts += _action_row(action, label, width)
+            parts += rows[action.id]
     parts.append(("\nMessages to other agents\n", "bold $hot"))
     parts += _pairs(MENTIONS, width)
     parts.append(("\nMouse\n", "bold $hot"))
@@ -67,14 +71,19 @@ def help_text(keymap: Keymap, width: int) -> Content:
     return Content.assemble(*parts).rstrip()
 
 
-def _action_row(action: Action, leader: str, width: int) -> list[tuple[str, str]]:
-    after = f"{leader} {leader_label(action)}" if action.leader else ""
-    head = [
-        (f"  {pad(key_label(action.keys[0]) if action.keys else '', 4)}", "bold $hot"),
-        (pad(after, 8), "$ink"),
-        (pad(action.title, TITLE), "$ink"),
-    ]
-    return [*head, (_hanging(action.help, 14 + TITLE, width), "$ink-muted")]
+def _action_rows(actions: Sequence[Action], leader: str, width: int) -> Iterator[list[tuple[str, str]]]:
+    """One row for each action: its key, its key after the leader, its title, what it does."""
+    keys = [key_label(action.keys[0]) if action.keys else "" for action in actions]
+    after = [f"{leader} {leader_label(action)}" if action.leader else "" for action in actions]
+    key_width, after_width = (max(map(cell_len, column)) + 1 for column in (keys, after))
+    indent = 2 + key_width + after_width + TITLE
+    for action, key, follow in zip(actions, keys, after, strict=True):
+        yield [
+            (f"  {pad(key, key_width)}", "bold $hot"),
+            (pad(follow, after_width), "$ink"),
+            (pad(action.title, TITLE), "$ink"),
+            (_hanging(action.help, indent, width), "$ink-muted"),
+        ]
 
 
 def _pairs(rows: tuple[tuple[str, str], ...], width: int) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ import pytest
 from synapse_tui.actions import ACTIONS
 from synapse_tui.agents.profiles.trust import UntrustedFile
 from synapse_tui.errors import SynapseError
-from synapse_tui.keymap import Keymap
+from synapse_tui.keymap import Keymap, read_bindings
 from synapse_tui.model import AgentSpec, DeliveryState
 from synapse_tui.screens.help import help_text
 from synapse_tui.screens.launcher import split_installed
@@ -139,6 +139,16 @@ def test_help_keeps_to_its_width(width):
     assert "^] ?" in "\n".join(lines)
     indented = [line for line in lines if line.startswith("    ") and len(line) > width]
     assert not indented or width < 60
+
+
+@pytest.mark.parametrize("leader", ["ctrl+]", "ctrl+alt+space"])
+def test_help_parts_every_key_from_what_it_does(leader):
+    keymap = Keymap.of(leader, read_bindings({"zoom": "shift+f11, leader z"}))
+    text = help_text(keymap, 120).plain
+
+    for action in keymap.actions:
+        assert f" {action.title} " in text, action.id
+    assert " Shift+F11 " in text
 
 
 @pytest.mark.parametrize("action", [action.id for action in ACTIONS if action.id != "go_to_agent"])
