@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
