@@ -312,6 +312,22 @@ class Row:
             if start > x:
                 break
             style = value
-        first, end = places(self.text, (x, x + 1)) if self.joined else (x, x + 1)
-        text = self.text[first:end].replace(JOIN, "")
-        return ("" if text == WIDE_TAIL else text), style
+        text, first = self.text, self._place(x)
+        end = first + 1
+        while text[end : end + 1] == JOIN:
+            end += 2
+        cell = text[first:end].replace(JOIN, "")
+        return ("" if cell == WIDE_TAIL else cell), style
+
+    def _place(self, x: int) -> int:
+        """Where a cell begins in the text; of the last two, which what is written may join, at once."""
+        if not self.joined:
+            return x
+        if self.size - x > 2:
+            return places(self.text, (x,))[0]
+        at = len(self.text)
+        for _ in range(self.size - x):
+            at -= 1
+            while self.text[at - 1 : at] == JOIN:
+                at -= 2
+        return at

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from synapse_tui.terminal import Terminal, cells, line, render, row
 from synapse_tui.terminal.render import clean, draw_line, parts
 from synapse_tui.widgets.colors import Pens
-from synapse_tui.widgets.strips import build_pieces
+from synapse_tui.widgets.strips import build_pieces, draw
 
 TEXT = st.text(st.sampled_from("ab …—•✻⏺⠋│漢あｱé\u0301\u200d\ufe0f❤👍🏽🇯🇵กำ\u00ad\u200b\u202e☺"), max_size=30)
 
@@ -69,10 +69,29 @@ def test_the_work_to_draw_a_row_is_in_proportion_to_it(work: Work, count: int, c
     terminal = Terminal(260, 1)
     terminal.feed("".join(f"{style}{cluster}\x1b[m-" for _ in range(count)).encode())
     size = sum(len(text) for text, _, _ in terminal.line(0).runs()) + 2 * count * len(cluster)
-    for draw in (
+    for drawing in (
         lambda: draw_line(terminal.line(0), 260),
         lambda: build_pieces(terminal.line(0), 260, Pens()),
     ):
         work.characters = 0
-        draw()
+        drawing()
         assert work.characters <= 4 * size
+
+
+def test_a_row_whose_text_did_not_change_is_not_cut_again() -> None:
+    terminal = Terminal(80, 3)
+    terminal.feed("\r\n⚠️ warn e\u0301 漢字 \x1b[31m❤️ red\x1b[m".encode())
+    first = draw(build_pieces(terminal.line(1), 80, Pens()), 4)
+    cut = render._drawn.cache_info().misses
+    terminal.feed(b"\x1b[3;1Hmore\r\n")  # it moves up
+    assert draw(build_pieces(terminal.line(0), 80, Pens()), 4) == first
+    assert render._drawn.cache_info().misses == cut
+
+
+@pytest.mark.parametrize("count", [10, 80])
+@pytest.mark.parametrize("cluster", ["⚠️", "👩\u200d💻"])
+def test_the_work_to_write_clusters_one_by_one_is_in_proportion_to_them(work: Work, count: int, cluster: str):
+    terminal = Terminal(260, 1)
+    terminal.feed("".join(f"\x1b[3{at % 8}m{cluster}" for at in range(count)).encode())
+    assert terminal.line(0).text == cluster * count
+    assert work.characters <= 4 * count * 2 * (len(cluster) + 1) + 260
