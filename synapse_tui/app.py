@@ -369,6 +369,7 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         Args:
             link: The terminal.
         """
+        self.end_selections()
         self.appearance.another_terminal(link.environ)
         if isinstance(self._driver, SynapseDriver):
             self._driver.attach(link)
@@ -396,6 +397,7 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
             The terminal that was attached, still open.
         """
         self.let_go()
+        self.end_selections()
         self.gate.show_leader(pending=False)
         self.post_message(events.AppBlur())
         return self._driver.release() if isinstance(self._driver, SynapseDriver) else None

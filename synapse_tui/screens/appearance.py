@@ -58,6 +58,8 @@ class Appearance:
         theme = self._fixed or choose_theme(name, self._app.console.color_system, dark=self._dark)
         if theme.name not in self._app.available_themes:
             self._app.register_theme(theme)
+        if theme.name != self._app.theme and self._app.is_running:
+            self._app.end_selections()
         self._app.theme = theme.name
 
     def tell(self, session: AgentSession) -> None:

@@ -55,6 +55,12 @@ class PaneMessages:
         if isinstance(view, TerminalView):
             view.leave_scroll_mode()
 
+    def end_selections(self) -> None:
+        """Take away what is selected: it was for one person at one terminal, in other colours."""
+        for pane in self._app.main.deck.panes:
+            if isinstance(pane.view, TerminalView):
+                pane.view.end_selection()
+
     def on_terminal_view_status_changed(self, message: TerminalView.StatusChanged) -> None:
         """Show in the pane's title where its view stands."""
         for pane in self._app.main.deck.panes:

@@ -155,11 +155,16 @@ class PaneMouse:
             view.selection.extend(Point(view.viewport.top + self._drag_at.line, self._drag_at.column))
             view.update_view()
 
+    def stop_dragging(self) -> None:
+        """End the drag, wherever the pointer is."""
+        if self.dragging:
+            self._stop_edge()
+            self.dragging = False
+            self._view.release_mouse()
+
     def _end(self) -> None:
         view = self._view
-        self._stop_edge()
-        self.dragging = False
-        view.release_mouse()
+        self.stop_dragging()
         if view.selection:
             view.copy(view.selection.text)
         else:

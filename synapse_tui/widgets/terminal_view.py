@@ -245,6 +245,14 @@ class TerminalView(PaneDisplay, can_focus=True):
             self.selection = None
             self.update_view()
 
+    def end_selection(self) -> None:
+        """Take away what is selected, and end the drag that selects it."""
+        self._mouse.stop_dragging()
+        if self.scroll_mode is not None:
+            self.scroll_mode.selection = None
+        self.selection = None
+        self.update_view()
+
     def enter_scroll_mode(self) -> None:
         """Let keys scroll, search and select until the mode is left."""
         if self.scroll_mode is None:

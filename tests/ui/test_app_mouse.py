@@ -1,7 +1,9 @@
 """The application used by the mouse alone."""
 
 import asyncio
+from types import SimpleNamespace
 
+import pytest
 from textual.events import MouseDown
 from textual.pilot import Pilot
 
@@ -15,6 +17,7 @@ from synapse_tui.screens.new_agent import NewAgent
 from synapse_tui.screens.palette import Palette
 from synapse_tui.screens.recipients import Recipient
 from synapse_tui.screens.report import Report
+from synapse_tui.widgets.terminal_view import TerminalView
 from tests.ui.app_kit import at_main, running, text_of, three_agents, until
 
 CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
@@ -195,6 +198,31 @@ async def test_an_ended_agent_by_mouse():
         await pilot.pause()
         await click(app, pilot, " close", row=38)
         await until(lambda: CLAUDE not in host.agents)
+
+
+@pytest.mark.parametrize("how", ["detach", "attach elsewhere", "theme"])
+@pytest.mark.parametrize("dragging", [True, False])
+async def test_a_selection_ends_with_detach_and_with_another_theme(how, dragging):
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        host.agents[CLAUDE].feed("hello world")
+        view = app.main.deck.panes[0].view
+        assert isinstance(view, TerminalView)
+        await pilot.mouse_down(view, offset=(0, 0))
+        await pilot.hover(view, offset=(4, 0))
+        if not dragging:
+            await pilot.mouse_up(view, offset=(4, 0))
+        assert view.selection
+        assert view.selection.text == "hello"
+        if how == "detach":
+            app.release()
+        elif how == "theme":
+            app.perform("theme")
+        else:
+            app.attach(SimpleNamespace(environ={}))  # type: ignore[arg-type]
+        assert view.selection is None
+        assert not view.selecting, "a button that is let go elsewhere is never reported"
+        assert app.mouse_captured is None
 
 
 async def test_what_can_be_clicked_is_underlined_below_the_pointer():
