@@ -141,7 +141,7 @@ def set_attributes(descriptor: int, attributes: Attributes | None) -> None:
         termios.tcflush(descriptor, termios.TCIFLUSH)
 
 
-def forget_input(descriptor: int, *, quiet: float = 0.02, limit: float = 0.5) -> None:
+def forget_input(descriptor: int, *, quiet: float = 0.02, pause: float = 0.2, limit: float = 2.0) -> None:
     """Read what was typed and throw it away: the shell must not run what was meant for the application.
 
     A flush alone forgets only what the kernel holds: the rest of a long text, for which there was no room,
@@ -149,7 +149,8 @@ def forget_input(descriptor: int, *, quiet: float = 0.02, limit: float = 0.5) ->
 
     Args:
         descriptor: The terminal, raw and non-blocking.
-        quiet: Seconds without a byte after which nothing more is on its way.
+        quiet: Seconds without a byte after which nothing is on its way.
+        pause: The same once something has come: on a busy machine the rest of a paste takes its time.
         limit: Seconds at most.
     """
     deadline = time.monotonic() + limit
@@ -157,6 +158,7 @@ def forget_input(descriptor: int, *, quiet: float = 0.02, limit: float = 0.5) ->
         while wait_ready(descriptor, selectors.EVENT_READ, min(quiet, deadline - time.monotonic())):
             if not os.read(descriptor, _READ):
                 return
+            quiet = pause
 
 
 def cooked(attributes: Attributes) -> Attributes:

@@ -380,7 +380,7 @@ class TestEnd:
             driver_of(app).disable_input()
             typist = threading.Thread(target=type_on)
             typist.start()
-        typist.join(2)
+        typist.join(10)
         stop.set()
         assert rest[0] == b""
         assert end.unread_input() == b""
