@@ -69,7 +69,7 @@ async def start(hosts: list[Host], tmp_path: Path, soft: int, hard: int) -> Host
     path = shell.home / ".a2a/registry" / f"{agent_id}.json"
     await until(path.exists, "its record", ANSWER)
     record = json.loads(path.read_text())
-    hosts.append(Host(shell, record["pid"], agent_id, record["port"]))
+    hosts.append(Host(shell, int(record["host"].partition(":")[0]), agent_id, record["port"]))
     sent = await shell.run("send", agent_id, "hello", "--response")
     assert sent.code == 0, sent.err
     return hosts[-1]
@@ -142,7 +142,7 @@ async def test_a_host_may_open_what_it_can_and_its_agents_what_they_were_given(
     status = await host.shell.run("list", "--json")
     assert host.agent_id in status.out
     record = json.loads((host.shell.home / ".a2a/registry" / f"{host.agent_id}.json").read_text())
-    agent = int(record["process"].partition(":")[0])
+    agent = record["pid"]
     assert soft_limit(agent) == 200
     assert not any(name.endswith("OPEN_FILES") for name in environ_of(agent))
     upgraded = await host.shell.run(
