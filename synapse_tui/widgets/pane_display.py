@@ -193,7 +193,8 @@ class PaneDisplay(Widget):
             return ""
         moved = self._painter.scroll(scroll, placement)
         if moved:
-            rows -= set(range(scroll.top, scroll.bottom + 1)) - scroll.rows
+            rows -= set(range(scroll.top, scroll.bottom + 1))
+            rows |= scroll.rows  # also those that stay in their place, which moved with the others
         return moved
 
     def _absorb(self) -> Iterable[int]:

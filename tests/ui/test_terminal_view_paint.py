@@ -223,6 +223,17 @@ async def test_rows_that_move_are_moved_and_not_drawn_anew(step):
             assert len(written) < 400, written
 
 
+async def test_rows_that_stay_among_rows_that_move_are_drawn_again():
+    session = FakeSession(40, 10)
+    app = PanesApp(session)
+    async with running(app) as pilot:
+        session.output("\r\n".join(f"line {number}" for number in range(10)))
+        await settle(pilot)
+        session.output("\x1b[1;6r\x1b[6;1H\nnew\x1b[r\x1b[10;1Hstatus")
+        await settle(pilot)
+        assert app.picture().display == session.terminal.display
+
+
 async def test_rows_are_not_moved_beside_another_pane():
     first, second = FakeSession(20, 12), FakeSession(20, 12)
     app = PanesApp(first, second)
