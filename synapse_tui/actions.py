@@ -82,7 +82,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "new_agent",
         "New agent",
-        "Asks for profile, name, folder, arguments and first prompt.",
+        "Asks for profile, name, folder, arguments, first prompt and port.",
         "Agents",
         leader=("n",),
         hint="new",

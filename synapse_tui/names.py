@@ -25,7 +25,12 @@ def check_name(name: str, *, taken: Collection[str] = ()) -> str:
         ConfigError: It is no name, or could be taken for another address.
     """
     word = name.lower()
-    if not _FORM.fullmatch(name) or len(name) > MAX_NAME:
+    if len(name) > MAX_NAME:
+        raise ConfigError(
+            f"'{name[:MAX_NAME]}…' cannot be an agent's name: it has {len(name)} characters",
+            f"a name has at most {MAX_NAME}",
+        )
+    if not _FORM.fullmatch(name):
         raise ConfigError(
             f"'{name}' cannot be an agent's name",
             f"use up to {MAX_NAME} letters, digits, '_', '.' or '-', beginning with a letter or digit",

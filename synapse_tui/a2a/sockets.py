@@ -125,9 +125,7 @@ def free_port(
         with contextlib.suppress(PortsExhausted):
             return bind_loopback(port, further, scheme=scheme)
     span = f"{min(choices)}-{max(choices)}" if choices else "(empty)"
-    raise PortsExhausted(
-        f"no port is free in {span}", "close an agent of this type, or give another port with --port"
-    )
+    raise PortsExhausted(f"no port is free in {span}", "close an agent of this type, or choose another port")
 
 
 def _listen(address: str, port: int) -> socket.socket:

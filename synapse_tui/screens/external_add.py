@@ -47,7 +47,7 @@ class AddExternal(Form[str]):
         yield label("URL of the agent, or of its card", "label -first")
         yield Input(id="url", placeholder="https://agent.example.com", max_length=2000, compact=True)
         yield label("Alias")
-        yield Input(id="alias", placeholder="made of its name", max_length=32, compact=True)
+        yield Input(id="alias", placeholder="made of its name", compact=True)
         yield label("Environment variable with a bearer token")
         yield Input(id="token", placeholder="none", max_length=100, compact=True)
         yield label("Header")

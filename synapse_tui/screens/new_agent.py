@@ -1,4 +1,4 @@
-"""Asks what to open: profile, name, folder, arguments, first prompt."""
+"""Asks what to open: profile, name, folder, arguments, first prompt, port."""
 
 from __future__ import annotations
 
@@ -81,13 +81,15 @@ class NewAgent(Form[str]):
             )
             with Vertical(id="fields"):
                 yield label("Name", "label -first")
-                yield Input(id="name", placeholder="none", max_length=32, compact=True)
+                yield Input(id="name", placeholder="none", compact=True)
                 yield label("Folder")
                 yield Input(id="folder", placeholder=short_path(self._folder), compact=True)
                 yield label("Arguments")
                 yield Input(id="args", placeholder="none", compact=True)
                 yield label("First prompt")
                 yield Input(id="prompt", placeholder="none", compact=True)
+                yield label("Port")
+                yield Input(id="port", placeholder="first free", compact=True)
 
     def on_mount(self) -> None:
         """Mark the first profile."""
@@ -124,8 +126,19 @@ class NewAgent(Form[str]):
             name=self.query_one("#name", Input).value.strip().removeprefix("@"),
             cwd=(self._folder / Path(folder).expanduser()) if folder else None,
             args=_words(self.query_one("#args", Input).value),
+            port=_port(self.query_one("#port", Input).value.strip()),
             prompt=self.query_one("#prompt", Input).value.strip(),
         )
+
+
+def _port(text: str) -> int:
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
+        raise ConfigError(
+            f"'{text}' is not a port", "write a number from 1 to 65535, or nothing for the first free"
+        )
+    return int(text)
 
 
 def _words(text: str) -> tuple[str, ...]:

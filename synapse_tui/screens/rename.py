@@ -36,7 +36,7 @@ class Rename(Form[str]):
     def body(self) -> ComposeResult:
         """The name."""
         yield label("Name, by which @name addresses it; empty for none")
-        yield Input(self._name_before, id="name", max_length=32, compact=True)
+        yield Input(self._name_before, id="name", compact=True)
 
     def submit(self) -> None:
         """Rename it."""

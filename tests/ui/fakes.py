@@ -44,6 +44,7 @@ from synapse_tui.model import (
     Task,
     TaskState,
 )
+from synapse_tui.names import check_name
 from synapse_tui.store.batch import Change
 from synapse_tui.terminal import Terminal
 from tests.ui.external_fakes import FakeExternals
@@ -375,6 +376,8 @@ class FakeHost:
 
     async def open(self, spec: AgentSpec, *, columns: int, lines: int, environ: object = None) -> FakeSession:
         self._call("open", spec)
+        if spec.name:
+            check_name(spec.name)
         profile = self.profiles.find(spec.profile)
         if spec.name == "missing":
             raise CommandNotFound(profile.command, profile.name, profile.install)
@@ -404,6 +407,8 @@ class FakeHost:
 
     def rename(self, agent_id: str, name: str) -> None:
         self._call("rename", agent_id, name)
+        if name:
+            check_name(name)
         if any(
             s.name.lower() == name.lower() for s in self.agents.values() if s.agent_id != agent_id and s.name
         ):

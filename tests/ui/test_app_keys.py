@@ -225,12 +225,25 @@ async def test_new_agent_is_asked_for_and_gets_the_focus():
         await pilot.press(LEADER, "n")
         assert isinstance(app.screen, NewAgent)
         await pilot.press("down", "tab", *"bob", "tab", *"lib", "tab", *"--fast 'a b'", "tab", *"go")
-        await pilot.press("enter")
+        await pilot.press("tab", *"8127x", "enter")
+        await until(lambda: "'8127x' is not a port" in text_of(app))
+        await pilot.press("backspace", "enter")
         await until(lambda: at_main(app))
 
-        spec = AgentSpec("codex", "bob", host.folder / "lib", ("--fast", "a b"), prompt="go")
+        spec = AgentSpec("codex", "bob", host.folder / "lib", ("--fast", "a b"), port=8127, prompt="go")
         assert ("open", spec) in host.calls
-        assert active(app) == "synapse-codex-8121"
+        assert active(app) == "synapse-codex-8127"
+
+
+async def test_a_name_that_is_too_long_is_refused_instead_of_cut():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        for keys in ((LEADER, "n", "tab"), (LEADER, "r")):
+            await pilot.press(*keys)
+            await pilot.press(*"parser-" * 5, "enter")
+            await until(lambda: "a name has at most 32" in text_of(app))
+            await pilot.press("escape")
+            await until(lambda: at_main(app))
 
 
 async def test_errors_of_a_new_agent_stay_in_the_dialog():
