@@ -52,7 +52,13 @@ class Couple(SideBySide):
         if not isinstance(event, AgentStateChanged) or event.agent_id != self.claude.agent_id:
             return
         if event.report.state is AgentState.WAITING and event.previous.state is not AgentState.WAITING:
-            asyncio.get_running_loop().call_later(1.0, self._allow)
+            self._look()
+
+    def _look(self) -> None:
+        """See the dialog; some versions tell of it before they draw it."""
+        drawn = self.claude.reading().dialog
+        if self.claude.report.state is AgentState.WAITING:
+            asyncio.get_running_loop().call_later(1.0, self._allow if drawn else self._look)
 
     def _allow(self) -> None:
         if self.claude.reading().dialog and self.claude.reading().dialog_kind == "permission":
