@@ -396,7 +396,8 @@ async def test_a_caller_that_asks_too_much_is_told_when_to_come_again() -> None:
     slow = AccessRules(
         enabled=True, keys=STRICT.keys, admin_keys=STRICT.admin_keys, allow_localhost=False, rate=2
     )
-    async with running(services=services(slow)) as (agent, _):
+    stopped = Services(access=Access(slow, clock=lambda: 0.0), network=Network())
+    async with running(services=stopped) as (agent, _):
         ask = Caller(agent.port)
         statuses = [(await ask("GET", "/status", {"X-API-Key": KEY}))[0] for _ in range(2)]
         status, found, answer = await ask("GET", "/status", {"X-API-Key": KEY})
