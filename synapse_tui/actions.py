@@ -74,7 +74,7 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "next_waiting",
         "Next agent that needs you",
-        "One that waits for an answer, has finished unseen, or has ended.",
+        "One that waits for an answer, has finished unseen, has ended, or holds a message for long.",
         "Agents",
         leader=("a",),
         words="attention permission question waiting unseen",

@@ -163,6 +163,8 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
     def on_mount(self) -> None:
         """Listen to the host, show what it has, and begin."""
         self._unsubscribe = self.host.events.subscribe(self._heard)
+        if self._restore is None and not self.host.profiles.untrusted:  # else a question comes first
+            self.main.expect([*self._specs, *self._defaults])
         self.call_after_refresh(self._begin)
 
     def _heard(self, event: Event) -> None:
@@ -209,6 +211,7 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
     def _open_all(self, specs: Sequence[AgentSpec], defaults: Sequence[AgentSpec]) -> None:
         if tuple(defaults) == DEMO_AGENTS:
             self.main.tip_bar.begin()
+        self.main.expect([*specs, *defaults])
         self.commands.run(self.gate.expecting(self.commands.open_all([*specs, *defaults])))
 
     def on_unmount(self) -> None:

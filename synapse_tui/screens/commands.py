@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from shutil import which
@@ -119,13 +120,26 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
     async def open_all(self, specs: list[AgentSpec]) -> None:
         """Open agents one after the other; one that cannot be opened is told and the others still open."""
         reasons = []
-        for spec in specs:
-            try:
-                await self._open(spec)
-            except SynapseError as error:
-                reasons.append(describe(error))
-                self.app.notice_error(error)
+        self.main.expect(specs)
+        try:
+            for number, spec in enumerate(specs, 1):
+                await self._drawn()
+                try:
+                    await self._open(spec)
+                except SynapseError as error:
+                    reasons.append(describe(error))
+                    self.app.notice_error(error)
+                    self.main.expect(specs[number:])
+            await self._drawn()
+        finally:
+            self.main.expect(())
         self.main.show_reasons(reasons)
+
+    async def _drawn(self) -> None:
+        """Let what has changed be drawn: opening an agent keeps the event loop for a while."""
+        drawn = asyncio.Event()
+        if self.app.call_after_refresh(drawn.set):
+            await drawn.wait()
 
     def do_close_agent(self, agent_id: str, _task_id: str) -> None:
         """Close an agent; ask while it works or waits, or messages wait for it."""

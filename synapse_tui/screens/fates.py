@@ -14,7 +14,7 @@ from synapse_tui.widgets.pane_title import Delivery
 if TYPE_CHECKING:
     from synapse_tui.host import Receipt
 
-FAILED = Mark("✗", "state-error", "failed")
+FAILED = Mark("×", "state-error", "failed")
 SENDING = Mark("○", "state-unknown", "sending")
 SENT = Mark("→", "state-working", "sent")
 ROOM = 58

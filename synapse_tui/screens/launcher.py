@@ -114,7 +114,7 @@ def _row(profile: Profile, width: int) -> Content:
 def _missing_row(profile: Profile, width: int) -> Content:
     how = f"install: {profile.install}" if profile.install else f"put '{profile.command}' on PATH"
     return Content.assemble(
-        (" ✗  ", "$ink-faint"),
+        (" ×  ", "$ink-faint"),
         (pad(profile.display or profile.name, width), "$ink-muted"),
         (how, "$ink-faint"),
     )

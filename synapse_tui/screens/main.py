@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
@@ -26,11 +27,11 @@ from synapse_tui.widgets.sidebar import Sidebar
 from synapse_tui.widgets.status_bar import StatusBar
 from synapse_tui.widgets.sturdy import Sturdy
 from synapse_tui.widgets.tab_bar import TabBar
-from synapse_tui.widgets.text import one_line
+from synapse_tui.widgets.text import one_line, plural
 from synapse_tui.widgets.tiles import as_layout
 from synapse_tui.widgets.tip_bar import TipBar
 from synapse_tui.widgets.too_small import TooSmall, is_too_small
-from synapse_tui.widgets.views import AgentView, attention_text, view_agents
+from synapse_tui.widgets.views import AgentView, expected_view, progress, view_agents
 from synapse_tui.widgets.which_key import WhichKey
 
 from .hidden_sizes import resize_hidden
@@ -41,6 +42,7 @@ from .talk_panes import TalkPanes
 if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
     from synapse_tui.host import Host
+    from synapse_tui.model import AgentSpec
 
 SIDEBAR_BESIDE = 120
 """Width of the terminal from which the sidebar stands beside the panes; below it lies over them."""
@@ -49,6 +51,9 @@ SETTLE_SECONDS = 2 * SETTLE_TIME
 """Time after a change of the deck in which no view that was shown gives its session another size."""
 
 QUESTION_WAITS = "a question waits: pause for a second to see it"
+
+HELD_LOOK = 5.0
+"""Seconds between two looks at how long messages are held."""
 
 TITLE_SECONDS = 0.25
 """Least time between two looks at the agents' titles."""
@@ -91,9 +96,14 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         self._make_view = make_view
         self._rang: frozenset[str] = frozenset()
         self._settling: Timer | None = None
+        self._holding: Timer | None = None
+        self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._showing: Timer | None = None
         self._news = NewsPace(self.set_timer, self._show_now)
         self._reasons: Sequence[str] = ()
+        self._expected: Sequence[AgentSpec] = ()
+        self._there: set[str] = set()
+        """Agents that were there before those that are expected."""
         self._question_waits = False
         self._seen_ends: set[str] = set()
         """Agents that have ended and were looked at since."""
@@ -135,6 +145,9 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         self._reasons = reasons
         if self._question_waits:
             self.deck.empty = "\n\n".join((*reasons, QUESTION_WAITS))
+        elif self._expected:
+            names = (f"○ {one_line(spec.name or spec.profile)} starting" for spec in self._expected)
+            self.deck.empty = "\n".join((plural(len(self._expected), "agent"), "", *names))
         elif reasons:
             self.deck.empty = "\n\n".join((*reasons, self._empty_hint))
         else:
@@ -198,16 +211,47 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         looked_at = {self.active} if self.app.app_focus else set()
         self._seen_ends = (self._seen_ends & ended) | (looked_at & ended)
         unproved = {each for each in self._host.agents if self._host.safety.unproved(each)}
-        hosted = view_agents(sessions, rang=self._rang, seen_ends=self._seen_ends, unproved=unproved)
+        hosted = view_agents(
+            sessions, rang=self._rang, seen_ends=self._seen_ends, unproved=unproved, now=self.now()
+        )
         self.agents = [*hosted, *self.talks.views(len(hosted) + 1)]
         self.tab_bar.agents = self.agents
+        self._show_expected()
         self.sidebar.agents = hosted
         for agent in self.agents:
             pane = self.deck.pane(agent.agent_id)
             if pane is not None:
                 pane.agent = agent
         self.settle()  # an agent that has ended has another widget for the keys
-        self.status_bar.count = attention_text([a for a in self.agents if a.agent_id != self.active])
+        self.status_bar.active = self.active
+        self.status_bar.agents = self.agents
+        self._hold_timer(held=any(agent.held for agent in hosted))
+
+    def expect(self, specs: Sequence[AgentSpec]) -> None:
+        """Show at once, as starting, what is being opened and is not there yet."""
+        self._expected = specs
+        self._there = set(self._host.agents)
+        self._show_expected()
+
+    def _show_expected(self) -> None:
+        left = list(self._expected)
+        for agent_id, session in self._host.agents.items():
+            same = [spec for spec in left if (spec.profile, spec.name) == (session.agent_type, session.name)]
+            if agent_id not in self._there and same:
+                left.remove(same[0])
+        first = len(self.agents) + 1
+        self.tab_bar.expected = [expected_view(spec, number) for number, spec in enumerate(left, first)]
+        self.status_bar.progress = progress(self.agents, len(left))
+        if not self.deck.panes:
+            self.show_reasons(self._reasons)
+
+    def _hold_timer(self, *, held: bool) -> None:
+        """Look again while messages are held: nothing else happens when one is held for long."""
+        if held and self._holding is None:
+            self._holding = self.set_interval(HELD_LOOK, self.show_agents)
+        elif not held and self._holding is not None:
+            self._holding.stop()
+            self._holding = None
 
     def show_agents_soon(self) -> None:
         """The same within a moment, for what changes often: agents turn spinners in their titles."""

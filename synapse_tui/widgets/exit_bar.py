@@ -60,7 +60,7 @@ class ExitBar(SegmentBar, can_focus=True):
         if status is None:
             return [], []
         ink = "$ink-muted" if status.ok else "bold $state-error"
-        mark = Piece(" ✗ ", "bold $state-error on $raised")
+        mark = Piece(" × ", "bold $state-error on $raised")
         told = [mark, Piece(f"{self.label} {status.words} ", f"{ink} on $raised")]
         for words in (True, False):  # the hints give way first, then the name
             ways = [*self._way("r", RESTART, words=words), *self._way("x", CLOSE, words=words)]

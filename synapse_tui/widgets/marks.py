@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from synapse_tui.model import IN_INBOX, AgentState, DeliveryState, Task, TaskState
 
-SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+SPINNER = "◐◓◑◒"
+HELD = "║"
+"""Before how many messages wait to be typed into an agent."""
 SPINNER_INTERVAL = 0.4
 """Seconds between two frames; slow, since each one repaints the row of tabs."""
 
@@ -29,22 +31,22 @@ class Mark:
 _STATES = {
     AgentState.STARTING: Mark("○", "state-unknown", "starting"),
     AgentState.READY: Mark("●", "state-ready", "ready"),
-    AgentState.PROCESSING: Mark("⠿", "state-working", "working"),
+    AgentState.PROCESSING: Mark("◐", "state-working", "working"),
     AgentState.WAITING: Mark("▲", "state-waiting", "needs you"),
     AgentState.ERROR: Mark("!", "state-error", "error"),
     AgentState.UNKNOWN: Mark("?", "state-unknown", "unknown"),
-    AgentState.EXITED: Mark("✗", "state-error", "ended"),
+    AgentState.EXITED: Mark("×", "state-error", "ended"),
 }
 _UNSEEN = Mark("◆", "state-unseen", "done")
 _UNREAD = Mark("◌", "state-unknown", "unread")
 _DELIVERIES = {
     DeliveryState.QUEUED: Mark("○", "state-unknown", "queued"),
-    DeliveryState.HELD: Mark("‖", "state-waiting", "held"),
-    DeliveryState.TYPING: Mark("⠿", "state-working", "typing"),
-    DeliveryState.SUBMITTING: Mark("⠿", "state-working", "submitting"),
+    DeliveryState.HELD: Mark(HELD, "state-waiting", "held"),
+    DeliveryState.TYPING: Mark("◐", "state-working", "typing"),
+    DeliveryState.SUBMITTING: Mark("◐", "state-working", "submitting"),
     DeliveryState.SUBMITTED: Mark("→", "state-working", "submitted"),
     DeliveryState.DONE: Mark("✓", "state-ready", "done"),
-    DeliveryState.FAILED: Mark("✗", "state-error", "failed"),
+    DeliveryState.FAILED: Mark("×", "state-error", "failed"),
     DeliveryState.CANCELED: Mark("–", "state-unknown", "canceled"),
 }
 _TURNS = {

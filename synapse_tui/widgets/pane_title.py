@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.cells import cell_len
 from textual.reactive import var
 
 from synapse_tui.themes import agent_colour
@@ -20,6 +21,8 @@ WHY = "why"
 LIVE = "live"
 WATCH = "watch"
 LAST = "last"
+STATE_ROOM = 14
+"""Cells that the state keeps beside messages, at most."""
 UNPROVED = "locks not enforced"
 UNPROVED_HINT = "None of its hooks has been heard of yet: it may write files that others have locked"
 
@@ -85,10 +88,11 @@ class PaneTitle(SegmentBar):
         right = [*self._watch(agent, back), *self._scroll(back), *right]
         head = self._head(agent, back)
         room = width - width_of(head) - width_of(right)
-        inbox = self._unread(agent, back, room - 14)
-        delivery = [*inbox, *self._held(agent, back, room - 14), *self._delivery(back, room - 14)]
-        delivery += self._unproved(agent, back, room - 14 - width_of(delivery))
-        if width_of(delivery) > room - 14:
+        beside = room - min(STATE_ROOM, cell_len(agent.state_text) + 1)
+        inbox = self._unread(agent, back, beside)
+        delivery = [*inbox, *self._held(agent, back, beside), *self._delivery(back, beside)]
+        delivery += self._unproved(agent, back, beside - width_of(delivery))
+        if width_of(delivery) > beside:
             delivery = delivery[:1]
         state = self._state(agent, back, room - width_of(delivery))
         return [
@@ -157,7 +161,7 @@ class PaneTitle(SegmentBar):
             return []
         text = shorten(one_line(delivery.text), min(room - 4, 60))
         target = f"task:{delivery.task_id}" if delivery.task_id else LAST if delivery.several else ""
-        glyph = "→" if delivery.mark.glyph != "✗" else "✗"
+        glyph = "→" if delivery.mark.glyph != "×" else "×"
         return [
             Piece(f" {glyph} ", f"bold ${delivery.mark.colour}{back}", target),
             Piece(f"{text} ", f"$ink{back}", target),

@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from rich.cells import cell_len
 from textual.reactive import var
 from textual.timer import Timer
 
 from synapse_tui.key_names import key_label
 from synapse_tui.keymap import Keymap
 
+from .marks import HELD, state_mark
 from .segment_bar import Piece, SegmentBar, width_of
-from .text import one_line, shorten
+from .text import age, one_line, shorten, shorten_middle
+from .views import AgentView
 
 Level = Literal["information", "warning", "error"]
 LEADER = "leader"
 
 NOTICE_SECONDS = {"information": 6.0, "warning": 10.0, "error": 15.0}
 _COLOURS = {"information": "$ink", "warning": "bold $state-waiting", "error": "bold $state-error"}
-_GLYPHS = {"information": "·", "warning": "▲", "error": "✗"}
+_GLYPHS = {"information": "·", "warning": "▲", "error": "×"}
 _KEEP = (
     "help",
     "compose",
@@ -42,8 +45,12 @@ class StatusBar(SegmentBar):
     """The keys that hold."""
     notice: var[str] = var("")
     level: var[Level] = var("information")
-    count: var[str] = var("")
-    """A few words about the agents, at the right (`2 need you`)."""
+    agents: var[Sequence[AgentView]] = var(())
+    """All agents: those that need a person are named at the right."""
+    active: var[str] = var("")
+    """The agent in focus: what it asks for is on the screen already."""
+    progress: var[str] = var("")
+    """How many agents have started, while some have not."""
 
     _expiry: Timer | None = None
     _dialog_of = ""
@@ -70,7 +77,15 @@ class StatusBar(SegmentBar):
         """Draw anew."""
         self.refresh()
 
-    def watch_count(self) -> None:
+    def watch_progress(self) -> None:
+        """Draw anew."""
+        self.refresh()
+
+    def watch_agents(self) -> None:
+        """Draw anew."""
+        self.refresh()
+
+    def watch_active(self) -> None:
         """Draw anew."""
         self.refresh()
 
@@ -86,11 +101,44 @@ class StatusBar(SegmentBar):
             text = shorten(self.notice, max(20, width * 2 // 3))
             glyph = Piece(f" {_GLYPHS[self.level]} ", _COLOURS[self.level], "notice")
             return [glyph, Piece(f"{text} ", _COLOURS[self.level], "notice", self.notice)]
-        if self.count:
-            return [
-                Piece(f" {self.count} ", "bold $state-waiting", "next_waiting", "Next agent that needs you")
-            ]
-        return []
+        return self._calls(width)
+
+    def _calls(self, width: int) -> list[Piece]:
+        """Who needs a person, and for what, with the key beside it; else whose message is held for long."""
+        others = [agent for agent in self.agents if agent.agent_id != self.active]
+        asking = sorted((agent for agent in others if agent.stuck), key=lambda agent: agent.exit is not None)
+        held = sorted(
+            (agent for agent in self.agents if agent.held_long), key=lambda each: -each.held_seconds
+        )
+        done = [agent for agent in others if agent.unseen and not agent.stuck]
+        if asking:
+            first = asking[0]
+            loud = "bold $alert-ink on $alert" if first.exit is None else "bold $state-error"
+            if self.app.no_color:
+                loud = "bold reverse"
+            name, what = shorten_middle(first.label, 16), first.call
+            glyph = state_mark(first.state).glyph
+            return self._label(width, f"{glyph} {name}: {what}", len(asking) - 1, loud)
+        if held:
+            first = held[0]
+            name = shorten_middle(first.label, 16)
+            text = f"{HELD} {name}: held {age(first.held_seconds)}, {first.held_reason}"
+            action = "next_waiting" if first.agent_id != self.active else "sidebar"
+            return self._label(width, text, len(held) - 1, "bold $state-waiting", action)
+        if done:
+            text = f"◆ {done[0].label}: done" if len(done) == 1 else f"◆ {len(done)} done"
+            return self._label(width, text, 0, "bold $state-unseen")
+        return [Piece(f" {self.progress} ", "$ink-muted")] if self.progress else []
+
+    def _label(
+        self, width: int, text: str, more: int, style: str, action: str = "next_waiting"
+    ) -> list[Piece]:
+        """A call that fits beside some hints, and its key."""
+        tail = f" +{more}" if more else ""
+        way = self.keymap.way(action)
+        text = shorten(text, max(24, width // 2 - cell_len(way) - len(tail) - 4)) + tail
+        tip = self.keymap.find(action).title
+        return [Piece(f" {text} ", style, action, tip), Piece(f" {way} ", "bold $hot", action, tip)]
 
 
 def fit_hints(leader: Sequence[Piece], keymap: Keymap, width: int) -> list[Piece]:

@@ -11,15 +11,13 @@ from textual.timer import Timer
 from synapse_tui.model import AgentState
 from synapse_tui.themes import agent_colour
 
-from .marks import SPINNER_INTERVAL
+from .marks import HELD, SPINNER_INTERVAL
 from .segment_bar import Piece, SegmentBar, width_of
-from .text import shorten
+from .text import distinct, plural, shorten
 from .views import AgentView
 
-MIN_LABEL = 5
-"""Cells that every label keeps while tabs are made narrower together."""
-ACTIVE_LABEL = 12
-"""Cells that the label of the active tab keeps after that."""
+MIN_LABEL = 7
+"""Cells that a label keeps at least; it is left out before it would be narrower."""
 NEW = "new"
 MORE_LEFT = "previous"
 MORE_RIGHT = "next"
@@ -29,6 +27,8 @@ class TabBar(SegmentBar):
     """Tabs of all agents; targets are agent ids, `new`, `close:<id>`, `previous` and `next`."""
 
     agents: var[Sequence[AgentView]] = var(())
+    expected: var[Sequence[AgentView]] = var(())
+    """Agents that are being opened; their tabs have no target."""
     active: var[str] = var("")
     project: var[str] = var("")
     frame: var[int] = var(0)
@@ -46,6 +46,10 @@ class TabBar(SegmentBar):
             working = any(agent.state is AgentState.PROCESSING for agent in self.agents)
             working = working and self.app.animation_level != "none"
             (self._timer.resume if working else self._timer.pause)()
+
+    def watch_expected(self) -> None:
+        """Draw anew."""
+        self.refresh()
 
     def watch_active(self) -> None:
         """Draw anew."""
@@ -68,21 +72,38 @@ class TabBar(SegmentBar):
         return [*left, new], right
 
     def _tabs(self, width: int) -> list[Piece]:
-        """All tabs, their labels as long as fits; then only the active one has a label; then they scroll."""
-        longest = max((cell_len(agent.label) for agent in self.agents), default=0)
-        equal = [(limit, limit) for limit in range(longest, MIN_LABEL - 1, -1)]
-        for active, others in (*equal, (ACTIVE_LABEL, MIN_LABEL - 2), (ACTIVE_LABEL, 0)):
-            tabs = [self._tab(a, active if a.agent_id == self.active else others) for a in self.agents]
-            if sum(map(width_of, tabs)) <= width:
-                return [piece for tab in tabs for piece in tab]
-        return self._scrolled(tabs, width)
+        """All tabs, their labels as long as fits; then calm ones lose theirs, then all; then they scroll."""
+        every = [*self.agents, *self.expected]
+        longest = max((cell_len(agent.label) for agent in every), default=0)
+        limits = range(max(longest, MIN_LABEL), MIN_LABEL - 1, -1)
+        tabs: list[list[Piece]] = []
+        for named in (self._any, self._calls, self._is_active):
+            for limit in limits:
+                labels = distinct(tuple(agent.label for agent in every), limit)
+                tabs = [
+                    self._tab(agent, label if named(agent) else "")
+                    for agent, label in zip(every, labels, strict=True)
+                ]
+                if sum(map(width_of, tabs)) <= width:
+                    return [piece for tab in tabs for piece in tab]
+        return self._scrolled(every, tabs, width)
 
-    def _scrolled(self, tabs: list[list[Piece]], width: int) -> list[Piece]:
+    def _any(self, _agent: AgentView) -> bool:
+        return True
+
+    def _calls(self, agent: AgentView) -> bool:
+        """Whether a tab keeps its name when calm ones lose theirs."""
+        return self._is_active(agent) or agent.needs_attention or bool(agent.held)
+
+    def _is_active(self, agent: AgentView) -> bool:
+        return bool(agent.agent_id) and agent.agent_id == self.active
+
+    def _scrolled(self, every: Sequence[AgentView], tabs: list[list[Piece]], width: int) -> list[Piece]:
         """The tabs around the active one that fit, with arrows where there are more."""
         if not tabs:
             return []
         width -= 4
-        at = next((i for i, agent in enumerate(self.agents) if agent.agent_id == self.active), 0)
+        at = next((i for i, agent in enumerate(every) if self._is_active(agent)), 0)
         first, last = at, at + 1
         room = width - width_of(tabs[at])
         while True:
@@ -95,22 +116,22 @@ class TabBar(SegmentBar):
             else:
                 break
         more_left = Piece(
-            "‹ " if first else "  ", self._more_style(range(first)), MORE_LEFT, "Previous agent"
+            "‹ " if first else "  ", self._more_style(every[:first]), MORE_LEFT, "Previous agent"
         )
         more_right = Piece(
             " ›" if last < len(tabs) else "  ",
-            self._more_style(range(last, len(tabs))),
+            self._more_style(every[last:]),
             MORE_RIGHT,
             "Next agent",
         )
         return [more_left, *(piece for tab in tabs[first:last] for piece in tab), more_right]
 
-    def _more_style(self, hidden: range) -> str:
+    def _more_style(self, hidden: Sequence[AgentView]) -> str:
         """Arrows call for attention when a tab that is out of view does."""
-        return "bold $state-waiting" if any(self.agents[i].needs_attention for i in hidden) else "$ink-muted"
+        return "bold $state-waiting" if any(agent.needs_attention for agent in hidden) else "$ink-muted"
 
-    def _tab(self, agent: AgentView, limit: int) -> list[Piece]:
-        active = agent.agent_id == self.active
+    def _tab(self, agent: AgentView, short: str) -> list[Piece]:
+        active = self._is_active(agent)
         back = " on $focus" if active else ""
         mark = agent.mark(self.frame)
         attention = agent.state is AgentState.WAITING
@@ -125,13 +146,17 @@ class TabBar(SegmentBar):
             name = "bold reverse"
         bell = [Piece("♪", f"$alert{back}", agent.agent_id)] if agent.rang else []
         tip = f"{agent.label}: {agent.state_text}"
+        strong = "bold $state-waiting" if agent.held_long else "$alert"
+        why = f"{agent.label} holds {plural(agent.held, 'message')}: {agent.held_reason}"
+        held = [Piece(f"{HELD}{agent.held} ", strong + back, agent.agent_id, why)] if agent.held else []
         number = Piece(
             f" {agent.number} ", f"{'$focus-ink' if active else '$ink-faint'}{back}", agent.agent_id, tip
         )
-        label = [Piece(f"{shorten(agent.label, limit)} ", name + back, agent.agent_id, tip)] if limit else []
+        label = [Piece(f"{short} ", name + back, agent.agent_id, tip)] if short else []
         return [
             number,
             *label,
             *bell,
             Piece(f"{mark.glyph} ", f"bold ${mark.colour}{back}", agent.agent_id, tip),
+            *held,
         ]

@@ -215,7 +215,7 @@ def _head(picture: TalkPicture, entry: Entry, now: datetime) -> Iterator[Piece]:
         yield Piece(f" · {shorten(one_line(entry.name), 40)}", "note")
     yield Piece(f"  {clock_time(entry.at, now)}", "note")
     if entry.growing:
-        yield Piece("  ⠿", "head")
+        yield Piece("  ◐", "head")
 
 
 def _fate(task: Task) -> Mark:

@@ -59,7 +59,7 @@ class TalkStatus(SegmentBar):
         state, detail = picture.state
         mark = picture.mark
         if not picture.known:
-            return [Piece(" ✗ ", "bold $state-error"), Piece("it was removed", "$state-error")]
+            return [Piece(" × ", "bold $state-error"), Piece("it was removed", "$state-error")]
         words = {
             AgentState.WAITING: f"asks: {detail}" if detail else "asks something: answer below",
             AgentState.PROCESSING: "works on your message",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import lru_cache
 
 from rich.cells import cell_len, chop_cells
 
@@ -47,15 +49,46 @@ def shorten_middle(text: str, width: int) -> str:
     if cell_len(text) <= width or width <= 2:
         return shorten(text, width)
     head = shorten(text, (width + 2) // 3)
-    room, tail = width - cell_len(head), ""
+    return head + _end(text, width - cell_len(head))
+
+
+@lru_cache(maxsize=512)  # bars ask for many widths with every turn of a spinner
+def distinct(names: tuple[str, ...], width: int) -> Sequence[str]:
+    """Names cut to a width so that no two different ones look alike: `dum…190`, `dum…191`.
+
+    Args:
+        names: Each one line.
+        width: Cells that each may take.
+
+    Returns:
+        The names, cut in the middle; more of the end stays where two would be the same, and where that does
+        not help either they are alike.
+    """
+    for tail in range((width - 1) // 2, width):
+        found = [name if cell_len(name) <= width else _ends(name, width, tail) for name in names]
+        if len(set(found)) == len(set(names)):
+            return found
+    return [shorten_middle(name, width) for name in names]
+
+
+def _ends(text: str, width: int, tail: int) -> str:
+    """Beginning and end of a text, the end in at most so many cells."""
+    end = _end(text, tail)
+    head = width - 1 - cell_len(end)
+    return (chop_cells(text, head)[0] if head > 0 else "") + "…" + end
+
+
+def _end(text: str, width: int) -> str:
+    """The end of a text in at most so many cells, without a mark whose letter was cut off."""
+    end = ""
     for char in reversed(text):
-        room -= cell_len(char)
-        if room < 0:
+        width -= cell_len(char)
+        if width < 0:
             break
-        tail = char + tail
-    while tail and not cell_len(tail[0]):
-        tail = tail[1:]  # a mark that belonged to a letter that was cut off
-    return head + tail
+        end = char + end
+    while end and not cell_len(end[0]):
+        end = end[1:]
+    return end
 
 
 def pad(text: str, width: int) -> str:

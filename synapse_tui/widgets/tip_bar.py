@@ -48,7 +48,7 @@ class TipBar(SegmentBar):
         key = f"{key_label(self.keymap.leader)} {leader_label(hide)}" if hide.leader else ""
         right = [Piece(f" {key}", "bold $hot", DISMISS), Piece(" hide ", "$ink-muted", DISMISS)]
         left = [Piece("▌", "$hot"), Piece("Next " if self.wrote else "Try it ", "bold $ink")]
-        room = width - width_of(left) - width_of(right)
+        room = width - width_of(left) - width_of(right) - 2
         for parts in self._hints():
             wide = sum(cell_len(text) for text, _style, _target in parts)
             if wide > room:

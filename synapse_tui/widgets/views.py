@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from synapse_tui.agents.tasks.outbox import HELD_BY_USER
 from synapse_tui.agents.watch.watch import WatchState
-from synapse_tui.model import AgentState, DeliveryState, ExitStatus
+from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus
 
 from .marks import Mark, state_mark
 from .text import one_line, plural
@@ -20,6 +22,12 @@ if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
 
 
+HELD_LONG = 120.0
+"""Seconds after which a message that is held calls for a person."""
+_KIND = re.compile(r"^(?:permission|question|dialog): ")
+_PARTS = re.compile(r"\s+[·|–—-]\s+")
+_STATE_WORDS = ("ready", "working", "waiting", "idle", "starting", "error", "done")
+"""States as agents write them into their titles: ours stands there."""
 _SPINNER = re.compile(r"^(?:[^\x00-\x7f\w]+\s*)+")
 
 
@@ -45,6 +53,7 @@ class AgentView:
         held: Messages that wait to be typed into it.
         held_reason: Why the first of them waits.
         held_task: UUID of the first of them; empty for none.
+        held_seconds: How long the one that is held longest waits for something else than the person's word.
         unread: Messages that lie unread in its inbox.
         unread_task: UUID of the first of them; empty for none.
         watch: How the watch over it stands: `watched 2/5`, `gave up 5/5`; empty for none.
@@ -70,6 +79,7 @@ class AgentView:
     held: int = 0
     held_reason: str = ""
     held_task: str = ""
+    held_seconds: float = 0.0
     unread: int = 0
     unread_task: str = ""
     watch: str = ""
@@ -79,10 +89,31 @@ class AgentView:
 
     @property
     def needs_attention(self) -> bool:
-        """Whether a person should look: it waits, has failed or ended, or finished unseen."""
+        """Whether a person should look: it waits, has failed or ended, finished unseen, or holds one."""
+        return self.stuck or self.unseen or self.held_long
+
+    @property
+    def stuck(self) -> bool:
+        """Whether nothing goes on there without a person: it waits, or has failed, ended or been given up."""
         if self.exit is not None:
             return not self.end_seen
-        return self.unseen or self.gave_up or self.state in (AgentState.WAITING, AgentState.ERROR)
+        return self.gave_up or self.state in (AgentState.WAITING, AgentState.ERROR)
+
+    @property
+    def held_long(self) -> bool:
+        """Whether a message is held for so long that a person should know."""
+        return self.held_seconds > HELD_LONG and self.exit is None
+
+    @property
+    def call(self) -> str:
+        """What calls for a person, in the fewest words: what it asks for without the kind of the dialog."""
+        if self.exit is not None:
+            return self.exit.words
+        if self.state in (AgentState.WAITING, AgentState.ERROR):
+            parts = _KIND.sub("", self.detail).split(" · ")
+            # "Bash command · rm -rf build · Do you want to proceed?": what is to be done tells most.
+            return ([part for part in parts if not part.endswith("?")] or parts)[-1] or self.mark().word
+        return self.watch if self.gave_up else self.mark().word
 
     @property
     def asks(self) -> bool:
@@ -102,9 +133,34 @@ class AgentView:
         return f"{word}: {self.detail}" if self.detail else word
 
 
-def still_title(title: str) -> str:
-    """A window title without the symbols that agents turn at its beginning: states have marks."""
-    return _SPINNER.sub("", one_line(title))
+def still_title(title: str, known: Collection[str] = ()) -> str:
+    """A window title without the symbols that agents turn at its beginning, and without what is shown beside.
+
+    Args:
+        title: As the agent set it.
+        known: Words that the pane's title has: names and states; a part that is one of them is left out.
+    """
+    words = {word.casefold() for word in (*known, *_STATE_WORDS)}
+    parts = _PARTS.split(_SPINNER.sub("", one_line(title)))
+    return " · ".join(part for part in parts if part and part.casefold() not in words)
+
+
+def expected_view(spec: AgentSpec, number: int) -> AgentView:
+    """Picture of an agent that is being opened; it has no id yet."""
+    return AgentView("", number, one_line(spec.name or spec.profile), spec.profile)
+
+
+def progress(agents: Sequence[AgentView], expected: int = 0) -> str:
+    """How many agents are there, and how many can be written to: `10 agents, 4 ready`; empty once all are.
+
+    Args:
+        agents: Those that have been opened.
+        expected: How many more are being opened.
+    """
+    alive = [agent for agent in agents if agent.exit is None and not agent.external]
+    ready = sum(agent.state is not AgentState.STARTING for agent in alive)
+    count = len(alive) + expected
+    return f"{plural(count, 'agent')}, {ready} ready" if ready < count and count > 1 else ""
 
 
 def view_agents(
@@ -113,6 +169,7 @@ def view_agents(
     rang: AbstractSet[str] = frozenset(),
     seen_ends: AbstractSet[str] = frozenset(),
     unproved: AbstractSet[str] = frozenset(),
+    now: datetime | None = None,
 ) -> list[AgentView]:
     """Pictures of all agents in the order of their places.
 
@@ -121,10 +178,13 @@ def view_agents(
         rang: Ids of those whose bell has not been noticed.
         seen_ends: Ids of those that have ended and were looked at since.
         unproved: Ids of those whose hooks have not been heard of.
+        now: The time, aware; None for no ages.
     """
     names = Counter(session.name.lower() for session in sessions if session.name)
     names += Counter(session.agent_type.lower() for session in sessions)
-    views = (_view(session, number, names, rang, seen_ends) for number, session in enumerate(sessions, 1))
+    views = (
+        _view(session, number, names, rang, seen_ends, now) for number, session in enumerate(sessions, 1)
+    )
     return [replace(view, unproved=view.agent_id in unproved and view.exit is None) for view in views]
 
 
@@ -134,12 +194,16 @@ def _view(
     names: Counter[str],
     rang: AbstractSet[str],
     seen_ends: AbstractSet[str],
+    now: datetime | None,
 ) -> AgentView:
     name = session.name or session.agent_type
     report = session.report
     unread = session.control.unread()
     watch, gave_up = _watch(session)
     held = [task for task in session.list_tasks() if task.delivery is DeliveryState.HELD]
+    kind = session.agent_type
+    known = (name, kind, session.profile.display, f"{kind}-{session.port}", f"{name}-{session.port}")
+    unparked = [task.updated_at for task in held if task.reason != HELD_BY_USER]
     return AgentView(
         agent_id=session.agent_id,
         number=number,
@@ -150,7 +214,7 @@ def _view(
         since=report.since,
         unseen=session.unseen,
         rang=session.agent_id in rang,
-        title=still_title(session.terminal.title),
+        title=still_title(session.terminal.title, known),
         exit=session.exit,
         end_seen=session.agent_id in seen_ends,
         cwd=session.cwd,
@@ -158,6 +222,7 @@ def _view(
         held=len(held),
         held_reason=one_line(held[0].reason) if held else "",
         held_task=held[0].id if held else "",
+        held_seconds=(now - min(unparked)).total_seconds() if now is not None and unparked else 0.0,
         unread=len(unread),
         unread_task=unread[0].task.id if unread else "",
         watch=watch,
@@ -174,13 +239,3 @@ def _watch(session: AgentSession) -> tuple[str, bool]:
         return "", False
     rests = session.exit is None and session.report.since <= report.ended
     return (f"gave up {report.count}", True) if rests else ("", False)
-
-
-def attention_text(others: Sequence[AgentView]) -> str:
-    """How many agents need a person, and how many have finished unseen."""
-    quiet = [agent for agent in others if agent.state is AgentState.READY and not agent.gave_up]
-    done = sum(agent.needs_attention for agent in quiet)
-    waiting = sum(agent.needs_attention for agent in others) - done
-    parts = [f"{plural(waiting, 'agent')} need{'s' if waiting == 1 else ''} you"] if waiting else []
-    parts += [f"{done} done"] if done else []
-    return " · ".join(parts)

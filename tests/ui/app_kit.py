@@ -28,6 +28,7 @@ def make_app(host: FakeHost, **options: Any) -> SynapseApp:
     app.main.sidebar.clock = lambda: 75.0
     app.main.sidebar.now = lambda: NOW
     app.main.talks.now = lambda: NOW
+    app.main.now = lambda: NOW
     return app
 
 

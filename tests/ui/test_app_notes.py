@@ -66,7 +66,7 @@ async def test_a_narrow_exit_bar_shortens_its_hints_first():
         host.agents[CLAUDE].end(ExitStatus(code=137))
         await until(lambda: app.main.deck.panes[0].ended)
         await pilot.pause()
-        row = next(row for row in text_of(app).splitlines() if "✗" in row and " x " in row)
+        row = next(row for row in text_of(app).splitlines() if "×" in row and " x " in row)
         assert "claude exited with status 137" in row
         assert exit_bar(app) is not None
 

@@ -31,7 +31,7 @@ async def test_a_message_tells_its_steps():
     ]
     async with running(host) as (app, _pilot):
         app.perform("show", task_id=task.id)
-        await until(lambda: "‖ held       you have a [red]draft[/red]" in text_of(app))
+        await until(lambda: "║ held       you have a [red]draft[/red]" in text_of(app))
         assert "○ queued     accepted" in text_of(app)
         later = NOW + timedelta(seconds=9)
         host.steps[task.id] += [

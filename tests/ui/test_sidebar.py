@@ -80,7 +80,7 @@ async def test_messages_with_state_reason_and_answer():
         host.message(CLAUDE, "forged", sender="synapse-evil-9999", verified=False)
         await pilot.pause()
         shown = "\n".join(rows(app))
-        assert "‖ claude → codex" in shown
+        assert "║ claude → codex" in shown
         assert "held" in shown
         assert "one [b]two[/b]" in shown
         assert "you are typing" in shown

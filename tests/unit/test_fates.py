@@ -11,7 +11,7 @@ from synapse_tui.screens.fates import FAILED, SENT, Fate, delivery_of, fate_of_r
 from synapse_tui.widgets.marks import Mark
 from tests.fake_agent import FakeAgent
 
-DONE, HELD = Mark("✓", "x", "done"), Mark("‖", "x", "held")
+DONE, HELD = Mark("✓", "x", "done"), Mark("║", "x", "held")
 ALL = [
     Fate("bob", DONE, "", "1", settled=True),
     Fate("carol", HELD, "you have a draft", "2"),
@@ -24,7 +24,7 @@ ALL = [
     [
         (None, "bob: done · carol: held: you have a draft · dave: failed"),
         (60, "bob: done · carol: held: you have a draft · dave: failed"),
-        (40, "✓ bob · ‖ carol · ✗ dave"),
+        (40, "✓ bob · ║ carol · × dave"),
         (23, "1 done, 1 held, 1 failed"),
     ],
 )
