@@ -16,7 +16,7 @@ from tests.conformance.wire import Json, JsonRpc, Refused, collect
 
 TASK_NOT_FOUND = -32001
 NOT_CANCELABLE = -32002
-NO_EXTENDED_CARD, NOT_CONFIGURED = -32007, "AuthenticatedExtendedCardNotConfiguredError"
+UNSUPPORTED = -32004
 STATES = {"submitted", "working", "input-required", "completed", "canceled", "failed", "rejected"}
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
@@ -239,10 +239,10 @@ async def test_without_keys_there_is_no_extended_card(old: JsonRpc) -> None:
     assert not card["supportsAuthenticatedExtendedCard"]
     with pytest.raises(Refused) as refused:
         await old.call("agent/getAuthenticatedExtendedCard", {})
-    assert refused.value.code == NO_EXTENDED_CARD
+    assert refused.value.code == UNSUPPORTED
     for path in ("/v1/card", "/a2a/rest/v1/card"):
         answer = await old.http.get(path)
-        assert (answer.status_code, answer.json()["type"]) == (400, NOT_CONFIGURED)
+        assert (answer.status_code, answer.json()["type"]) == (400, "UnsupportedOperationError")
 
 
 async def test_unknown_methods(old: JsonRpc) -> None:

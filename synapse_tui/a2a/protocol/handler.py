@@ -14,7 +14,6 @@ from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import PROTOCOL_VERSION_0_3
 from a2a.utils.errors import (
-    ExtendedAgentCardNotConfiguredError,
     ExtensionSupportRequiredError,
     InvalidParamsError,
     TaskNotCancelableError,
@@ -254,11 +253,7 @@ class Handler(RequestHandler):
         """The card with what only known callers are told; offered where callers must say who they are."""
         call = self._call(params, context)
         if not keys_demanded(call.services):
-            raise (
-                ExtendedAgentCardNotConfiguredError("no extended card is configured")
-                if call.version == PROTOCOL_VERSION_0_3
-                else UnsupportedOperationError("this agent has no extended card")
-            )
+            raise UnsupportedOperationError("this agent has no extended card")
         form = "dual" if call.version == PROTOCOL_VERSION_0_3 else call.services.card
         card = extended_json(call.agent, call.base_url, call.services, form, self._extensions)
         return ParseDict(card, pb.AgentCard(), ignore_unknown_fields=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
 from http import HTTPStatus
@@ -36,9 +36,6 @@ from starlette.routing import Route
 from .calls import version_of
 
 DEFAULT_CONFIG = "default"
-_OLD_NAMES: Mapping[type[sdk.A2AError], str] = {
-    sdk.ExtendedAgentCardNotConfiguredError: "AuthenticatedExtendedCardNotConfiguredError"
-}
 _SENDING = (old.SendMessageRequest, old.SendStreamingMessageRequest)
 Said = old.SendStreamingMessageSuccessResponse
 
@@ -222,7 +219,7 @@ def old_error(told: dict[str, Any]) -> dict[str, Any]:
     error = told["error"]
     reasons = [each.get("reason", "") for each in error.get("details", ())]
     kind = sdk.A2A_REASON_TO_ERROR.get(reasons[0] if reasons else "", sdk.InternalError)
-    return {**told, "type": _OLD_NAMES.get(kind, kind.__name__), "message": error["message"]}
+    return {**told, "type": kind.__name__, "message": error["message"]}
 
 
 async def _delete_push(
