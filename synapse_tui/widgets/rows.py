@@ -18,7 +18,7 @@ from .marks import delivery_mark
 from .message_order import Place
 from .parties import party
 from .talk_picture import TalkPicture
-from .text import age, one_line, shorten
+from .text import age, markdown_line, one_line, shorten
 from .views import AgentView
 
 if TYPE_CHECKING:
@@ -100,7 +100,9 @@ def message_row(
     if task.reason not in ("", mark.word):
         parts.append(("\n   " + shorten(one_line(task.reason), width - 3), f"${mark.colour}"))
     if task.artifacts:
-        parts.append(("\n   " + shorten(_REPLY + one_line(task.artifacts[-1].text), width - 3), "$ink"))
+        answer = markdown_line(task.artifacts[-1].text, "$ink", "$ink on $field")
+        shown = Content.assemble(("   " + _REPLY, "$ink"), *answer).truncate(width, ellipsis=True)
+        return Content.assemble(*parts, ("\n", "$ink"), shown)
     return Content.assemble(*parts)
 
 

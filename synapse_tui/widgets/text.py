@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from rich.cells import cell_len, chop_cells
 
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
 """Control characters, line separators, and the marks that turn the direction of writing (Unicode TR9)."""
+
+_MARKDOWN = MarkdownIt("commonmark", {"html": False})
+_LOOKS = {"strong": "bold", "em": "italic", "heading": "bold"}
+_CODE = frozenset({"code_inline", "code_block", "fence"})
+_MARKDOWN_CHARS = 1000
+"""Characters of a Markdown text that are looked at: one line shows no more of it."""
 
 
 def one_line(text: str) -> str:
@@ -20,6 +28,51 @@ def one_line(text: str) -> str:
 def printable(text: str) -> str:
     """The text without control characters, its lines kept."""
     return "\n".join(_CONTROLS.sub(" ", line) for line in text.splitlines())
+
+
+@lru_cache(maxsize=512)
+def markdown_line(text: str, style: str, code: str) -> Sequence[tuple[str, str]]:
+    """The beginning of a Markdown text on one line, as runs of text and their styles.
+
+    Underscores are left as they are: agents write of `__init__` more often than they stress by them.
+
+    Args:
+        text: Markdown; plain text stays as it is.
+        style: Style of the text.
+        code: Style of code in it.
+    """
+    runs: list[tuple[str, str]] = []
+    for words, look in _markdown_runs(_MARKDOWN.parse(printable(text[:_MARKDOWN_CHARS])), style, code):
+        joined = re.sub(r"\s+", " ", words)
+        at_gap = not runs or runs[-1][0].endswith(" ")
+        runs.append((joined.removeprefix(" ") if at_gap else joined, look))
+    while runs and not runs[-1][0].strip():
+        runs.pop()
+    return [run for run in runs if run[0]]
+
+
+def _markdown_runs(tokens: Sequence[Token], style: str, code: str) -> Iterator[tuple[str, str]]:
+    looks = [style]
+    for token in tokens:
+        kind, _, edge = token.type.rpartition("_")
+        if kind in _LOOKS and token.markup[:1] != "_":
+            if edge == "open":
+                looks.append(f"{_LOOKS[kind]} {looks[-1]}")
+            else:
+                looks.pop()
+        elif token.type == "inline":
+            yield from _markdown_runs(token.children or (), looks[-1], code)
+            yield " ", style
+        else:
+            yield _markdown_words(token), code if token.type in _CODE else looks[-1]
+
+
+def _markdown_words(token: Token) -> str:
+    if token.type in ("softbreak", "hardbreak"):
+        return " "
+    if token.type == "list_item_open":
+        return f"{token.info}. " if token.info else "• "
+    return token.content or (token.markup if token.markup[:1] == "_" else "")
 
 
 def shorten(text: str, width: int) -> str:

@@ -1,8 +1,12 @@
 """The sidebar: what it shows, how it is entered and left, how it follows."""
 
+import pytest
+from rich.cells import cell_len
+
 from synapse_tui.app import SynapseApp
 from synapse_tui.model import IN_INBOX, AgentState, DeliveryState, TaskState
 from synapse_tui.widgets.sidebar import MessageList
+from synapse_tui.widgets.text import markdown_line
 from tests.ui.app_kit import running, text_of, three_agents, until
 
 CLAUDE, CODEX, GEMINI = "synapse-claude-8100", "synapse-codex-8120", "synapse-gemini-8110"
@@ -53,6 +57,39 @@ async def test_it_is_open_at_the_start_when_the_settings_say_so():
         assert app.main.sidebar.display
         assert "needs" not in text_of(app)
         assert "claude" in "".join(rows(app)[2:4])
+
+
+async def test_markdown_of_an_answer_is_rendered():
+    host = three_agents()
+    host.message(
+        CODEX,
+        "how far?",
+        delivery=DeliveryState.DONE,
+        state=TaskState.COMPLETED,
+        answer="## Result\n\n**Done**: `__init__`\n- more\n",
+    )
+    async with running(host, sidebar=True) as (app, pilot):
+        await pilot.pause()
+        assert "↳ Result Done: __init__ • more" in "\n".join(rows(app))
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        (
+            "a **b** *c* `d`",
+            [("a ", "I"), ("b", "bold I"), (" ", "I"), ("c", "italic I"), (" ", "I"), ("d", "C")],
+        ),
+        ("[see](https://a.example) <b>\x1b[31m 3 * 4", [("see", "I"), (" <b> [31m 3 * 4", "I")]),
+        ("1. one\n2. two", [("1. ", "I"), ("one", "I"), (" ", "I"), ("2. ", "I"), ("two", "I")]),
+        ("```sh\nls  -l\n```", [("ls -l ", "C")]),
+        ("", []),
+    ],
+)
+def test_markdown_on_one_line(text, runs):
+    found = list(markdown_line(text, "I", "C"))
+    assert [run for run in found if run != (" ", "I")] == [run for run in runs if run != (" ", "I")]
+    assert cell_len("".join(run[0] for run in markdown_line("**x** " * 10_000, "I", "C"))) < 1000
 
 
 async def test_agents_with_state_folder_port_and_age():
