@@ -169,7 +169,8 @@ def test_the_steps_lead_to_the_tables_of_the_models(team_url: str, tmp_path: Pat
             columns = {column["name"]: column for column in found.get_columns(name, "synapse")}
             assert columns.keys() == {column.name for column in table.columns}
             for column in table.columns:
-                assert columns[column.name]["nullable"] is bool(column.nullable), (name, column.name)
+                # A team's database may demand more: the original leaves columns of a shared file empty.
+                assert column.nullable or not columns[column.name]["nullable"], (name, column.name)
     finally:
         engine.dispose()
 
