@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from rich.cells import cell_len, chop_cells
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
 """Control characters, line separators, and the marks that turn the direction of writing (Unicode TR9)."""
 
-_MARKDOWN = MarkdownIt("commonmark", {"html": False})
 _LOOKS = {"strong": "bold", "em": "italic", "heading": "bold"}
 _CODE = frozenset({"code_inline", "code_block", "fence"})
 _MARKDOWN_CHARS = 1000
@@ -42,13 +44,20 @@ def markdown_line(text: str, style: str, code: str) -> Sequence[tuple[str, str]]
         code: Style of code in it.
     """
     runs: list[tuple[str, str]] = []
-    for words, look in _markdown_runs(_MARKDOWN.parse(printable(text[:_MARKDOWN_CHARS])), style, code):
+    for words, look in _markdown_runs(_markdown().parse(printable(text[:_MARKDOWN_CHARS])), style, code):
         joined = re.sub(r"\s+", " ", words)
         at_gap = not runs or runs[-1][0].endswith(" ")
         runs.append((joined.removeprefix(" ") if at_gap else joined, look))
     while runs and not runs[-1][0].strip():
         runs.pop()
     return [run for run in runs if run[0]]
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - not needed for the first frame
+
+    return MarkdownIt("commonmark", {"html": False})
 
 
 def _markdown_runs(tokens: Sequence[Token], style: str, code: str) -> Iterator[tuple[str, str]]:
