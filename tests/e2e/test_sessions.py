@@ -87,7 +87,7 @@ def detach(terminal: TmuxTerminal) -> None:
 
 
 def test_detach_and_attach_show_the_same_screens(launch: Launch, agents: Ready, run: Run) -> None:
-    terminal = launch()
+    terminal = launch("dummy", "dummy")
     first, second = agents(terminal, 2)
     terminal.type("日本語 stays")
     terminal.wait_for("日本語 stays")
