@@ -27,6 +27,7 @@ from synapse_tui.widgets.sidebar import Sidebar
 from synapse_tui.widgets.status_bar import StatusBar
 from synapse_tui.widgets.sturdy import Sturdy
 from synapse_tui.widgets.tab_bar import TabBar
+from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import one_line, plural
 from synapse_tui.widgets.tiles import as_layout
 from synapse_tui.widgets.tip_bar import TipBar
@@ -46,6 +47,12 @@ if TYPE_CHECKING:
 
 SIDEBAR_BESIDE = 120
 """Width of the terminal from which the sidebar stands beside the panes; below it lies over them."""
+COMPOSER_ROWS = 2
+"""Rows of a composer above and below its cursor that a sidebar over the panes leaves free."""
+SIDEBAR_ROWS = 8
+"""Least rows of such a sidebar."""
+SIDEBAR_SHORT = 14
+"""Rows below which it does without its keys and shows fewer agents, so that messages can be seen."""
 
 SETTLE_SECONDS = 2 * SETTLE_TIME
 """Time after a change of the deck in which no view that was shown gives its session another size."""
@@ -341,6 +348,7 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         self.tab_bar.active = active
         self.sidebar.active = active
         self.show_agents()
+        self.call_after_refresh(self._show_sidebar_again)
 
     def on_descendant_focus(self) -> None:
         """The view has told its session by now that it is looked at."""
@@ -348,10 +356,32 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
 
     # Sidebar and size
 
+    def _show_sidebar(self) -> None:
+        """Show the sidebar; over the panes it takes the rows above the composer in focus, or those below."""
+        self.add_class("-sidebar")
+        styles = self.sidebar.styles
+        styles.height = styles.margin = None
+        self.sidebar.remove_class("-short")
+        pane = self.active_pane
+        if not self.has_class("-overlay") or pane is None or not isinstance(pane.view, TerminalView):
+            return
+        middle = self.query_one("#middle").region
+        line = pane.view.region.y - middle.y + pane.view.session.terminal.cursor.y
+        above, below = line - COMPOSER_ROWS, middle.height - line - 1 - COMPOSER_ROWS
+        self.sidebar.set_class(max(above, below) < SIDEBAR_SHORT, "-short")
+        if above >= below:
+            styles.height = max(SIDEBAR_ROWS, above)
+        else:
+            styles.margin = (middle.height - max(SIDEBAR_ROWS, below), 0, 0, 0)
+
+    def _show_sidebar_again(self) -> None:
+        if self.has_class("-sidebar"):
+            self._show_sidebar()
+
     def toggle_sidebar(self) -> None:
         """Show the sidebar, then go to it, then hide it."""
         if not self.has_class("-sidebar"):
-            self.add_class("-sidebar")
+            self._show_sidebar()
             self.sidebar.enter()
         elif not self.sidebar.has_focus_within:
             self.sidebar.enter()
@@ -369,7 +399,7 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
 
     def enter_locks(self) -> None:
         """Show the sidebar and go to the locks in it."""
-        self.add_class("-sidebar")
+        self._show_sidebar()
         self.sidebar.locks.enter()
 
     def on_sidebar_left(self) -> None:
@@ -381,6 +411,8 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
     def on_resize(self, event: events.Resize) -> None:
         """Decide what fits."""
         self.set_class(event.size.width < SIDEBAR_BESIDE, "-overlay")
+        if self.has_class("-sidebar"):
+            self.call_after_refresh(self._show_sidebar_again)
         was_small = self.has_class("-too-small")
         self.set_class(is_too_small(event.size.width, event.size.height), "-too-small")
         if was_small and not self.has_class("-too-small"):

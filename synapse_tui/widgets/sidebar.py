@@ -98,6 +98,8 @@ class Sidebar(Sturdy, Vertical):
     Sidebar OptionList { height: auto; scrollbar-size-vertical: 1; }
     Sidebar #agents { max-height: 40%; }
     Sidebar #messages { height: 1fr; }
+    Sidebar.-short #agents { max-height: 2; }
+    Sidebar.-short SidebarKeys { display: none; }
     Sidebar #peers, Sidebar #externals { max-height: 6; }
     Sidebar.-no-peers #peers, Sidebar.-no-peers #peers-title { display: none; }
     Sidebar.-no-externals #externals, Sidebar.-no-externals #externals-title { display: none; }

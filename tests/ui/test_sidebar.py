@@ -45,10 +45,23 @@ async def test_it_stands_beside_wide_and_over_narrow_panes():
         await pilot.pause()
         assert app.main.deck.region.width == 80
         assert app.main.sidebar.region.right == 80
-        assert app.main.sidebar.region.bottom == 23
         await pilot.press("escape")
         await pilot.pause()
         assert not app.main.sidebar.display, "over the panes it is in the way"
+
+
+@pytest.mark.parametrize("line", [1, 5, 12, 17, 21])
+async def test_over_the_panes_it_leaves_the_composer_free(line):
+    host = three_agents()
+    async with running(host, size=(80, 24)) as (app, pilot):
+        host.agents[CLAUDE].feed(f"\x1b[{line};1H> what is being written here, to the right end of the row")
+        await pilot.press("f6")
+        await pilot.pause()
+        sidebar, view = app.main.sidebar.region, app.main.deck.panes[0].view
+        row = view.region.y + line - 1
+        assert not sidebar.y <= row < sidebar.bottom
+        assert sidebar.height >= 8
+        assert "to the right end of the row" in text_of(app)
 
 
 async def test_it_is_open_at_the_start_when_the_settings_say_so():
