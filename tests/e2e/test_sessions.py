@@ -526,7 +526,8 @@ def test_the_application_is_made_anew_when_it_fails(
     folder = tmp_path / "site"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(FAILING)
-    terminal = launch(PYTHONPATH=str(folder), SYNAPSE_TEST_FAIL=str(tmp_path / "fail"))
+    fail = str(tmp_path / "fail")
+    terminal = launch("dummy", "dummy", PYTHONPATH=str(folder), SYNAPSE_TEST_FAIL=fail)
     agents(terminal, 2)
     terminal.keys("F5")
     terminal.wait_for("layout: columns")
