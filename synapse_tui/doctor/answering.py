@@ -61,7 +61,9 @@ def judge_answer(seen: Seen, frame: Collection[str], profile: Profile) -> Verdic
     if not seen.answer:
         where = Advice("composer.above", "a pattern of the row over the composer", "answers stand above it")
         return failed("the answer was not seen: the task has no artifact", where)
-    if row := _frame_in(seen.answer, frame, profile):
+    # What the agent has recorded itself is no frame, whatever it repeats of earlier answers.
+    row = "" if seen.answer == seen.own_words else _frame_in(seen.answer, frame, profile)
+    if row:
         hint = Advice("composer.hints", f"[{suggest_row(row)}]", "such a row stands over the composer")
         return failed(f"the artifact holds a row of the frame: {brief(row)}", hint)
     return ok(f"the answer is the artifact: {brief(seen.answer)}") if seen.proof else verdict

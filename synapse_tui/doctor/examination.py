@@ -40,6 +40,7 @@ class Seen:
         task: Its task at the end.
         ended: Whether its turn came to an end.
         answer: What the agent answered.
+        own_words: The same as the agent has recorded it; empty where that is not known.
         proof: What in the answer proves that it arrived whole; empty when nothing does.
         recorded: What of it the agent's own record of the conversation holds: `whole`, `part`, or nothing.
         states: The agent's states meanwhile, in order.
@@ -54,6 +55,7 @@ class Seen:
     task: Task
     ended: bool
     answer: str = ""
+    own_words: str = ""
     proof: str = ""
     recorded: str = ""
     states: tuple[AgentState, ...] = ()
@@ -202,6 +204,7 @@ class Examination:
             done,
             ended=done.state.final,
             answer=answer,
+            own_words=await self.transcripts.answer_to(typed),
             proof=proof,
             recorded="" if proof else await self.transcripts.look_for(typed, question.codes),
             states=tuple(states),

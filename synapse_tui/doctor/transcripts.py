@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from synapse_tui.agents.answers.transcript import read_prompts
+from synapse_tui.agents.answers.transcript import read_answer, read_prompts
 from synapse_tui.agents.profiles.profile import Transcript
 
 
@@ -40,6 +40,19 @@ class Transcripts:
         if self._transcript is None:
             return ""
         return await asyncio.to_thread(self._look_for, self._transcript, typed, codes)
+
+    async def answer_to(self, typed: str) -> str:
+        """What the agent itself has recorded as its answer to a message; empty where that is not known."""
+        if self._transcript is None:
+            return ""
+        return await asyncio.to_thread(
+            read_answer,
+            self._transcript,
+            typed,
+            since=self._begun,
+            cwd=self._folder,
+            environ=self._environ,
+        )
 
     def _look_for(self, transcript: Transcript, typed: str, codes: tuple[str, str]) -> str:
         prompts = read_prompts(transcript, since=self._begun, cwd=self._folder, environ=self._environ)

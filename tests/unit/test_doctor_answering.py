@@ -18,6 +18,8 @@ def test_an_artifact_with_a_row_of_the_frame() -> None:
     verdict = judge_answer(seen(answer="AB-CD\n      ? for help"), {"? for help"}, DUMMY)
     assert (verdict.outcome, verdict.advice[0].key) == (FAILED, "composer.hints")
     assert judge_answer(seen(answer=f"AB-CD\n{'─' * 40}"), (), DUMMY).outcome is FAILED
+    own = seen(answer="AB-CD\n      ? for help", own_words="AB-CD\n      ? for help")
+    assert judge_answer(own, {"? for help"}, DUMMY).outcome is OK
     missing = judge_answer(seen(answer="", proof=""), (), DUMMY)
     assert (missing.outcome, missing.advice[0].key) == (FAILED, "composer.above")
 
