@@ -121,6 +121,13 @@ def test_the_dialogs_say_what_they_ask() -> None:
         assert title in found.at(found.scene("down")[0]).reading.dialog_title
 
 
+def test_a_permission_dialog_says_what_is_to_run_not_the_tip_above_it() -> None:
+    found, _ = by_claude(TURNS)
+    shown = found.at(found.keys("approve")[-1][0]).reading.dialog_title
+    assert "Tip:" not in shown
+    assert shown.startswith("Bash command · touch ")
+
+
 @pytest.mark.parametrize("name", [TRUST, AUTO_MODE])
 def test_an_agent_of_an_unknown_kind_has_the_dialogs_too(tmp_path: Path, name: str) -> None:
     """Without a rule for it, an agent that rests at a question would count as ready: Enter would answer."""
