@@ -366,13 +366,15 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         if not self.has_class("-overlay") or pane is None or not isinstance(pane.view, TerminalView):
             return
         middle = self.query_one("#middle").region
+        if not (middle.height and pane.view.region.height):
+            return  # not laid out yet: it is told when the panes are (`on_deck_rearranged`)
         line = pane.view.region.y - middle.y + pane.view.session.terminal.cursor.y
         above, below = line - COMPOSER_ROWS, middle.height - line - 1 - COMPOSER_ROWS
-        self.sidebar.set_class(max(above, below) < SIDEBAR_SHORT, "-short")
-        if above >= below:
-            styles.height = max(SIDEBAR_ROWS, above)
-        else:
-            styles.margin = (middle.height - max(SIDEBAR_ROWS, below), 0, 0, 0)
+        rows = max(SIDEBAR_ROWS, above, below)
+        self.sidebar.set_class(rows < SIDEBAR_SHORT, "-short")
+        styles.height = rows
+        if below > above:
+            styles.margin = (middle.height - rows, 0, 0, 0)
 
     def _show_sidebar_again(self) -> None:
         if self.has_class("-sidebar"):
@@ -420,6 +422,7 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
 
     def on_deck_rearranged(self) -> None:
         """Give panes that are not shown the size that they will have, once the views have settled."""
+        self.call_after_refresh(self._show_sidebar_again)
         if self._settling is None:
             self._settling = self.set_timer(SETTLE_SECONDS, self._resize_hidden)
         else:

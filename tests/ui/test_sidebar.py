@@ -61,6 +61,7 @@ async def test_over_the_panes_it_leaves_the_composer_free(line):
         row = view.region.y + line - 1
         assert not sidebar.y <= row < sidebar.bottom
         assert sidebar.height >= 8
+        assert sidebar.bottom <= 23, "the status bar stays"
         assert "to the right end of the row" in text_of(app)
 
 
