@@ -130,7 +130,7 @@ def test_the_mouse_alone(launch: Launch, agents: Ready) -> None:
     terminal.wait(lambda: second in terminal.rows[1], "the second agent's pane")
 
 
-PANES_AT_80 = {"tabs": 1, "columns": 2, "grid": 3, "main": 1}
+PANES_AT_80 = {"tabs": 1, "columns": 2, "grid": 3, "main": 3}
 """Panes that show at 80 columns: one that would be too narrow to work in is not shown."""
 
 

@@ -240,5 +240,5 @@ async def test_the_count_of_waiting_agents_leads_to_them():
     async with running(host) as (app, pilot):
         host.agents[GEMINI].become(AgentState.WAITING)
         await pilot.pause()
-        await click(app, pilot, "1 agent needs you")
+        await click(app, pilot, "needs you")
         assert app.main.active == GEMINI

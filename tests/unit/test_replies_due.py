@@ -381,11 +381,13 @@ async def test_a_message_of_an_earlier_process_goes_to_agents_of_this_one_only(r
     task = rig.given(expected=False)
     rig.agent.desk.reply(task.id, Reply("by the way"))
     owed(rig, task)
+    sender = FakeAgent(8101, "claude")
     if here:
-        rig.agents[CLAUDE.sender_id] = object()
+        rig.agents[CLAUDE.sender_id] = sender
     rig.replies.start()
     assert await noted(rig) is (ReplyState.TOLD if here else ReplyState.FAILED)
-    assert len(rig.client.messages) == here
+    assert [told.text for told in sender.tasks] == (["by the way"] if here else [])
+    assert not rig.client.messages, "an agent of this host is told by a call"
 
 
 @pytest.mark.parametrize("restore", [True, False])
