@@ -51,6 +51,8 @@ COMPOSER_ROWS = 2
 """Rows of a composer above and below its cursor that a sidebar over the panes leaves free."""
 SIDEBAR_ROWS = 8
 """Least rows of such a sidebar."""
+SIDEBAR_LOOK = 0.25
+"""Seconds between two looks whether a composer has come under it."""
 SIDEBAR_SHORT = 14
 """Rows below which it does without its keys and shows fewer agents, so that messages can be seen."""
 
@@ -104,6 +106,11 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         self._rang: frozenset[str] = frozenset()
         self._settling: Timer | None = None
         self._holding: Timer | None = None
+        self._making_way: Timer | None = None
+        self._line = -1
+        """Row of the cursor when the sidebar over the panes was last looked at."""
+        self._placed_for = -1
+        """Row of the cursor that the sidebar was last placed for."""
         self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._showing: Timer | None = None
         self._news = NewsPace(self.set_timer, self._show_now)
@@ -362,19 +369,44 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         styles = self.sidebar.styles
         styles.height = styles.margin = None
         self.sidebar.remove_class("-short")
-        pane = self.active_pane
-        if not self.has_class("-overlay") or pane is None or not isinstance(pane.view, TerminalView):
+        self._placed_for = line = self._cursor_line()
+        if self._making_way is None:
+            self._making_way = self.set_interval(SIDEBAR_LOOK, self._make_way)
+        if line < 0:
             return
-        middle = self.query_one("#middle").region
-        if not (middle.height and pane.view.region.height):
-            return  # not laid out yet: it is told when the panes are (`on_deck_rearranged`)
-        line = pane.view.region.y - middle.y + pane.view.session.terminal.cursor.y
-        above, below = line - COMPOSER_ROWS, middle.height - line - 1 - COMPOSER_ROWS
+        height = self.query_one("#middle").region.height
+        above, below = line - COMPOSER_ROWS, height - line - 1 - COMPOSER_ROWS
         rows = max(SIDEBAR_ROWS, above, below)
         self.sidebar.set_class(rows < SIDEBAR_SHORT, "-short")
         styles.height = rows
         if below > above:
-            styles.margin = (middle.height - rows, 0, 0, 0)
+            styles.margin = (height - rows, 0, 0, 0)
+
+    def _cursor_line(self) -> int:
+        """Row of the cursor of the pane in focus; -1 without one, or where the sidebar stands beside."""
+        pane = self.active_pane
+        if not self.has_class("-overlay") or pane is None or not isinstance(pane.view, TerminalView):
+            return -1
+        middle = self.query_one("#middle").region
+        if not (middle.height and pane.view.region.height):
+            return -1  # not laid out yet: it is told when the panes are (`on_deck_rearranged`)
+        return pane.view.region.y - middle.y + pane.view.session.terminal.cursor.y
+
+    def _make_way(self) -> None:
+        """Place the sidebar anew when the cursor of the pane that is typed into has come to rest under it."""
+        if not self.has_class("-sidebar"):
+            if self._making_way is not None:
+                self._making_way.stop()
+                self._making_way = None
+            return
+        if self.sidebar.has_focus_within:
+            return
+        before, self._line = self._line, self._cursor_line()
+        if self._line < 0 or not before == self._line != self._placed_for:
+            return
+        row = self.query_one("#middle").region.y + self._line
+        if self.sidebar.region.y <= row < self.sidebar.region.bottom:
+            self._show_sidebar()
 
     def _show_sidebar_again(self) -> None:
         if self.has_class("-sidebar"):

@@ -65,6 +65,19 @@ async def test_over_the_panes_it_leaves_the_composer_free(line):
         assert "to the right end of the row" in text_of(app)
 
 
+async def test_over_the_panes_it_makes_way_for_a_composer_that_moves_under_it():
+    host = three_agents()
+    async with running(host, size=(80, 24)) as (app, pilot):
+        host.agents[CLAUDE].feed("\x1b[3;1H> ")
+        await pilot.press("f6")
+        await pilot.pause()
+        app.main.back_to_pane()
+        host.agents[CLAUDE].feed("\x1b[18;1H> what is being written here, to the right end of the row")
+        row = app.main.deck.panes[0].view.region.y + 17
+        await until(lambda: not app.main.sidebar.region.y <= row < app.main.sidebar.region.bottom)
+        assert app.main.sidebar.display
+
+
 async def test_it_is_open_at_the_start_when_the_settings_say_so():
     async with running(three_agents(), sidebar=True) as (app, pilot):
         await pilot.pause()
@@ -168,9 +181,8 @@ async def test_a_change_keeps_the_mark_where_it_is():
         assert view.highlighted == 1
         host.change(tasks[2].id, delivery=DeliveryState.HELD, reason="why")
         host.message(CODEX, "message 3")
-        await pilot.pause()
+        await until(lambda: "why" in text_of(app))
         assert view.highlighted == 1
-        assert "why" in text_of(app)
 
 
 async def test_commands_on_messages_that_are_gone_are_told():
