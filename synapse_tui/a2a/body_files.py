@@ -15,13 +15,14 @@ import tempfile
 from collections.abc import Callable
 from typing import IO
 
+from synapse_tui.agents.delivery.incoming import MAX_FILES
 from synapse_tui.errors import MessageError
 
 from .problems import HttpProblem
 
 KEYS = frozenset({b"raw", b"bytes"})
-LONG = 64 * 1024
-"""Bytes of the shortest string that is taken out."""
+LONG = 8 * 1024
+"""Bytes of the shortest string that is taken out: as many as may be files leave room for the text."""
 PIECE = 64 * 1024
 """Bytes that are worked on in one go: other threads wait meanwhile."""
 _LONGEST_KEY = max(map(len, KEYS))
@@ -44,7 +45,19 @@ class BodyFiles:
         self._open = True
 
     def create(self) -> tuple[bytes, IO[bytes]]:
-        """A word for a new file, and the file: one without a name, which goes with its descriptor."""
+        """A word for a new file, and the file: one without a name, which goes with its descriptor.
+
+        Raises:
+            HttpProblem: There are as many as a message may have.
+        """
+        if len(self._files) >= MAX_FILES:
+            raise HttpProblem(
+                413,
+                "too_many_files",
+                f"the body has more than {MAX_FILES} files",
+                "pack them, or send several messages",
+                {"connection": "close"},
+            )
         word = b"file " + os.urandom(16).hex().encode()
         file = self._files[word] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with all of them
         return word, file
@@ -162,8 +175,8 @@ class Sieve:
             self._escaped = True
             at = escape + 1
         self._left += data[start:at]
-        if self._key in KEYS and self._in_string:
-            self._string += data[start:at]
+        if self._key in KEYS:
+            self._string += data[start : at - (not self._in_string)]
             if len(self._string) >= LONG:
                 self._take()
         elif len(self._string) <= _LONGEST_KEY:
@@ -172,23 +185,29 @@ class Sieve:
 
     def _take(self) -> None:
         """Let what has come of the string, and the rest of it, go to a file."""
-        del self._left[len(self._left) - len(self._string) :]
+        over = not self._in_string
+        del self._left[len(self._left) - len(self._string) - over :]
         word, file = self._files.create()
         self._left += base64.b64encode(word)
         self._taken = _Base64(file)
         self._taken.add(bytes(self._string))
         self._string.clear()
         self._escaped = False
+        if over:
+            self._end_file(self._taken)
 
     def _file(self, data: bytes, at: int, taken: _Base64) -> int:
         quote = data.find(b'"', at)
         taken.add(data[at : quote if quote >= 0 else len(data)])
         if quote < 0:
             return len(data)
+        self._end_file(taken)
+        return quote + 1
+
+    def _end_file(self, taken: _Base64) -> None:
         taken.end()
         self._taken, self._in_string = None, False
         self._left += b'"'
-        return quote + 1
 
 
 class _Base64:

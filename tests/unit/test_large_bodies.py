@@ -19,6 +19,7 @@ from synapse_tui.a2a.bodies import MAX_AT_ONCE, MAX_BODY, BodyReader, LargeBodie
 from synapse_tui.a2a.body_files import LONG, PIECE, BodyFiles, Sieve
 from synapse_tui.a2a.problems import HttpProblem
 from synapse_tui.a2a.services import NO_SERVICES, Services
+from synapse_tui.agents.delivery.incoming import MAX_FILES
 from synapse_tui.errors import MessageError
 from synapse_tui.settings.keys import read_keys
 from tests.a2a_kit import AT_ONCE, V1, GivenAgent
@@ -296,6 +297,27 @@ def test_a_body_is_the_same_however_it_is_cut(seed: int) -> None:
     files.check()
     assert {**found, "raw": encoded} == value, "all else is as it was"
     files.close()
+
+
+@pytest.mark.parametrize("size", [LONG // 4 * 3, 30_000, 45_000, 90_000])
+def test_as_many_files_as_a_message_may_have_are_taken_whatever_their_size(size: int) -> None:
+    body = json.dumps([{"raw": base64.b64encode(bytes(size)).decode()}] * MAX_FILES).encode()
+    found, files = sieved(body, [])
+    for each in found:
+        file = files.find(base64.b64decode(each["raw"]))
+        assert file is not None
+        assert file.seek(0, 2) == size
+    files.check()
+    files.close()
+
+
+def test_more_files_than_a_message_may_have_are_never_opened() -> None:
+    body = json.dumps([{"raw": "AAAA" * LONG}] * (MAX_FILES + 1)).encode()
+    files = BodyFiles()
+    with pytest.raises(HttpProblem) as refused:
+        Sieve(files, MAX_AT_ONCE).feed(body)
+    files.close()
+    assert (refused.value.status, refused.value.code) == (413, "too_many_files")
 
 
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
