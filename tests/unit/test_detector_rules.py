@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from synapse_tui.agents.profiles.finding import load_profiles
 from tests.unit.agent_screens import (
     CLAUDE_QUESTION,
     COMPOSERS,
@@ -412,3 +415,21 @@ def test_where_opencode_shows_its_path_another_spinner_may_turn() -> None:
         screen.show([*rows[:-1], rows[-1].replace("●", "●○"[turn % 2])], cursor)
         screen.wait(0.5)
         assert screen.state != READY
+
+
+@pytest.mark.parametrize("word", ["idle", "done"])
+def test_an_agent_that_never_says_that_it_works_is_not_ready_while_its_output_flows(
+    tmp_path: Path, word: str
+) -> None:
+    (tmp_path / "plain.yaml").write_text("command: plain\noutput_idle_threshold: 1.0\nstartup: {delay: 0}\n")
+    plain = load_profiles(tmp_path, environ={}).profiles["plain"]
+    screen = Screen(plain)
+    screen.feed(osc(f"7501;state={word}"))
+    screen.wait(2)
+    assert screen.state == READY
+    for line in range(6):
+        screen.feed(f"compiling {line}\r\n")
+        screen.wait(0.5)
+        assert screen.state == WORKING
+    screen.wait(2)
+    assert screen.state == READY

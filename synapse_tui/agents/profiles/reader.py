@@ -334,9 +334,9 @@ def _states(top: Section) -> tuple[StateRule, ...]:
 def _with_defaults(rules: tuple[StateRule, ...], *, composer: bool) -> tuple[StateRule, ...]:
     """The rules of a profile behind those that hold for every agent: dialogs and OSC 7501.
 
-    A profile that has a rule for one of them keeps its own. That an agent is idle is believed only behind the
-    rules before the profile's first READY: some agents tell it before they draw the end of the answer, and
-    some forget to tell that they work.
+    A profile that has a rule for one of them keeps its own. That an agent is idle is believed only behind all
+    rules that tell something else than READY, and behind those before the profile's first READY: some agents
+    tell it before they draw the end of the answer, and some never tell that they work.
     """
     words = frozenset[str]().union(*(rule.status for rule in rules))
     first = [
@@ -353,7 +353,9 @@ def _with_defaults(rules: tuple[StateRule, ...], *, composer: bool) -> tuple[Sta
         dialog=False,
         composer=True if composer else None,
     )
-    place = next((place for place, rule in enumerate(rules) if rule.state is AgentState.READY), len(rules))
+    ready = next((place for place, rule in enumerate(rules) if rule.state is AgentState.READY), len(rules))
+    others = [place + 1 for place, rule in enumerate(rules) if rule.state is not AgentState.READY]
+    place = max((ready, *others))
     return (*first, *rules[:place], *([idle] if idle.status else ()), *rules[place:])
 
 
