@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from synapse_tui.agents.composer.choices import Choices, find_choices
+from synapse_tui.agents.profiles.finding import load_profiles
 from tests.unit.agent_screens import Screen
 
 AUTO = [
@@ -89,3 +92,36 @@ def test_a_menu_in_a_plain_shell_is_no_dialog_of_an_agent() -> None:
 def test_a_numbered_prompt_is_no_dialog_of_an_agent_whose_composer_is_not_known() -> None:
     assert find_choices(["❯ 1. Do this", "  2. Then that"], (14, 1), numbered=False) is None
     assert find_choices(NUMBERED, (2, 2), numbered=False) == Choices("permission", "Run this command?")
+
+
+HIDDEN, SHOWN = "\x1b[?25l", "\x1b[?25h"
+
+
+def plain(tmp_path: Path) -> Screen:
+    """An agent of a profile that tells little more than its command."""
+    text = "command: plain\noutput_idle_threshold: 1.0\nstartup: {delay: 0, composer: false}\n"
+    (tmp_path / "plain.yaml").write_text(text)
+    return Screen(load_profiles(tmp_path, environ={}).profiles["plain"])
+
+
+def test_a_menu_that_hides_the_cursor_is_a_dialog_also_where_the_composer_is_not_known(
+    tmp_path: Path,
+) -> None:
+    screen = plain(tmp_path)
+    screen.feed(HIDDEN)
+    screen.show(["Run rm -r build?", "❯ 1. Yes", "  2. No"], (0, 3))
+    screen.wait(5)
+    assert screen.state == "WAITING"
+    screen.feed(SHOWN)
+    screen.show(["Run rm -r build?", "done", "> "], (2, 2))
+    screen.wait(5)
+    assert screen.state == "READY"
+
+
+@pytest.mark.parametrize("prompt", [["> "], ["╭────╮", "│ >  │", "╰────╯"], ["> Type a message"]])
+def test_numbers_over_a_prompt_are_no_dialog(tmp_path: Path, prompt: list[str]) -> None:
+    screen = plain(tmp_path)
+    screen.feed(HIDDEN)
+    screen.show(["> 1. Do this", "  2. Then that", "", "Both are done.", "", *prompt], (0, 9))
+    screen.wait(5)
+    assert screen.state == "READY"

@@ -1,7 +1,9 @@
 """Recognizes a list of choices by its structure: one of some aligned rows is marked.
 
 This is for dialogs that no profile describes. A prompt looks much like a marked row (`❯ text`), so the mark
-alone proves nothing: the cursor must stand on it. Where the composer is known to be gone, numbers do too.
+alone proves nothing: the cursor must stand on it. Where the composer is known to be gone, numbers do too. So
+they do where no composer is known, but the cursor is hidden, as menus do, and no other mark is below, which
+might be a prompt.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from synapse_tui.agents.profiles.profile import DialogKind
 
 _MARKS = "❯›▶▸➤→●◉>"
 _ROW = re.compile(rf"^[ \xa0│┃║|]*(?:(?P<mark>[{_MARKS}]) +)?(?P<text>(?:(?P<number>\d+)[.)] +)?\S.*)")
+_PROMPT = re.compile(rf"[ \xa0│┃║|]*[{_MARKS}][ \xa0│┃║|]*")
 _QUESTION = re.compile(r"\w.*[?？]")
 _GRANTS = re.compile(r"\b(?:yes|no|allow|approve|accept|deny|reject|trust|proceed)\b", re.IGNORECASE)
 _TAIL = 40
@@ -34,20 +37,25 @@ class Choices:
     title: str
 
 
-def find_choices(rows: Sequence[str], cursor: tuple[int, int], *, numbered: bool) -> Choices | None:
+def find_choices(
+    rows: Sequence[str], cursor: tuple[int, int], *, numbered: bool, prompts: bool = False
+) -> Choices | None:
     """The list of choices that takes the keys; only for screens on which no composer holds the cursor.
 
     Args:
         rows: The screen's rows up to the last one with text.
         cursor: Column and row of the cursor.
         numbered: Whether numbers are proof enough: a prompt may hold a numbered list too.
+        prompts: Whether there may be a prompt: then numbers above another mark prove nothing.
     """
     x, y = cursor
     for place in range(len(rows) - 1, max(-1, len(rows) - 1 - _TAIL), -1):
         row = _ROW.match(rows[place])
         if row is None or row["mark"] is None:
+            numbered = numbered and not (prompts and _PROMPT.fullmatch(rows[place]))
             continue
         if (row.start("mark"), place) != (x, y) and not (numbered and row["number"]):
+            numbered = numbered and not prompts
             continue
         found = _choices(rows, place, row)
         if len(found) > 1 and sum(bool(below.strip()) for below in rows[found[-1] + 1 :]) <= _FOOTER:

@@ -111,7 +111,8 @@ class ComposerReader:
             if not self._profile.receives:
                 return ComposerReading(visible=False)  # a shell: menus in it are the person's own
             cursor = terminal.cursor.x, terminal.cursor.y
-            return _unknown(find_choices(text.rows, cursor, numbered=rules is not None))
+            numbered = rules is not None or not terminal.modes.cursor_visible
+            return _unknown(find_choices(text.rows, cursor, numbered=numbered, prompts=rules is None))
         return self._read(terminal, text, rules, box)
 
     def _read(self, terminal: Terminal, text: ScreenText, rules: ComposerRules, box: Box) -> ComposerReading:
