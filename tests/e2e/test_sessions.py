@@ -583,7 +583,7 @@ def host_of(run: Run) -> psutil.Process:
 
 
 def test_another_version_goes_on_with_the_agents(launch: Launch, agents: Ready, run: Run) -> None:
-    terminal = launch()
+    terminal = launch("dummy", "dummy")
     first, second = agents(terminal, 2)
     terminal.type("日本語 a draft")
     terminal.wait_for("日本語 a draft")
@@ -609,7 +609,7 @@ def test_another_version_goes_on_with_the_agents(launch: Launch, agents: Ready, 
 
 
 def test_a_newer_client_offers_to_hand_over(launch: Launch, agents: Ready, run: Run, tmp_path: Path) -> None:
-    terminal = launch()
+    terminal = launch("dummy", "dummy")
     agents(terminal, 2)
     detach(terminal)
     folder = tmp_path / "newer"
