@@ -24,6 +24,7 @@ from synapse_tui.errors import MessageError
 from synapse_tui.settings.keys import read_keys
 from tests.a2a_kit import AT_ONCE, V1, GivenAgent
 from tests.unit.dialect_kit import TOKENS, message, served, signer
+from tests.waiting import until
 
 MIB = 1024 * 1024
 KEY = "a-key-that-is-long-enough"
@@ -261,6 +262,22 @@ async def test_room_is_given_back_before_the_answer(agent: GivenAgent) -> None:
         assert (await client.post("/tasks/send", json=dialect(CONTENT))).status_code == 200
         agent.finish(task.id, "Done.")
         assert (await waits).status_code == 200
+
+
+async def test_room_is_given_back_when_a_message_comes_again(agent: GivenAgent) -> None:
+    """A client that asks anew waits for the same turn, also without a file open."""
+    raw = {"raw": base64.b64encode(CONTENT).decode(), "filename": "a.zip"}
+    params = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [raw]}}
+    services = Services(large=LargeBodies(1))
+    async with served(agent, services=services, max_body=8 * MIB) as client:
+        call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
+        first, again = (asyncio.ensure_future(client.post("/", json=call, headers=V1)) for _ in range(2))
+        task = await agent.works()
+        await until(lambda: len(agent.feed._readers[task.id]) == 2, "both wait")
+        assert (await client.post("/tasks/send", json=dialect(CONTENT))).status_code == 200
+        agent.finish(task.id, "Done.")
+        for answer in (await first, await again):
+            assert answer.json()["result"]["task"]["id"] == task.id
 
 
 # -- the sieve ---

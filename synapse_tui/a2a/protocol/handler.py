@@ -139,6 +139,8 @@ class Handler(RequestHandler):
             if followed is not None and followed.state.final:
                 raise TaskEnded(f"task {followed.id} is {followed.state.value} already", "send a new message")
             task, new = await self._accept(params, call, draft)
+        if call.files is not None:
+            call.files.close()  # the answer may be a long time in coming
         # Nothing may be awaited between the two: what happened meanwhile would be told to nobody.
         events = call.agent.feed.subscribe(task.id)
         if not new:
@@ -154,8 +156,6 @@ class Handler(RequestHandler):
         check_ring(call.agent, draft.request, call.services)
         task_id = draft.request.follows or self._make_id()
         request = await draft.written(call.agent.cwd, task_id)
-        if call.files is not None:
-            call.files.close()  # the answer may be a long time in coming
         if not request.follows:
             request = replace(request, task_id=task_id)
         async with pushed(params.configuration, call, task_id) as undo:
