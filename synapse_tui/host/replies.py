@@ -18,6 +18,7 @@ from synapse_tui.agents.tasks.desk import about_reply, late_message, reply_of, t
 from synapse_tui.errors import (
     AgentExited,
     HistoryError,
+    MessageError,
     PeerBusy,
     PeerRefused,
     PeerUnreachable,
@@ -281,10 +282,18 @@ class _Debt:
 
 
 async def _tell_here(session: AgentSession, task: Task) -> None:
-    """Tell an agent of this host what came of its message."""
+    """Tell an agent of this host what came of its message.
+
+    Raises:
+        TaskNotFound: It has not asked for an answer that there is.
+        MessageError: It has asked another agent for that.
+    """
     reply, sender, taken = reply_of(task), _sender(task.target), None
     if outgoing := peer_task(task):
         try:
+            asked = session.desk.outgoing(outgoing)
+            if asked.target != task.target:
+                raise MessageError(f"task {asked.short_id} is answered by {asked.target} only")
             taken = session.desk.answered(outgoing, reply, verified=True)
         except TaskNotFound:
             # An agent of another life has asked for nothing, and has nothing to learn of a failure.

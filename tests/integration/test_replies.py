@@ -152,6 +152,14 @@ async def test_a_reply_goes_to_the_owner_of_the_task_among_agents_of_one_type(ho
             await Person(other).reply("stolen", task.id[:8])
 
 
+async def test_an_answer_of_another_agent_than_was_asked_ends_no_task(host):
+    alice, bob, carol = await open_ready(host, "alice", "bob", "carol")
+    own, _ = await Person(alice).ask(bob, WORKS)
+    given = await Person(alice).send(carol, "who are you?", sender_task_id=own.id, expected=True)
+    await until(lambda: carol.task(given.id).reply is ReplyState.FAILED, "the answer was refused")
+    assert not alice.task(own.id).state.final
+
+
 async def test_an_answer_for_which_nobody_waits_any_more_is_typed(host):
     alice, bob = await open_ready(host, "alice", "bob")
     own, given = await Person(alice).ask(bob, "are you there?")
