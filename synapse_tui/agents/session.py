@@ -52,6 +52,8 @@ from .told import EventLimit, bus_event
 log = logging.getLogger(__name__)
 
 RECENT_CHARACTERS = 4000
+DRAWS = 3.0
+"""Seconds in which a program may draw its first screen, or its screen in another size."""
 KEYS_KEPT = "Pause, then answer: text is kept for your draft"
 """The instruction only: it must fit beside the key hints on 80 columns."""
 
@@ -127,6 +129,8 @@ class AgentSession(TaskAccess):
         self.timeline = Timeline(adopted.timeline if adopted is not None else ())
         self.exit: ExitStatus | None = None
         self.unseen = False
+        self._sized = float("-inf")
+        """When the process was started or its terminal got another size, on the clock of the states."""
         self.damage_listener: Callable[[], None] | None = None
         self.taps: list[Callable[[bytes], None]] = []
         """Called with all that the agent puts out, once it stands on the screen."""
@@ -248,6 +252,7 @@ class AgentSession(TaskAccess):
         if self._log is not None:
             self._log.started(*self._size)
         self.exit = None
+        self._sized = self.console.now()
         if self._focused:
             self.console.focus(True)
 
@@ -314,6 +319,7 @@ class AgentSession(TaskAccess):
         if (columns, lines) == self._size:
             return
         self._size = (columns, lines)
+        self._sized = self.console.now()
         if self._log is not None:
             self._log.resized(columns, lines)
         self.console.resize(columns, lines)
@@ -427,9 +433,17 @@ class AgentSession(TaskAccess):
         news = report.state in (AgentState.READY, AgentState.WAITING) and report.state is not previous.state
         turn = self._run.turns.running if self._run is not None else ""  # an adopted one tells it as it comes
         briefed = report.state is AgentState.READY and self.briefing.carries(turn)
-        if news and not self._focused and not briefed and previous.state is not AgentState.STARTING:
+        drawn = report.state is AgentState.READY and not turn and self._drew(previous, report.since)
+        begun = previous.state is not AgentState.STARTING
+        if news and begun and not self._focused and not briefed and not drawn:
             self.unseen = True
         self._events.publish(AgentStateChanged(self.agent_id, report, previous))
+
+    def _drew(self, report: StateReport, until: float) -> bool:
+        """Whether all that is known of some work is a little output after the start or a change of size."""
+        rules = [rule for rule in self.profile.states if rule.name == report.rule]
+        by_output = any(rule.active is not None for rule in rules)
+        return by_output and report.since - self._sized < DRAWS and until - report.since < DRAWS
 
     def _on_exited(self, status: ExitStatus) -> None:
         self.exit = status

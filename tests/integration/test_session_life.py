@@ -4,12 +4,14 @@ import asyncio
 import dataclasses
 import re
 import signal
+import sys
 import time
 from pathlib import Path
 
 import pytest
 from blockbuster import blockbuster_ctx
 
+from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.errors import AgentExited, CommandNotFound, InvalidValue, MessageError, TaskNotFound
 from synapse_tui.events import (
@@ -20,6 +22,7 @@ from synapse_tui.events import (
     ClipboardRequested,
 )
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus, MessageRequest, TaskState
+from synapse_tui.paths import shipped_profiles
 from synapse_tui.pty.scheduler import LOOK_AGAIN, LOOK_READ
 from synapse_tui.terminal import Damage
 from tests.integration.session_rig import PEER, open_rig, until, with_profile
@@ -345,3 +348,33 @@ async def test_keys_do_not_have_a_flood_taken_in(tmp_path, monkeypatch):
         looks = 1 + int((time.monotonic() - began) / LOOK_AGAIN)
         assert calls <= looks
         assert taken <= looks * LOOK_READ
+
+
+def rests(rig):
+    """How often it came to rest after output."""
+    return [passage.report.rule for passage in rig.session.timeline.passages].count("output rests")
+
+
+PROMPTS = """
+import signal, time
+signal.signal(signal.SIGWINCH, lambda *_: print("\\rdrawn anew $ ", end="", flush=True))
+input("$ ")
+for number in range(40):
+    print(number, flush=True)
+    time.sleep(0.1)
+input("$ ")
+"""
+
+
+async def test_what_a_shell_draws_by_itself_is_nothing_to_be_looked_at(tmp_path):
+    shell = load_profiles(shipped_profiles()).find("shell")
+    shell = dataclasses.replace(shell, command=sys.executable, args=("-c", PROMPTS))
+    async with open_rig(tmp_path, profile=shell) as rig:
+        await until(lambda: "$" in rig.session.console.tail(), "its prompt")
+        await rig.ready()
+        before = rests(rig)
+        rig.session.resize(60, 20)
+        await until(lambda: rests(rig) > before, "the end of what it draws for another size")
+        assert not rig.session.unseen
+        rig.type("make\r")
+        await until(lambda: rig.session.unseen, "the end of what it was told to do")
