@@ -129,7 +129,8 @@ class BodyReader:
         return True
 
     async def _read(self, receive: Receive, limit: asyncio.Timeout, *, drop: bool) -> Body:
-        begun = asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
         chunks: list[bytes] = []
         size = waiting = 0
         large: _LargeBody | None = None
@@ -139,9 +140,12 @@ class BodyReader:
                     chunks.append(chunk)
                     size += len(chunk)
                     waiting += len(chunk)
-                    limit.reschedule(begun + self.timeout + size / SLOWEST)
                     if large is None and size > self.at_once:
+                        limit.reschedule(None)  # others are slow, not this caller
+                        asked = loop.time()
                         large = _LargeBody(self.large, await self.large.enter(), self.at_once)
+                        begun += loop.time() - asked
+                    limit.reschedule(begun + self.timeout + size / SLOWEST)
                     if large is not None and waiting >= BATCH:
                         try:
                             await large.add(chunks)

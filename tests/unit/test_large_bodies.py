@@ -242,6 +242,23 @@ async def test_only_so_many_are_taken_at_the_same_time() -> None:
     assert small.files is None
 
 
+async def test_the_wait_for_room_is_not_counted_as_the_callers_slowness(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("synapse_tui.a2a.bodies.SLOWEST", 1 << 40)
+    reader = BodyReader(timeout=2.0, large=LargeBodies(1))
+    parts = [b'{"raw": "', *[b"A" * 64 * 1024] * 40, b'"}']
+    first = await BodyReader(large=reader.large).read({}, receiving(iter(parts)))
+    second = asyncio.ensure_future(reader.read({}, receiving(iter(parts))))
+    done, _ = await asyncio.wait({second}, timeout=1.5 * reader.timeout)
+    assert not done, "it waits, and is not told that its body did not come"
+    assert first.files is not None
+    first.files.close()
+    taken = await second
+    assert taken.files is not None
+    taken.files.close()
+
+
 async def test_room_is_given_back_when_a_body_is_refused(agent: GivenAgent) -> None:
     services = Services(large=LargeBodies(1))
     async with served(agent, services=services, max_body=4 * MIB) as client:
