@@ -82,6 +82,11 @@ def test_no_choices(rows: list[str], cursor: tuple[int, int]) -> None:
     assert find_choices(rows, cursor, numbered=True) is None
 
 
+def test_a_title_is_found_in_time_in_proportion_to_the_rows() -> None:
+    rows = ["? " + "a" * 200_000, "❯ 1. Red", "  2. Blue"]
+    assert find_choices(rows, (0, 1), numbered=True) == Choices("question", "")
+
+
 def test_a_menu_in_a_plain_shell_is_no_dialog_of_an_agent() -> None:
     screen = Screen("shell")
     screen.show(AUTO, (2, 5))

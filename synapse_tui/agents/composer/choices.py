@@ -17,7 +17,7 @@ from synapse_tui.agents.profiles.profile import DialogKind
 _MARKS = "❯›▶▸➤→●◉>"
 _ROW = re.compile(rf"^[ \xa0│┃║|]*(?:(?P<mark>[{_MARKS}]) +)?(?P<text>(?:(?P<number>\d+)[.)] +)?\S.*)")
 _PROMPT = re.compile(rf"[ \xa0│┃║|]*[{_MARKS}][ \xa0│┃║|]*")
-_QUESTION = re.compile(r"\w.*[?？]")
+_QUESTION = re.compile(r"\W*(\w.*[?？])")
 _GRANTS = re.compile(r"\b(?:yes|no|allow|approve|accept|deny|reject|trust|proceed)\b", re.IGNORECASE)
 _TAIL = 40
 _FOOTER = 6
@@ -89,6 +89,6 @@ def _choices(rows: Sequence[str], place: int, marked: re.Match[str]) -> list[int
 def _title(rows: Sequence[str], first: int) -> str:
     """The nearest question above the choices."""
     for row in reversed(rows[max(0, first - _TAIL) : first]):
-        if question := _QUESTION.search(row):
-            return " ".join(question[0].split())
+        if question := _QUESTION.match(row):
+            return " ".join(question[1].split())
     return ""
