@@ -142,7 +142,13 @@ class Replies:
     async def _call(self, debt: _Debt, told: Task) -> None:
         session = self._agents.get(told.sender.sender_id)
         if session is not None and session.endpoint == told.sender.sender_endpoint:
-            await _tell_here(session, told)
+            try:
+                await _tell_here(session, told)
+            except SynapseError:
+                raise
+            except Exception as error:  # over HTTP it would be a 500: tried again, too
+                log.exception("an agent was not told of an answer")
+                raise PeerUnreachable(f"{session.agent_id} could not take the answer") from error
             return
         call = asyncio.ensure_future(self._call_sender(told, earlier=debt.owed is not None))
         self._calls.add(call)

@@ -407,3 +407,22 @@ async def test_an_answer_from_before_is_given_to_the_agent_when_it_is_open(rig, 
     [message] = session.outbox
     assert message.text == "42"
     assert (message.reason == "from before the restart") is not restore
+
+
+async def test_an_agent_of_this_host_is_told_again_when_that_failed(rig, monkeypatch):
+    sender = FakeAgent(8101, "claude")
+    rig.agents[CLAUDE.sender_id] = sender
+    failures = [RuntimeError("broken")]
+    accept = sender.accept
+
+    def fail_once(request):
+        if failures:
+            raise failures.pop()
+        return accept(request)
+
+    monkeypatch.setattr(sender, "accept", fail_once)
+    rig.open()
+    task = rig.given(expected=False)
+    rig.agent.desk.reply(task.id, Reply("by the way"))
+    assert await rig.settled(task) is ReplyState.TOLD
+    assert [told.text for told in sender.tasks] == ["by the way"]
