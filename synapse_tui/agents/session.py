@@ -316,7 +316,8 @@ class AgentSession(TaskAccess):
 
     def resize(self, columns: int, lines: int) -> None:
         """Give the terminal another size, in cells."""
-        if (columns, lines) == self._size:
+        terminal = self.console.terminal
+        if (columns, lines) == self._size == (terminal.columns, terminal.lines):
             return
         self._size = (columns, lines)
         self._sized = self.console.now()

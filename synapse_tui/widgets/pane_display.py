@@ -134,6 +134,7 @@ class PaneDisplay(Widget):
     def on_show(self) -> None:
         """Draw what has come while the pane was hidden."""
         self._redraw()
+        self._resizer.offer(self.size.width, self.size.height)
 
     # Frames
 
@@ -175,6 +176,7 @@ class PaneDisplay(Widget):
         placement = stage.placement(self)
         if placement is None or stage.dropping:
             return ""
+        self._resizer.check(self.size.width, self.size.height)
         moved = self._cursor.follow(stage, placement)
         if stage.may_paint(placement):
             return self._scroll(rows, placement) + self._painter.draw(rows, placement) + moved

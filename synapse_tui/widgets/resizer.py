@@ -36,6 +36,12 @@ class Resizer:
         self._give()
         self._timer = self._view.set_timer(SETTLE_TIME, self._settled)
 
+    def check(self, columns: int, lines: int) -> None:
+        """Take note of a size that is shown: the session may have been given another one behind the pane."""
+        terminal = self._view.session.terminal
+        if self._timer is None and (columns, lines) != (terminal.columns, terminal.lines):
+            self.offer(columns, lines)
+
     def repeat(self) -> None:
         """Give the size to a session that has another terminal now."""
         self._give()

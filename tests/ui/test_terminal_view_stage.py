@@ -217,6 +217,18 @@ async def test_the_first_size_is_given_at_once_and_a_storm_is_damped(monkeypatch
         assert looks(app.picture())[0][:21] == looks(session.terminal)[0]
 
 
+async def test_a_session_that_got_another_size_behind_the_pane_is_given_that_of_the_pane(monkeypatch):
+    monkeypatch.setattr(resizer, "SETTLE_TIME", 0.01)
+    session = FakeSession(80, 24)
+    app = PanesApp(session)
+    async with running(app) as pilot:
+        await until(lambda: session.sizes[-1] == (40, 10))
+        await settle(pilot)
+        session.resize(80, 20)
+        session.output("drawn for the wrong width")
+        await until(lambda: session.sizes[-1] == (40, 10))
+
+
 async def test_no_color_leaves_attributes_and_marks_without_colours():
     session = FakeSession()
     app = PanesApp(session, no_color=True)
