@@ -18,6 +18,8 @@ from tests.integration.capture_replay import Replay, profile, recording, replays
 READY, WORKING, WAITING = AgentState.READY, AgentState.PROCESSING, AgentState.WAITING
 STATES = {"idle": READY, "done": READY, "working": WORKING, "blocked": WAITING}
 TURNS, TRUST, AUTO_MODE = (f"claude-2.1.330-{name}" for name in ("turns", "trust", "auto-mode"))
+REST = 2.0
+"""Seconds without output after which a profile without rules of its own takes an agent to rest."""
 FRAME = 0.1
 """Seconds within which the agent draws what it has told."""
 
@@ -81,9 +83,13 @@ def test_not_ready_before_the_end_of_the_answer_is_drawn() -> None:
 def test_a_profile_without_a_word_of_it_has_the_rules(tmp_path: Path, text: str) -> None:
     found, told = played(TURNS, of_folder(tmp_path, text))
     begin, end = found.scene("answer")[0], found.scene("exit")[0]
-    for time, state in told:
-        if begin < time < end:
-            assert found.at(time + FRAME).state is STATES[state], f"{state} at {time}"
+    seen = [(time, state) for time, state in told if begin < time < end]
+    for (time, state), (until, _) in zip(seen, [*seen[1:], (end, "")], strict=True):
+        # That it is idle counts once its output rests, too: it may be one that never says `working`.
+        wait = FRAME if STATES[state] is not READY else REST
+        if time + wait < until:
+            assert found.at(time + wait).state is STATES[state], f"{state} at {time}"
+    assert found.at(end - FRAME).state is READY
 
 
 @pytest.mark.parametrize("key", [b"\x1b", b"\r"], ids=["denied", "approved"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from synapse_tui.agents.delivery.intake import MessageStyle
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, MessageRequest, Reply, Sender, TaskState
 from tests.integration.session_rig import PEER, Rig, open_rig, until
@@ -81,7 +83,8 @@ async def test_timeline_and_inbox_go_on_in_another_host(tmp_path):
         await until(lambda: first.session.report.state is AgentState.READY)
         info = first.send("by the way", priority=1)
         passages = first.session.timeline.passages
-        assert [passage.state for passage in passages][-3:] == [
+        # Of several rules that tell the same, on a slow machine another one may decide in between.
+        assert [state for state, _ in groupby(passage.state for passage in passages)][-3:] == [
             AgentState.READY,
             AgentState.PROCESSING,
             AgentState.READY,

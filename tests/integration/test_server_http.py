@@ -283,7 +283,7 @@ async def test_starting_and_stopping_leave_signals_and_tasks_alone() -> None:
         await server.stop()
         assert not server.running
     assert asyncio.all_tasks() == tasks
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads, "one of an earlier test may have ended meanwhile"
 
 
 async def test_an_idle_server_does_not_tick() -> None:
