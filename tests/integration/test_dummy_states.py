@@ -30,7 +30,7 @@ VARIANTS = {
 
 @pytest.mark.parametrize(("options", "size"), VARIANTS.values(), ids=VARIANTS.keys())
 async def test_every_state_is_seen(tmp_path, options, size):
-    rig = DummyRig(tmp_path, "--word-delay", "1", *options, **size)
+    rig = DummyRig(tmp_path, "--word-delay", "40", *options, **size)
     try:
         await rig.reaches(AgentState.READY)
         assert rig.reading.empty

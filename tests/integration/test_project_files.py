@@ -113,7 +113,7 @@ async def test_a_running_host_lives_by_the_settings_that_are_trusted(tmp_path):
         wanted = {"a2a": {"message_format": "plain", "info": "inbox"}, "tui.layout": "grid"}
         put(files, "settings.json", json.dumps(wanted))
         await files.read_again(host)
-        assert asked(files) == ["settings.json"]
+        await until(lambda: asked(files) == ["settings.json"])
         assert host.settings.text("tui.layout") == "tabs"
         files.trust(host)
         await until(lambda: host.settings.text("tui.layout") == "grid")
