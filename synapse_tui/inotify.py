@@ -11,7 +11,7 @@ from pathlib import Path
 
 ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x4, 0x8, 0x40, 0x80, 0x100, 0x200
 DELETE_SELF, MOVE_SELF = 0x400, 0x800
-OVERFLOW, IGNORED, ONLYDIR, ISDIR = 0x4000, 0x8000, 0x01000000, 0x40000000
+OVERFLOW, IGNORED, ONLYDIR = 0x4000, 0x8000, 0x01000000
 _EVENT = struct.Struct("iIII")
 _BUFFER = 16 * 1024
 """What is read in one turn of the loop: a few hundred events."""

@@ -113,7 +113,8 @@ def answered_by(agent: HostedAgent, body: SendBody) -> str:
     if not isinstance(found, str) or not found:
         return ""
     with contextlib.suppress(SynapseError):
-        return agent.desk.outgoing(found).id if agent.desk.outgoing(found).id == found else ""
+        if agent.desk.outgoing(found).id == found:
+            return found
     return ""
 
 

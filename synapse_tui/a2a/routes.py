@@ -157,10 +157,10 @@ def _named(agent: HostedAgent, content: str, services: Services) -> tuple[Hosted
         HttpProblem: It is served by another process.
     """
     found = _MENTION.fullmatch(content)
-    everyone = services.addresses()
-    own = [each for each in everyone if each.agent_id == agent.agent_id]
     if found is None or fold(found["name"]) == ALL:
         return agent, content
+    everyone = services.addresses()
+    own = [each for each in everyone if each.agent_id == agent.agent_id]
     try:
         (target,) = _resolved(found["name"], own) or resolve(found["name"], everyone)
     except AgentNotFound:

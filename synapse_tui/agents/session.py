@@ -132,8 +132,6 @@ class AgentSession(TaskAccess):
         self._sized = float("-inf")
         """When the process was started or its terminal got another size, on the clock of the states."""
         self.damage_listener: Callable[[], None] | None = None
-        self.taps: list[Callable[[bytes], None]] = []
-        """Called with all that the agent puts out, once it stands on the screen."""
         self.spec = spec
         self.environ = dict(environ)
         self.hook_args = adopted.hook_args if adopted is not None else hook_args
@@ -425,8 +423,6 @@ class AgentSession(TaskAccess):
     def _on_output(self, data: bytes) -> None:
         if self._log is not None and data:
             self._log.write(data)
-        for tap in tuple(self.taps) if data else ():
-            tap(data)
         if self.damage_listener is not None:
             self.damage_listener()
 

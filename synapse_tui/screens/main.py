@@ -370,10 +370,10 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         styles.height = styles.margin = None
         self.sidebar.remove_class("-short")
         self._placed_for = line = self._cursor_line()
-        if self._making_way is None:
-            self._making_way = self.set_interval(SIDEBAR_LOOK, self._make_way)
         if line < 0:
             return
+        if self._making_way is None:
+            self._making_way = self.set_interval(SIDEBAR_LOOK, self._make_way)
         height = self.query_one("#middle").region.height
         above, below = line - COMPOSER_ROWS, height - line - 1 - COMPOSER_ROWS
         rows = max(SIDEBAR_ROWS, above, below)

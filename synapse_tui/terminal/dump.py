@@ -47,11 +47,6 @@ def dump(terminal: Terminal, *, scrollback_lines: int | None = None) -> bytes:
     return pen.take().encode() + stream.unfinished
 
 
-def dump_screen(terminal: Terminal) -> bytes:
-    """The screens and all modes of a terminal, without its scrollback; see `dump`."""
-    return dump(terminal, scrollback_lines=0)
-
-
 def _main_screen(screen: Screen, pen: Pen, scrollback_lines: int | None) -> None:
     buffer = screen.main_buffer
     _scrollback(screen, pen, scrollback_lines)

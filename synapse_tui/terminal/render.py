@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 from functools import lru_cache
 
-from .cells import JOIN, WIDE_TAIL, cell_count, cut_cells, readable, split_cells
+from .cells import JOIN, WIDE_TAIL, cell_count, readable, split_cells
 from .line import Line
 from .style import RGB, Style
 
@@ -33,7 +33,6 @@ _DOUBTFUL = re.compile(
 """One of the others in the coding of `cells.py`: `split` gives what is beyond doubt and these by turns."""
 _UNSAFE_LINK = re.compile(r"[^\x21-\x7e\u00a1-\U0010ffff]")
 _MAX_LINK = 2083
-_END_LINK = "\x1b]8;;\x1b\\"
 
 
 class _ToColumn(dict[int, str]):
@@ -161,56 +160,3 @@ def clean_link(link: str | None) -> str | None:
 def link_start(link: str) -> str:
     """Return the OSC 8 sequence that begins a hyperlink; what leads to one address is one link."""
     return f"\x1b]8;id=s{zlib.crc32(link.encode()):x};{link}\x1b\\"
-
-
-@lru_cache(maxsize=8192)
-def rendition(style: Style, inverted: bool) -> str:
-    """Return the SGR sequence of a style in direct colours; it resets first, so that it stands alone.
-
-    Args:
-        style: How the cells look.
-        inverted: Whether the whole screen is reversed (DECSCNM).
-    """
-    parameters = [
-        "0",
-        *attribute_parameters(style),
-        *underline_parameters(style, style.underline, direct=True),
-    ]
-    if style.reverse != inverted:
-        parameters.append("7")
-    parameters += _color(style.fg, 30)
-    parameters += _color(style.bg, 40)
-    return f"\x1b[{';'.join(parameters)}m"
-
-
-def _color(code: int, base: int) -> list[str]:
-    """The parameters of a colour; semicolons, for not every terminal knows ITU T.416's colons."""
-    if code < 0:
-        return []
-    if code & RGB:
-        return [f"{base + 8};2;{code >> 16 & 255};{code >> 8 & 255};{code & 255}"]
-    if code < 16:
-        return [str(base + code if code < 8 else base + 52 + code)]
-    return [f"{base + 8};5;{code}"]
-
-
-def draw_line(line: Line, columns: int, *, inverted: bool = False) -> str:
-    """Return what draws a line, the cursor being in the first column; it ends with plain attributes.
-
-    Args:
-        line: The line.
-        columns: Cells to draw; the line is cut there, and halves of wide characters are blanks.
-        inverted: Whether the whole screen is reversed (DECSCNM).
-    """
-    out: list[str] = []
-    column = 0
-    for run, style, count in line.coded_runs():
-        if column >= columns:
-            break
-        link = clean_link(style.link)
-        out.append(rendition(style, inverted) + (link_start(link) if link else ""))
-        text = run if column + count <= columns else cut_cells(run, 0, columns - column)
-        out.append(draw_text(text, column))
-        out.append(_END_LINK if link else "")
-        column += count
-    return "".join(out) + "\x1b[0m"

@@ -9,7 +9,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from synapse_tui.terminal import Line, Terminal, capture_history, newest_lines
-from synapse_tui.terminal.dump import dump, dump_screen
+from synapse_tui.terminal.dump import dump
 from synapse_tui.terminal.entries import unpacked
 from synapse_tui.terminal.mode_ops import MOUSE_ENCODINGS, MOUSE_MODES, PRIVATE_MODES, REMEMBERED
 from synapse_tui.terminal.style import LINK_SHIFT, NO_LINK
@@ -198,7 +198,7 @@ def test_a_string_that_is_too_long_stays_without_effect() -> None:
 def test_the_screen_alone() -> None:
     terminal = fed("".join(f"{number}\r\n" for number in range(20)) + "\x1b[31mlast")
     other = Terminal(10, 4, 100)
-    other.feed(dump_screen(terminal))
+    other.feed(dump(terminal, scrollback_lines=0))
     assert len(other.scrollback) == 0
     assert screen(other) == screen(terminal)
 
@@ -215,7 +215,7 @@ def test_the_newest_lines_of_the_scrollback(count: int) -> None:
 
 def test_a_line_that_goes_on_in_the_screen_is_still_one() -> None:
     terminal = fed("abcdefghijklmnopqrst\r\n1\r\n2\r\n3")
-    for source in (dump(terminal), dump_screen(terminal)):
+    for source in (dump(terminal), dump(terminal, scrollback_lines=0)):
         other = Terminal(10, 4, 100)
         other.feed(source)
         assert other.line(0).wrapped

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from synapse_tui.terminal import Terminal, cells, line, render, row
-from synapse_tui.terminal.render import clean, draw_line, parts
+from synapse_tui.terminal.render import clean, parts
 from synapse_tui.widgets.colors import Pens
 from synapse_tui.widgets.strips import build_pieces, draw
 
@@ -69,13 +69,9 @@ def test_the_work_to_draw_a_row_is_in_proportion_to_it(work: Work, count: int, c
     terminal = Terminal(260, 1)
     terminal.feed("".join(f"{style}{cluster}\x1b[m-" for _ in range(count)).encode())
     size = sum(len(text) for text, _, _ in terminal.line(0).runs()) + 2 * count * len(cluster)
-    for drawing in (
-        lambda: draw_line(terminal.line(0), 260),
-        lambda: build_pieces(terminal.line(0), 260, Pens()),
-    ):
-        work.characters = 0
-        drawing()
-        assert work.characters <= 4 * size
+    work.characters = 0
+    build_pieces(terminal.line(0), 260, Pens())
+    assert work.characters <= 4 * size
 
 
 def test_a_row_whose_text_did_not_change_is_not_cut_again() -> None:
