@@ -18,6 +18,7 @@ from synapse_tui.agents.tasks.book import TaskBook
 from synapse_tui.agents.tasks.desk import TaskDesk
 from synapse_tui.agents.tasks.feed import TaskFeed
 from synapse_tui.agents.tasks.finder import TaskFinder
+from synapse_tui.agents.tasks.message_text import check_size
 from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.agents.watch.watcher import Watcher
 from synapse_tui.content import Artifact
@@ -128,6 +129,7 @@ class FakeAgent:
     def accept(self, request: MessageRequest) -> Task:
         if self.state is AgentState.EXITED:
             raise AgentExited(f"{self.agent_id} has exited", "restart it")
+        check_size(request.text)
         self.requests.append(request)
         if request.follows:
             followed = self.intake.take(request).follows

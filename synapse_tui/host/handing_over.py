@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from synapse_tui import __version__
-from synapse_tui.a2a.sockets import LoopbackSockets, adopted_sockets
+from synapse_tui.a2a.network import LoopbackSockets, adopted_sockets
 from synapse_tui.agents.adoption import read_handover, spec_of
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.session import AgentSession

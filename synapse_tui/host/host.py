@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from uuid import uuid4
 
-from synapse_tui.a2a.sockets import LoopbackSockets
+from synapse_tui.a2a.network import LoopbackSockets
 from synapse_tui.addresses import Address, agent_id_for
 from synapse_tui.agents.process.seeding import Past
 from synapse_tui.agents.profiles.finding import ProfileSet

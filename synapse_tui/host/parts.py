@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from synapse_tui.a2a.services import Services
+from synapse_tui.a2a.agent import Services
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.events import EventBus, Notice
@@ -26,12 +26,11 @@ from .instructions import Instructions
 from .opening import Door
 from .peers import PeerWatch
 from .pushing import Pushing
-from .reach import Reach
 from .records import RecordKeeper
 from .replies import Replies
 from .routing import Router, desks_of, name_at
 from .safety.office import FileSafetyOffice
-from .serving import Servers
+from .serving import Reach, Servers
 from .spool import SpoolKeeper
 from .watchdog import Watchdog
 

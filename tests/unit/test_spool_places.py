@@ -16,8 +16,7 @@ from synapse_tui.project_folder import (
     make_project_folder,
     remove_project_folder,
 )
-from synapse_tui.spool.folder import SpoolFolder
-from synapse_tui.spool.places import AgentPlace, new_spool, remove_abandoned
+from synapse_tui.spool.folder import AgentPlace, SpoolFolder, new_spool, remove_abandoned
 
 
 @pytest.fixture
