@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from synapse_tui.terminal.damage_tracker import DamageTracker
+from synapse_tui.terminal.damage import DamageTracker
 
 if TYPE_CHECKING:
     from synapse_tui.terminal import Terminal

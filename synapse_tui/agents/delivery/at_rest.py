@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from synapse_tui.agents.state.quiescence import Activity
 from synapse_tui.pty import PtyProcess
-from synapse_tui.pty.offer import StoppedTerminal
+from synapse_tui.pty.process import StoppedTerminal
 
 from .view import Seen
 

@@ -13,7 +13,7 @@ from synapse_tui.agents.process.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentState
-from synapse_tui.terminal.paste import encode_paste
+from synapse_tui.terminal.input import encode_paste
 
 from .composing import IDLE, Composing
 from .enter import TICKS, Enter

@@ -263,7 +263,7 @@ class Quirks:
         hides_cursor: Whether it takes the cursor out of its composer when it hears that nobody looks; it is
             not told then, since the composer is known by the cursor.
         half_blanks: Whether it writes the second cell of an emoji with a variation selector as a blank, which
-            is not to be taken for the next cell (`terminal/half_blanks.py`).
+            is not to be taken for the next cell (`terminal/stream.py`).
     """
 
     term_program: tuple[str, str] = ("", "")

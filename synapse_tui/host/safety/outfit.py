@@ -13,7 +13,7 @@ from synapse_tui.events import EventBus, Notice
 from synapse_tui.hooks import Dialect
 from synapse_tui.hooks.codex_trust import trusted_hashes
 from synapse_tui.hooks.launch import NO_HOOKS, LaunchHooks, prepare
-from synapse_tui.pty.command import find_command
+from synapse_tui.pty.spawn import find_command
 
 
 class HookOutfit:
