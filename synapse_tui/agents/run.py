@@ -6,10 +6,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from synapse_tui.agents.answers.reader import AnswerReader
 from synapse_tui.agents.delivery.deliverer import Delivery
 from synapse_tui.agents.delivery.gate import dialog_for_keys, dialog_open
-from synapse_tui.agents.delivery.pace import Pace
 from synapse_tui.agents.process.keyboard import (
     DialogGuard,
     Keyboard,
@@ -25,13 +23,15 @@ from synapse_tui.agents.tasks.feed import TaskFeed
 from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.agents.tasks.progress import Progress
 from synapse_tui.agents.tasks.turns import TurnTracker
-from synapse_tui.agents.watch.sight import Post
 from synapse_tui.agents.watch.watcher import Watcher
 from synapse_tui.model import AgentState, ExitStatus, StateReport, Task
 from synapse_tui.pty import ReadScheduler
 from synapse_tui.terminal import TerminalEvent
 
+from .answers.transcript import AnswerReader
 from .console import AgentConsole, ConsoleListener, Launch
+from .delivery.typist import Pace
+from .watch.watcher import Post
 
 
 @dataclass(frozen=True, slots=True)

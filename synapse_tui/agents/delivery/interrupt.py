@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from synapse_tui.agents.composer.proof import Proof
+from synapse_tui.agents.composer.reading import Proof
 from synapse_tui.agents.process.keyboard import APART, Keyboard
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.model import AgentState
