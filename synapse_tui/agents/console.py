@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from synapse_tui.errors import MessageError
 from synapse_tui.hooks import HookKind
@@ -32,7 +33,6 @@ from synapse_tui.terminal.events import ignore
 from .adoption import Adopted
 from .answers.answer import AnswerCollector
 from .composer.reading import ComposerReading, end_of_conversation, find_box, screen_rows
-from .delivery.view import Seen
 from .process.seeding import Past
 from .profiles.profile import Profile
 from .state.detector import StateDetector
@@ -213,7 +213,7 @@ class AtRest:
         self._activity = Activity(process.pid, clock)
 
     async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
-        """`AgentView.settled`: what was begun before is then on the screen.
+        """`AgentTerminal.settled`: what was begun before is then on the screen.
 
         Where the system does not tell what programs do, the time passes.
         """
@@ -230,7 +230,7 @@ class AtRest:
             await asyncio.sleep(min(max(rest - rested, 0.001), LOOK_AGAIN))
 
     async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
-        """`AgentView.press`, with the agent's output stopped meanwhile where that can be done."""
+        """`AgentTerminal.press`, with the agent's output stopped meanwhile where that can be done."""
         with self._process.stopped() as terminal:
             await self._take_in()
             seen = look()
@@ -257,6 +257,8 @@ class AtRest:
 
 
 log = logging.getLogger(__name__)
+
+Seen = TypeVar("Seen")
 
 LOOK_BYTES = 64 * 1024
 """How much output is taken in at most by one look before Enter."""
@@ -389,7 +391,7 @@ class AgentConsole:
         """What the terminal told of the agent's state, each the last of its kind."""
         return self._signals
 
-    # -- what delivery sees (view.AgentView) ---
+    # -- what delivery sees (view.AgentTerminal) ---
 
     @property
     def alive(self) -> bool:

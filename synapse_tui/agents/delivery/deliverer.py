@@ -28,6 +28,7 @@ from .gate import (
     STEADY,
     TYPING,
     UNREAD,
+    AgentTerminal,
     Hold,
     dialog_open,
     dialog_words,
@@ -35,7 +36,6 @@ from .gate import (
 )
 from .interrupt import Interrupter, InterruptOutcome
 from .typist import FRAME, Commit, Typed, TypingResult, Typist
-from .view import AgentView
 
 COMPOSER_BACK = 1.5
 """Seconds after a dialog in which the composer must be back; the user's keys wait so long."""
@@ -66,7 +66,7 @@ class AfterDialog:
         typist: Who typed the message.
     """
 
-    def __init__(self, view: AgentView, typist: Typist) -> None:
+    def __init__(self, view: AgentTerminal, typist: Typist) -> None:
         self._view = view
         self._typist = typist
 
@@ -184,7 +184,7 @@ class Admission:
 
     def __init__(
         self,
-        view: AgentView,
+        view: AgentTerminal,
         keyboard: Keyboard,
         profile: Profile,
         *,
@@ -292,7 +292,7 @@ class Settlement:
 
     def __init__(
         self,
-        view: AgentView,
+        view: AgentTerminal,
         keyboard: Keyboard,
         *,
         book: TaskBook,
@@ -394,7 +394,7 @@ class Delivery:
 
     def __init__(
         self,
-        view: AgentView,
+        view: AgentTerminal,
         keyboard: Keyboard,
         profile: Profile,
         *,

@@ -15,8 +15,7 @@ from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentState
 from synapse_tui.terminal.paste import encode_paste
 
-from .gate import EXITED, STEADY, UNREAD, dialog_open, dialog_words
-from .view import AgentView, Seen
+from .gate import EXITED, STEADY, UNREAD, AgentTerminal, Seen, dialog_open, dialog_words
 
 PATIENCE = 1.5
 """Seconds that a user who types while a message is being typed waits before the message gives way."""
@@ -44,7 +43,7 @@ class Composing:
         profile: What its composer is, and its clear keys.
     """
 
-    def __init__(self, view: AgentView, keyboard: Keyboard, profile: Profile) -> None:
+    def __init__(self, view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> None:
         self._view = view
         self._keyboard = keyboard
         self._profile = profile
@@ -205,7 +204,7 @@ class Enter:
         profile: What its Enter is.
     """
 
-    def __init__(self, view: AgentView, profile: Profile) -> None:
+    def __init__(self, view: AgentTerminal, profile: Profile) -> None:
         self._view = view
         self._key = profile.submit.enter
 
@@ -324,7 +323,7 @@ class Typist:
         profile: How the agent takes text.
     """
 
-    def __init__(self, view: AgentView, keyboard: Keyboard, profile: Profile) -> None:
+    def __init__(self, view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> None:
         self._view = view
         self._keyboard = keyboard
         self._profile = profile
@@ -613,7 +612,7 @@ class Pace:
         view: The agent's terminal.
     """
 
-    def __init__(self, view: AgentView) -> None:
+    def __init__(self, view: AgentTerminal) -> None:
         self._view = view
         self._entered = False
         self._tasks: set[asyncio.Task[None]] = set()

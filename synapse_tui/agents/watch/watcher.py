@@ -21,8 +21,7 @@ from typing import Any, Literal
 
 from synapse_tui.agents.answers.answer import AnswerCollector
 from synapse_tui.agents.console import Pulse
-from synapse_tui.agents.delivery.gate import NO_COMPOSER, UNSTEADY, Hold, dialog_open, why_held
-from synapse_tui.agents.delivery.view import AgentView
+from synapse_tui.agents.delivery.gate import NO_COMPOSER, UNSTEADY, AgentTerminal, Hold, dialog_open, why_held
 from synapse_tui.agents.process.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.tasks.book import TaskBook, is_asked
@@ -83,7 +82,7 @@ class Post:
         collector: Makes what collects the answer to a text.
     """
 
-    view: AgentView
+    view: AgentTerminal
     keyboard: Keyboard
     turns: TurnTracker
     collector: Callable[[str], AnswerCollector]
