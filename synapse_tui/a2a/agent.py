@@ -10,7 +10,7 @@ from synapse_tui.agents.delivery.outbox_control import Explanation, OutboxContro
 from synapse_tui.agents.tasks.book import TaskBook
 from synapse_tui.agents.tasks.desk import TaskDesk
 from synapse_tui.agents.tasks.feed import TaskFeed
-from synapse_tui.agents.watch.watcher import Watcher
+from synapse_tui.agents.watcher import Watcher
 from synapse_tui.model import MessageRequest, StateReport, Task, TaskPage, TaskQuery
 
 

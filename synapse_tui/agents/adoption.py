@@ -26,7 +26,7 @@ from synapse_tui.terminal import ProgramStatus, ProgressChanged, TerminalEvent
 from synapse_tui.terminal.dump import dump
 from synapse_tui.workspace import AgentHandover
 
-from .state.timeline import Passage
+from .state import Passage
 
 if TYPE_CHECKING:
     from .console import AgentConsole

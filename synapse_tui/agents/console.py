@@ -31,12 +31,11 @@ from synapse_tui.terminal import (
 from synapse_tui.terminal.events import ignore
 
 from .adoption import Adopted
-from .answers.answer import AnswerCollector
-from .composer.reading import ComposerReading, end_of_conversation, find_box, screen_rows
-from .process.seeding import Past
+from .answers import AnswerCollector
+from .composer import ComposerReading, end_of_conversation, find_box, screen_rows
 from .profiles.profile import Profile
-from .state.detector import StateDetector
-from .state.timeline import Timeline
+from .seeding import Past
+from .state import StateDetector, Timeline
 
 
 class Pulse:

@@ -8,30 +8,23 @@ from dataclasses import dataclass
 
 from synapse_tui.agents.delivery.deliverer import Delivery
 from synapse_tui.agents.delivery.gate import dialog_for_keys, dialog_open
-from synapse_tui.agents.process.keyboard import (
-    DialogGuard,
-    Keyboard,
-    is_shortcut,
-    presses_enter,
-    presses_stop,
-)
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.state.timeline import Timeline
 from synapse_tui.agents.tasks.book import TaskBook
 from synapse_tui.agents.tasks.conclusion import Keeper
 from synapse_tui.agents.tasks.feed import TaskFeed
 from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.agents.tasks.progress import Progress
 from synapse_tui.agents.tasks.turns import TurnTracker
-from synapse_tui.agents.watch.watcher import Watcher
 from synapse_tui.model import AgentState, ExitStatus, StateReport, Task
 from synapse_tui.pty import ReadScheduler
 from synapse_tui.terminal import TerminalEvent
 
-from .answers.transcript import AnswerReader
 from .console import AgentConsole, ConsoleListener, Launch
 from .delivery.typist import Pace
-from .watch.watcher import Post
+from .keyboard import DialogGuard, Keyboard, is_shortcut, presses_enter, presses_stop
+from .state import Timeline
+from .transcript import AnswerReader
+from .watcher import Post, Watcher
 
 
 @dataclass(frozen=True, slots=True)

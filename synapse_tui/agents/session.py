@@ -38,24 +38,24 @@ from synapse_tui.terminal import Bell, ClipboardSet, Notification, Terminal, Ter
 from synapse_tui.workspace import AgentHandover, SavedAgent
 
 from .adoption import AdoptedSession, describe
-from .answers.transcript import AnswerReader
-from .composer.reading import ComposerReading
+from .composer import ComposerReading
 from .console import AgentConsole, Launch
 from .delivery.deliverer import Delivery
 from .delivery.gate import EXITED
 from .delivery.intake import MessageStyle, typed_text
 from .delivery.interrupt import InterruptOutcome
 from .delivery.outbox_control import Explanation, explain
-from .process.environment import with_profile
-from .process.raw_log import RawLog
-from .process.seeding import Past
+from .environment import with_profile
 from .profiles.profile import Profile
+from .raw_log import RawLog
 from .run import AgentRun, RunListener, Work
-from .state.timeline import Timeline
+from .seeding import Past
+from .state import Timeline
 from .tasking import Acts, Tasking
 from .tasks.access import TaskAccess
 from .tasks.book import Journal, TaskBook
 from .tasks.message_text import check_size
+from .transcript import AnswerReader
 
 
 def bus_event(agent_id: str, event: TerminalEvent) -> Event | None:

@@ -13,10 +13,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from synapse_tui.agents.process.environment import HOOKS_VARIABLE
+from synapse_tui.agents.environment import HOOKS_VARIABLE
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.state.detector import HOOKED
+from synapse_tui.agents.state import HOOKED
 from synapse_tui.errors import HistoryError, SessionError, SynapseError
 from synapse_tui.events import (
     AgentProcessExited,

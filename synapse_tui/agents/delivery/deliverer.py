@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from synapse_tui.agents.answers.answer import AnswerCollector
-from synapse_tui.agents.composer.reading import Proof
-from synapse_tui.agents.process.keyboard import Keyboard
+from synapse_tui.agents.answers import AnswerCollector
+from synapse_tui.agents.composer import Proof
+from synapse_tui.agents.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.tasks.book import TaskBook
 from synapse_tui.agents.tasks.outbox import Outbox

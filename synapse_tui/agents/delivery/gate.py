@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeVar
 
-from synapse_tui.agents.composer.reading import ComposerReading
-from synapse_tui.agents.process.keyboard import Dialog, Keyboard
+from synapse_tui.agents.composer import ComposerReading
+from synapse_tui.agents.keyboard import Dialog, Keyboard
 from synapse_tui.agents.profiles.profile import DialogKind, Profile
 from synapse_tui.model import AGENT_EXITED, AgentState, StateReport
 from synapse_tui.terminal.modes import Modes

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from synapse_tui.agents.composer.reading import Proof
-from synapse_tui.agents.process.keyboard import APART, Keyboard
+from synapse_tui.agents.composer import Proof
+from synapse_tui.agents.keyboard import APART, Keyboard
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.model import AgentState
 

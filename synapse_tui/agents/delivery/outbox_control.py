@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from synapse_tui.agents.state.timeline import Passage, Timeline
+from synapse_tui.agents.state import Passage, Timeline
 from synapse_tui.agents.tasks.book import TaskBook
 from synapse_tui.agents.tasks.outbox import BEING_TYPED, Outbox
 from synapse_tui.errors import HistoryError, MessageError

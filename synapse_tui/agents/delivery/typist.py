@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from synapse_tui.agents.composer.reading import ComposerReading, Proof
-from synapse_tui.agents.process.keyboard import Keyboard, presses_enter
+from synapse_tui.agents.composer import ComposerReading, Proof
+from synapse_tui.agents.keyboard import Keyboard, presses_enter
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentState

@@ -16,11 +16,11 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from synapse_tui.agents.composer.reading import skeleton
 from synapse_tui.agents.profiles.profile import Transcript, TranscriptLines
 from synapse_tui.content import Artifact
 
-from .answer import without_note
+from .answers import without_note
+from .composer import skeleton
 
 log = logging.getLogger(__name__)
 

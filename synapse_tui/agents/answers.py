@@ -8,8 +8,9 @@ from copy import copy
 from itertools import chain, pairwise, takewhile
 from typing import Any
 
-from synapse_tui.agents.composer.reading import skeleton
 from synapse_tui.content import Artifact
+
+from .composer import skeleton
 
 MAX_ROWS = 5_000
 """Rows that are kept; the oldest go first."""

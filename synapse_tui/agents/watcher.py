@@ -19,10 +19,10 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Literal
 
-from synapse_tui.agents.answers.answer import AnswerCollector
+from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.console import Pulse
 from synapse_tui.agents.delivery.gate import NO_COMPOSER, UNSTEADY, AgentTerminal, Hold, dialog_open, why_held
-from synapse_tui.agents.process.keyboard import Keyboard
+from synapse_tui.agents.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.tasks.book import TaskBook, is_asked
 from synapse_tui.agents.tasks.outbox import BEING_TYPED, Outbox
