@@ -15,11 +15,11 @@ from synapse_tui.agents.tasks.feed import TaskFeed
 from synapse_tui.agents.tasks.finder import TaskFinder
 from synapse_tui.agents.tasks.follow_ups import FollowUps
 from synapse_tui.agents.tasks.outbox import Outbox
-from synapse_tui.agents.watch.watcher import Watcher
 from synapse_tui.events import EventBus
 from synapse_tui.model import MessageRequest, Task
 
 from .run import AgentRun
+from .watcher import Watcher
 
 
 @dataclass(frozen=True, slots=True)

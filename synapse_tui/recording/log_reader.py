@@ -6,11 +6,9 @@ import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
-
-from synapse_tui.agents.process.log_times import (
-    DEFAULT_SIZE,
+from synapse_tui.agents.raw_log import (
     Begun,
+    DEFAULT_SIZE,
     LogRecord,
     Resized,
     TimesReader,
@@ -18,8 +16,8 @@ from synapse_tui.agents.process.log_times import (
     previous_path,
     times_path,
 )
-
 from .asciicast import CastEncoder, Header
+from typing import BinaryIO
 
 BLOCK = 64 * 1024
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from synapse_tui.file_safety import FileKeys, Lock
+from synapse_tui.safety.locks import FileKeys, Lock
 
 from .location import BUSY, Location
 from .records import Record, Wanted

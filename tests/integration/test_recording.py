@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from synapse_tui.agents.process.log_times import Begun, times_path
+from synapse_tui.agents.raw_log import Begun, times_path
 from synapse_tui.recording.log_reader import LogCast, read_log
 from synapse_tui.recording.transcript import Transcript
 from synapse_tui.terminal import Terminal
 from tests.asciicast import play
 from tests.integration.session_rig import open_rig
-
 
 def picture(terminal: Terminal) -> tuple[object, ...]:
     cells = [[terminal.cell(x, y) for x in range(terminal.columns)] for y in range(terminal.lines)]

@@ -14,13 +14,13 @@ from pathlib import Path
 from synapse_tui.agents.tasks.book import TaskBook
 from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.events import EventBus
-from synapse_tui.file_safety import ChangeType, Holder, Modification
 from synapse_tui.model import DeliveryState, MessageRequest, Sender, TaskState
 from synapse_tui.process_times import is_alive, process_name
+from synapse_tui.safety.database import FileSafety
+from synapse_tui.safety.locks import ChangeType, Holder, Modification
 from synapse_tui.store import AgentJournal, AgentKey, History
 from synapse_tui.store.archive import Archive, Wanted
 from synapse_tui.store.engine import open_engine
-from synapse_tui.store.file_safety import FileSafety
 
 MESSAGES = 25
 ROUNDS = 10

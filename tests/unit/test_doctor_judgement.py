@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-
 import pytest
-
+from collections import Counter
 from synapse_tui.agents.profiles.profile import Hazards, Profile
-from synapse_tui.agents.state.rules import decide
+from synapse_tui.agents.state import decide
 from synapse_tui.doctor.checks import (
     Begin,
     Dialog,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
+import re
 import yaml
-
-from synapse_tui.agents.profiles.key_names import key_bytes, key_names
-from synapse_tui.agents.state.rules import decide
+from pathlib import Path
+from synapse_tui.agents.profiles.profile import key_bytes, key_names
+from synapse_tui.agents.state import decide
 from synapse_tui.doctor.examination import Sample
 from synapse_tui.doctor.suggest import quoted, suggest_dialog, suggest_row, suggest_rule, suggest_stand_in
 from synapse_tui.model import AgentState

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from synapse_tui.agents.answers.reader import AnswerReader
+from synapse_tui.agents.transcript import AnswerReader
 from synapse_tui.content import Artifact
 from synapse_tui.model import DeliveryState, Task, TaskState
 

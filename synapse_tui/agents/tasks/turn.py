@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from synapse_tui.agents.answers.answer import AnswerCollector
+from synapse_tui.agents.answers import AnswerCollector
 
 
 @dataclass(slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from synapse_tui.agents.answers.answer import AnswerCollector
-from synapse_tui.agents.answers.reader import AnswerReader
-from synapse_tui.agents.state.hook_hints import HOOKED
+from synapse_tui.agents.answers import AnswerCollector
+from synapse_tui.agents.state import HOOKED
+from synapse_tui.agents.transcript import AnswerReader
 from synapse_tui.model import AgentState, DeliveryState, StateReport, Task, TaskState
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent
 
