@@ -12,8 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from synapse_tui.agents.profiles.key_names import key_names
-from synapse_tui.agents.profiles.profile import DoctorYes, Profile
+from synapse_tui.agents.profiles.profile import DoctorYes, Profile, key_names
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus, Task, TaskState
 
 from .examination import Examination, RuleUse, Sample, Seen

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from synapse_tui.agents.composer.screen_text import ScreenText
+from types import MappingProxyType
+
+from synapse_tui.agents.composer import ScreenText
 from synapse_tui.agents.delivery.intake import typed_text
 from synapse_tui.agents.profiles.profile import DOCTOR_PROMPTS, DoctorPrompt, DoctorRules, Transcript
 from synapse_tui.agents.profiles.reader import filled
@@ -25,7 +27,6 @@ from synapse_tui.events import AgentStateChanged, Event, EventBus
 from synapse_tui.host import Host
 from synapse_tui.model import AgentState, DeliveryState, MessageRequest, Sender, Task, TaskState
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged
-from types import MappingProxyType
 
 PERIOD = 0.1
 """Seconds between two samples."""

@@ -6,8 +6,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from synapse_tui.agents.profiles.key_names import key_names
-from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.agents.profiles.profile import Profile, key_names
 from synapse_tui.model import AgentState, TaskState
 
 from .examination import Examination, Seen, lengthened

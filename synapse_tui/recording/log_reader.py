@@ -6,9 +6,11 @@ import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
+
 from synapse_tui.agents.raw_log import (
-    Begun,
     DEFAULT_SIZE,
+    Begun,
     LogRecord,
     Resized,
     TimesReader,
@@ -16,8 +18,8 @@ from synapse_tui.agents.raw_log import (
     previous_path,
     times_path,
 )
+
 from .asciicast import CastEncoder, Header
-from typing import BinaryIO
 
 BLOCK = 64 * 1024
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
+
 from synapse_tui.agents.answers import StitchedRows
-from synapse_tui.agents.raw_log import Begun, DEFAULT_SIZE
-from .log_reader import LogItem, Output
+from synapse_tui.agents.raw_log import DEFAULT_SIZE, Begun
 from synapse_tui.terminal import LineScrolled, ScreenSwitched, Terminal, TerminalEvent
 from synapse_tui.terminal.cells import readable
 from synapse_tui.terminal.dump import join_rows
 from synapse_tui.terminal.render import clean
 from synapse_tui.terminal.row import Row
+
+from .log_reader import LogItem, Output
 
 _KEPT = 1000
 """Rows above the screen that are searched for text that is moved back; those before are said for good."""

@@ -9,6 +9,7 @@ from synapse_tui.terminal import Terminal
 from tests.asciicast import play
 from tests.integration.session_rig import open_rig
 
+
 def picture(terminal: Terminal) -> tuple[object, ...]:
     cells = [[terminal.cell(x, y) for x in range(terminal.columns)] for y in range(terminal.lines)]
     return [[(cell.text, cell.style) for cell in row] for row in cells], terminal.cursor

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-import pytest
 import signal
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+
+import pytest
+
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.hooks import Dialect
 from synapse_tui.hooks.install import HookInstaller, place_of

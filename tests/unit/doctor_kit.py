@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+
 from synapse_tui.agents.composer import ComposerReading, ScreenText
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Profile, StateRule
@@ -14,7 +16,6 @@ from synapse_tui.doctor.report import Verdict
 from synapse_tui.model import AgentState, DeliveryState, Sender, Task, TaskState
 from synapse_tui.paths import shipped_profiles
 from synapse_tui.terminal import Terminal
-from typing import Any
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 QUESTION = Question("say {AB}", "AB-CD", ("AB", "CD"))

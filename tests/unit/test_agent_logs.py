@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import io
-import pytest
 from collections.abc import Iterable
-from hypothesis import given, settings, strategies as st
 from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from synapse_tui.agents.raw_log import Begun, RawLog, Resized, times_path
 from synapse_tui.recording.log_reader import LogCast, LogFile, LogItem, Output, follow_log, read_log
 from synapse_tui.recording.transcript import Transcript
 from synapse_tui.terminal import Terminal
 from tests.asciicast import play, read
+
 
 class Clock:
     """A clock that the test moves."""

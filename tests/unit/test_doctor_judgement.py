@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import pytest
 from collections import Counter
+
+import pytest
+
 from synapse_tui.agents.profiles.profile import Hazards, Profile
 from synapse_tui.agents.state import decide
 from synapse_tui.doctor.checks import (

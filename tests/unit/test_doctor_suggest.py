@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 import re
-import yaml
 from pathlib import Path
+
+import pytest
+import yaml
+
 from synapse_tui.agents.profiles.profile import key_bytes, key_names
 from synapse_tui.agents.state import decide
 from synapse_tui.doctor.examination import Sample
