@@ -19,19 +19,17 @@ from synapse_tui.agents.process.keyboard import (
 )
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.state.timeline import Timeline
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.conclusion import Keeper
-from synapse_tui.agents.tasks.feed import TaskFeed
-from synapse_tui.agents.tasks.outbox import Outbox
-from synapse_tui.agents.tasks.progress import Progress
-from synapse_tui.agents.tasks.turns import TurnTracker
 from synapse_tui.agents.watch.sight import Post
 from synapse_tui.agents.watch.watcher import Watcher
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.streams import Progress, TaskFeed
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import AgentState, ExitStatus, StateReport, Task
 from synapse_tui.pty import ReadScheduler
 from synapse_tui.terminal import TerminalEvent
 
 from .console import AgentConsole, ConsoleListener, Launch
+from .turns import Keeper, TurnTracker
 
 
 @dataclass(frozen=True, slots=True)

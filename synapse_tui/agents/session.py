@@ -12,6 +12,8 @@ from uuid import uuid4
 from synapse_tui.errors import AgentExited
 from synapse_tui.events import AgentProcessExited, AgentStateChanged, EventBus, Notice
 from synapse_tui.hooks import HookKind
+from synapse_tui.messages.tasks import Journal, TaskAccess, TaskBook
+from synapse_tui.messages.text import check_size
 from synapse_tui.model import (
     INTERRUPT_PRIORITY,
     USER,
@@ -44,9 +46,6 @@ from .profiles.profile import Profile
 from .run import AgentRun, RunListener, Work
 from .state.timeline import Timeline
 from .tasking import Acts, Tasking
-from .tasks.access import TaskAccess
-from .tasks.book import Journal, TaskBook
-from .tasks.message_text import check_size
 from .told import EventLimit, bus_event
 
 log = logging.getLogger(__name__)

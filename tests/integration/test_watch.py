@@ -13,7 +13,7 @@ import pytest
 
 from synapse_tui.agents.answers.answer import AnswerCollector
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.tasks.turns import TurnTracker
+from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.agents.watch import order as watch_order
 from synapse_tui.agents.watch.order import WatchOrder
 from synapse_tui.agents.watch.sight import Post

@@ -15,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlmodel import SQLModel, create_engine, inspect
 
+from synapse_tui.database import tables
+from synapse_tui.database.locks import FileSafety
 from synapse_tui.errors import HistoryError
 from synapse_tui.file_safety import (
     LEASE,
@@ -26,9 +28,7 @@ from synapse_tui.file_safety import (
     denial,
     lines,
 )
-from synapse_tui.store import lock_tables
-from synapse_tui.store.file_safety import FileSafety
-from synapse_tui.store.quick import held_locks
+from synapse_tui.messages.quick import held_locks
 
 CLAUDE = Holder("synapse-claude-8100", "task-1", "10:1")
 CODEX = Holder("synapse-codex-8120", "", "20:1")
@@ -384,7 +384,7 @@ def test_the_file_is_private_and_has_the_tables(safety: FileSafety, tmp_path: Pa
             for column in connection.execute(f"PRAGMA table_info({table})")
         }
     engine = create_engine("sqlite://")
-    rows = (lock_tables.LockRow, lock_tables.ModificationRow)
+    rows = (tables.LockRow, tables.ModificationRow)
     names = [str(row.__tablename__) for row in rows]
     SQLModel.metadata.create_all(engine, [SQLModel.metadata.tables[name] for name in names])
     with engine.connect() as connection:

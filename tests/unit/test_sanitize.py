@@ -14,8 +14,8 @@ from synapse_tui.agents.delivery.sanitize import (
     safe_id,
 )
 from synapse_tui.agents.profiles.profile import Hazards
-from synapse_tui.agents.tasks.message_text import check_size, clean, harmless
 from synapse_tui.errors import MessageError, MessageTooLarge
+from synapse_tui.messages.text import check_size, clean, harmless
 from synapse_tui.model import MAX_MESSAGE_BYTES
 
 HAZARDS = Hazards()

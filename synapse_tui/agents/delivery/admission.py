@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from synapse_tui.agents.process.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.outbox import Outbox
-from synapse_tui.agents.tasks.turns import TurnTracker
+from synapse_tui.agents.turns import TurnTracker
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import INTERRUPT_PRIORITY, AgentState, Task
 
 from .gate import DRAFT, Hold, why_held

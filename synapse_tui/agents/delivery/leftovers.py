@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from synapse_tui.agents.tasks.outbox import Outbox
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.recovery import UNCERTAIN
 from synapse_tui.model import Task
-from synapse_tui.store.aftermath import UNCERTAIN
 
 from .after_dialog import Standing
 from .typist import Typist

@@ -6,8 +6,8 @@ import re
 from typing import Literal
 
 from synapse_tui.agents.profiles.profile import Hazards, Profile
-from synapse_tui.agents.tasks.message_text import clean
 from synapse_tui.instructions import HEADER
+from synapse_tui.messages.text import clean
 from synapse_tui.model import Task
 
 MessageFormat = Literal["a2a", "plain"]

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from synapse_tui.agents.composer.proof import Proof
 from synapse_tui.agents.process.keyboard import Keyboard
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.outbox import Outbox
-from synapse_tui.agents.tasks.turns import TurnTracker
+from synapse_tui.agents.turns import TurnTracker
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.recovery import UNCERTAIN
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import AgentState, DeliveryState
-from synapse_tui.store.aftermath import UNCERTAIN
 
 from .admission import Admission
 from .after_dialog import Standing

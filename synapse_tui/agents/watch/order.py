@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from synapse_tui.agents.tasks.message_text import check_size
 from synapse_tui.errors import InvalidValue
+from synapse_tui.messages.text import check_size
 from synapse_tui.model import USER, Sender
 
 DEFAULT_EVERY = 60.0

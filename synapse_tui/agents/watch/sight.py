@@ -10,8 +10,8 @@ from synapse_tui.agents.delivery.gate import NO_COMPOSER, UNSTEADY, Hold, dialog
 from synapse_tui.agents.delivery.view import AgentView
 from synapse_tui.agents.process.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.tasks.outbox import BEING_TYPED, Outbox
-from synapse_tui.agents.tasks.turns import TurnTracker
+from synapse_tui.agents.turns import TurnTracker
+from synapse_tui.messages.outbox import BEING_TYPED, Outbox
 from synapse_tui.model import AgentState, StateReport, Task
 
 from .watch import Sight

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.outbox import Outbox
 from synapse_tui.errors import MessageError
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import DeliveryState, MessageRequest, Sender, Task, TaskState
 
 from .sight import Post

@@ -18,10 +18,10 @@ from typing import Any, Literal
 from synapse_tui.agents.process.pulse import Pulse
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.state.matching import matches
-from synapse_tui.agents.tasks.book import TaskBook, is_asked
-from synapse_tui.agents.tasks.outbox import BEING_TYPED, Outbox
 from synapse_tui.errors import AgentExited, MessageError, NotWatched, SynapseError
 from synapse_tui.events import EventBus, Notice, WatchChanged
+from synapse_tui.messages.outbox import BEING_TYPED, Outbox
+from synapse_tui.messages.tasks import TaskBook, is_asked
 from synapse_tui.model import DeliveryState, MessageRequest, Task, TaskState
 
 from .order import WatchOrder, check_order, nudges_text

@@ -10,13 +10,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from synapse_tui.database.location import Location, patience_with
 from synapse_tui.errors import HistoryError
 from synapse_tui.process_times import is_alive
 from synapse_tui.project_folder import make_project_folder
-from synapse_tui.store.location import Location, patience_with
 
 if TYPE_CHECKING:
-    from synapse_tui.store.file_safety import FileSafety
+    from synapse_tui.database.locks import FileSafety
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ class SafetyKeeper:
 
     def _answer(self, question: Callable[[FileSafety], Result]) -> Result:
         if self._store is None:
-            from synapse_tui.store.file_safety import FileSafety  # noqa: PLC0415 - slow
+            from synapse_tui.database.locks import FileSafety  # noqa: PLC0415 - slow
 
             if isinstance(self._location, Path) and self._location.parent == self._project / ".synapse":
                 make_project_folder(self._project)

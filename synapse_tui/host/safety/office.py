@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.agents.state.hook_hints import HOOKED
+from synapse_tui.database.location import location_of
 from synapse_tui.errors import SessionError
 from synapse_tui.events import (
     AgentProcessExited,
@@ -32,7 +33,6 @@ from synapse_tui.paths import UserPaths
 from synapse_tui.process_times import process_start
 from synapse_tui.sessions.places import sockets_folder
 from synapse_tui.settings import Settings
-from synapse_tui.store.location import location_of
 
 from .desk import HookDesk
 from .freeing import LockFreeing
