@@ -9,9 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from synapse_tui.agents.delivery.briefing import Briefing
-from synapse_tui.agents.delivery.explanation import Explanation, explain
 from synapse_tui.agents.delivery.intake import Intake, MessageStyle
-from synapse_tui.agents.delivery.outbox_control import OutboxControl
+from synapse_tui.agents.delivery.outbox_control import Explanation, OutboxControl, explain
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.state.timeline import Timeline
 from synapse_tui.agents.watch.watcher import Watcher

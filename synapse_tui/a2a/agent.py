@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from synapse_tui.agents.delivery.briefing import Briefing
-from synapse_tui.agents.delivery.explanation import Explanation
-from synapse_tui.agents.delivery.outbox_control import OutboxControl
+from synapse_tui.agents.delivery.outbox_control import Explanation, OutboxControl
 from synapse_tui.agents.watch.watcher import Watcher
 from synapse_tui.messages.service import TaskDesk
 from synapse_tui.messages.streams import TaskFeed

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from synapse_tui.agents.delivery.explanation import Explanation
+from synapse_tui.agents.delivery.outbox_control import Explanation
 from synapse_tui.agents.state.timeline import Passage
 from synapse_tui.model import Task
 

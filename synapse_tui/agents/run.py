@@ -6,21 +6,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from synapse_tui.agents.answers.reader import AnswerReader
-from synapse_tui.agents.delivery.deliverer import Delivery
-from synapse_tui.agents.delivery.gate import dialog_for_keys, dialog_open
-from synapse_tui.agents.delivery.pace import Pace
-from synapse_tui.agents.process.keyboard import (
-    DialogGuard,
-    Keyboard,
-    is_shortcut,
-    presses_enter,
-    presses_stop,
-)
-from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.state.timeline import Timeline
-from synapse_tui.agents.watch.sight import Post
-from synapse_tui.agents.watch.watcher import Watcher
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.streams import Progress, TaskFeed
 from synapse_tui.messages.tasks import TaskBook
@@ -28,8 +13,16 @@ from synapse_tui.model import AgentState, ExitStatus, StateReport, Task
 from synapse_tui.pty import ReadScheduler
 from synapse_tui.terminal import TerminalEvent
 
+from .answers.transcript import AnswerReader
 from .console import AgentConsole, ConsoleListener, Launch
+from .delivery.deliverer import Delivery
+from .delivery.gate import dialog_for_keys, dialog_open
+from .delivery.typist import Pace
+from .process.keyboard import DialogGuard, Keyboard, is_shortcut, presses_enter, presses_stop
+from .profiles.profile import Profile
+from .state.timeline import Timeline
 from .turns import Keeper, TurnTracker
+from .watch.watcher import Post, Watcher
 
 
 @dataclass(frozen=True, slots=True)

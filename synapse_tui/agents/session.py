@@ -6,11 +6,21 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 from synapse_tui.errors import AgentExited
-from synapse_tui.events import AgentProcessExited, AgentStateChanged, EventBus, Notice
+from synapse_tui.events import (
+    AgentBell,
+    AgentProcessExited,
+    AgentStateChanged,
+    AgentTitleChanged,
+    ClipboardRequested,
+    Event,
+    EventBus,
+    Notice,
+)
 from synapse_tui.hooks import HookKind
 from synapse_tui.messages.tasks import Journal, TaskAccess, TaskBook
 from synapse_tui.messages.text import check_size
@@ -26,19 +36,18 @@ from synapse_tui.model import (
     Task,
 )
 from synapse_tui.pty import Guardian, ReadScheduler
-from synapse_tui.terminal import Terminal, TerminalEvent
-from synapse_tui.workspace import AgentHandover
+from synapse_tui.terminal import Bell, ClipboardSet, Notification, Terminal, TerminalEvent, TitleChanged
+from synapse_tui.workspace import AgentHandover, SavedAgent
 
 from .adoption import AdoptedSession, describe
-from .answers.reader import AnswerReader
+from .answers.transcript import AnswerReader
 from .composer.reading import ComposerReading
 from .console import AgentConsole, Launch
 from .delivery.deliverer import Delivery
-from .delivery.explanation import Explanation, explain
 from .delivery.gate import EXITED
-from .delivery.intake import MessageStyle
+from .delivery.intake import MessageStyle, typed_text
 from .delivery.interrupt import InterruptOutcome
-from .delivery.sanitize import typed_text
+from .delivery.outbox_control import Explanation, explain
 from .process.environment import with_profile
 from .process.raw_log import RawLog
 from .process.seeding import Past
@@ -46,7 +55,77 @@ from .profiles.profile import Profile
 from .run import AgentRun, RunListener, Work
 from .state.timeline import Timeline
 from .tasking import Acts, Tasking
-from .told import EventLimit, bus_event
+
+
+def bus_event(agent_id: str, event: TerminalEvent) -> Event | None:
+    """The event that listeners hear of an agent's terminal; None for what only the detector needs."""
+    match event:
+        case TitleChanged(title):
+            return AgentTitleChanged(agent_id, title)
+        case Bell():
+            return AgentBell(agent_id)
+        case Notification(title, body):
+            return AgentBell(agent_id, " ".join(part for part in (title, body) if part))
+        case ClipboardSet(text=text):
+            return ClipboardRequested(agent_id, text)
+        case _:
+            return None
+
+
+AT_ONCE = 4
+"""Events of one kind that are published at once within a second."""
+SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class _Second:
+    """What came of one kind of event since its second began.
+
+    Attributes:
+        count: How many were published.
+        last: The one that waits for the end of the second.
+    """
+
+    count: int = 0
+    last: Event | None = None
+
+
+class EventLimit:
+    """Publishes what one agent's terminal tells, and merges what goes beyond a few events of a kind a second.
+
+    A flood of them would have the keys wait behind them in the queue of the application. The last one of
+    each kind is published when the second is over.
+
+    Args:
+        publish: Publishes an event.
+        later: Calls something after so many seconds.
+    """
+
+    def __init__(
+        self, publish: Callable[[Event], None], later: Callable[[float, Callable[[], None]], object]
+    ) -> None:
+        self._publish = publish
+        self._later = later
+        self._seconds: dict[type[Event], _Second] = {}
+
+    def publish(self, event: Event) -> None:
+        """Publish an event, perhaps later."""
+        kind = type(event)
+        second = self._seconds.get(kind)
+        if second is None:
+            second = self._seconds[kind] = _Second()
+            self._later(SECONDS, lambda: self._over(kind))
+        if second.count < AT_ONCE:
+            second.count += 1
+            self._publish(event)
+        elif not (isinstance(event, AgentBell) and second.last is not None and not event.text):
+            second.last = event  # a bell without words does not stand for a notification
+
+    def _over(self, kind: type[Event]) -> None:
+        last = self._seconds.pop(kind).last
+        if last is not None:
+            self.publish(last)
+
 
 log = logging.getLogger(__name__)
 
@@ -454,3 +533,28 @@ class AgentSession(TaskAccess):
     def _on_event(self, event: TerminalEvent) -> None:
         if (published := bus_event(self.agent_id, event)) is not None:
             self._terminal_events.publish(published)
+
+
+def resumed_spec(saved: SavedAgent, profile: Profile) -> AgentSpec:
+    """What to open for an agent that was saved.
+
+    Args:
+        saved: The agent.
+        profile: Its profile as it is now.
+
+    Returns:
+        The same agent in its folder, with its last conversation when its profile says how and its own
+        arguments do not say it already; what it was told there it knows then.
+    """
+    own = saved.args[: len(profile.resume)] == profile.resume
+    return AgentSpec(
+        profile.name,
+        name=saved.name,
+        cwd=Path(saved.cwd),
+        args=saved.args,
+        restore=True,
+        resume=bool(profile.resume) and not own,
+        last_port=saved.port,
+        told_as=saved.told_as if profile.resume else "",
+        began=saved.began if profile.resume else 0.0,
+    )

@@ -13,8 +13,8 @@ from synapse_tui.model import AgentState, DeliveryState, StateReport, Task, Task
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent
 
 from .answers.answer import AnswerCollector
-from .answers.reader import AnswerReader
-from .state.hook_hints import HOOKED
+from .answers.transcript import AnswerReader
+from .state.detector import HOOKED
 
 
 @dataclass(slots=True)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from synapse_tui.addresses import ALL, fold, parse_agent_id
 from synapse_tui.errors import AddressError, AgentExited, AgentNotFound, HistoryError, InvalidValue
-from synapse_tui.file_safety import FileKeys, Holder, Lock, Modification
 from synapse_tui.files import write_advice
 from synapse_tui.model import USER
 from synapse_tui.project_folder import make_project_folder
+from synapse_tui.safety.locks import FileKeys, Holder, Lock, Modification
 
 from .caller import Caller
 from .group import profile_names
@@ -23,7 +23,7 @@ from .settings_layers import Layers
 
 if TYPE_CHECKING:
     from synapse_tui.database.location import Location
-    from synapse_tui.database.locks import FileSafety
+    from synapse_tui.safety.database import FileSafety
     from synapse_tui.settings import Settings
 
 _PREFIX = "env.SYNAPSE_FILE_SAFETY_"
@@ -80,7 +80,7 @@ class Desk:
         Raises:
             HistoryError: It cannot be.
         """
-        from synapse_tui.database.locks import opened_file_safety
+        from synapse_tui.safety.database import opened_file_safety
 
         location = self.location
         if isinstance(location, Path) and location.parent == self._layers.project / ".synapse":

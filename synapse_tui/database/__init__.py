@@ -1,1 +1,1 @@
-"""Databases: where they are, their tables and migrations, SQLite and PostgreSQL, and locks of files."""
+"""Databases: where they are, their tables and migrations, SQLite and PostgreSQL."""

@@ -12,9 +12,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from synapse_tui.database.location import Location, TeamDatabase
-from synapse_tui.file_safety import FileKeys
 from synapse_tui.repository import find_repository
+from synapse_tui.safety.locks import FileKeys
+
+from .location import Location, TeamDatabase
 
 
 class Naming(Protocol):

@@ -19,11 +19,11 @@ from synapse_tui.events import EventBus
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths
 from synapse_tui.pty import Guardian, ReadScheduler
+from synapse_tui.safety.service import FileSafetyOffice
 from synapse_tui.settings import Settings
 
 from .history import HistoryKeeper
 from .identity import Tokens
-from .safety.office import FileSafetyOffice
 from .spool import SpoolKeeper
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from synapse_tui.addresses import Address
 from synapse_tui.agents.delivery.briefing import REPLACED
 from synapse_tui.agents.process.environment import installed_command
-from synapse_tui.agents.profiles.trust import TrustStore
+from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import AgentNotFound, SynapseError
 from synapse_tui.events import (

@@ -15,6 +15,7 @@ from synapse_tui.open_files import raise_open_files
 from synapse_tui.paths import UserPaths
 from synapse_tui.pty import Guardian, ReadScheduler
 from synapse_tui.registry import Registry
+from synapse_tui.safety.service import FileSafetyOffice
 from synapse_tui.settings import Settings
 
 from .externals import Externals
@@ -30,7 +31,6 @@ from .reach import Reach
 from .records import RecordKeeper
 from .replies import Replies
 from .routing import Router, desks_of, name_at
-from .safety.office import FileSafetyOffice
 from .serving import Servers
 from .spool import SpoolKeeper
 from .watchdog import Watchdog

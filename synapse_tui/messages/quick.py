@@ -17,10 +17,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from synapse_tui.database.location import BUSY, Location
-from synapse_tui.file_safety import FileKeys, Lock
-from synapse_tui.messages.records import Record, Wanted
-from synapse_tui.messages.rows import task_of
+from synapse_tui.safety.locks import FileKeys, Lock
 
+from .records import Record, Wanted
+from .rows import task_of
 from .search import conditions, pattern_of
 
 PATIENCE = 0.2

@@ -11,14 +11,14 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input, Static
 
-from synapse_tui.agents.watch.order import (
+from synapse_tui.agents.watch.watch import (
     CONTINUE_OR_REPLY,
     DEFAULT_EVERY,
     DEFAULT_TIMES,
     WatchOrder,
+    WatchReport,
     seconds_text,
 )
-from synapse_tui.agents.watch.watch import WatchReport
 from synapse_tui.errors import InvalidValue
 from synapse_tui.widgets.text import printable
 

@@ -11,10 +11,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from synapse_tui.database.locks import FileSafety
 from synapse_tui.database.sqlite import open_engine
 from synapse_tui.events import EventBus
-from synapse_tui.file_safety import ChangeType, Holder, Modification
 from synapse_tui.messages.archive import Archive, Wanted
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.outbox import Outbox
@@ -22,6 +20,8 @@ from synapse_tui.messages.records import AgentKey
 from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import DeliveryState, MessageRequest, Sender, TaskState
 from synapse_tui.process_times import is_alive, process_name
+from synapse_tui.safety.database import FileSafety
+from synapse_tui.safety.locks import ChangeType, Holder, Modification
 
 MESSAGES = 25
 ROUNDS = 10

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from synapse_tui.agents.delivery.admission import WORKING, Admission
+from synapse_tui.agents.delivery.deliverer import WORKING, Admission, Leftovers
 from synapse_tui.agents.delivery.gate import Hold
-from synapse_tui.agents.delivery.leftovers import Leftovers
 from synapse_tui.agents.delivery.typist import Typist
 from synapse_tui.agents.profiles.profile import Submit
 from synapse_tui.agents.turns import TurnTracker

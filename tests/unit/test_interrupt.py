@@ -2,7 +2,7 @@
 
 import pytest
 
-from synapse_tui.agents.composer.proof import Proof
+from synapse_tui.agents.composer.reading import Proof
 from synapse_tui.agents.delivery.interrupt import Interrupter
 from synapse_tui.agents.process.keyboard import APART
 from synapse_tui.agents.profiles.profile import Interrupt

@@ -12,10 +12,10 @@ import pytest
 from synapse_tui import machine
 from synapse_tui.database.location import TeamDatabase, connection_url, location_of
 from synapse_tui.database.naming import LocalNaming, TeamNaming, naming_of
-from synapse_tui.file_safety import FileKeys
 from synapse_tui.machine import machine_name
 from synapse_tui.paths import UserPaths
 from synapse_tui.repository import find_repository, remote_name
+from synapse_tui.safety.locks import FileKeys
 from synapse_tui.settings import load_settings
 
 

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.answers.answer import AnswerCollector
-from synapse_tui.agents.answers.reader import AnswerReader
-from synapse_tui.agents.answers.text import tidy
-from synapse_tui.agents.answers.transcript import TAIL, agrees, read_answer
+from synapse_tui.agents.answers.answer import AnswerCollector, tidy
+from synapse_tui.agents.answers.transcript import TAIL, AnswerReader, agrees, read_answer
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Transcript
 from synapse_tui.agents.turns import Conclusion, NoKeeper, Turn

@@ -7,19 +7,374 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from synapse_tui.agents.profiles.profile import ComposerRules, DialogKind, DialogRule, Profile
-
-from .box import Box, find_box
-from .choices import Choices, find_choices
-from .placeholder import is_placeholder
-from .screen_text import ScreenText
+from synapse_tui.agents.profiles.profile import (
+    ComposerRules,
+    DialogKind,
+    DialogRule,
+    PlaceholderStyle,
+    Profile,
+)
+from synapse_tui.terminal.damage_tracker import DamageTracker
 
 if TYPE_CHECKING:
-    from synapse_tui.terminal import Terminal
+    from synapse_tui.terminal import Style, Terminal
+
+_DEFAULT_BACKGROUND = -1
+_MAX_HINTS = 8
+"""Rows over a composer that are looked at for its hints."""
+_FILLS = 8
+"""Rows of a composer at the top of the screen that has pushed its frame out of it, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Where a composer stands; rows count from 0 at the top of the screen.
+
+    Attributes:
+        top: Its first row, margins included.
+        bottom: Its last row, margins included.
+        first: First row of the draft.
+        last: Last row of the draft.
+        column: Column where the draft begins in its first row.
+        scrolled: Whether the row with the prompt is scrolled out of it.
+    """
+
+    top: int
+    bottom: int
+    first: int
+    last: int
+    column: int
+    scrolled: bool = False
+
+
+def find_box(terminal: Terminal, rows: Sequence[str], rules: ComposerRules) -> Box | None:
+    """The composer that takes the keys, or None when none is there for certain.
+
+    Args:
+        terminal: For the cursor and the background colours.
+        rows: The screen's rows up to the last one with text.
+        rules: What the composer looks like.
+    """
+    box = _framed(rows, rules) if rules.below is not None else _unframed(terminal, rows, rules)
+    if box is None or (rules.cursor and not has_cursor(terminal, box)):
+        return None
+    below = "\n".join(row.rstrip() for row in rows[box.top :])
+    return None if any(pattern.search(below) for pattern in rules.absent) else box
+
+
+def end_of_conversation(rows: Sequence[str], box: Box, rules: ComposerRules) -> int:
+    """How many rows stand over a composer, without those that belong to its frame.
+
+    Args:
+        rows: The screen's rows.
+        box: Where the composer is.
+        rules: What it looks like.
+    """
+    end = box.top
+    for place in range(box.top - 1, max(-1, box.top - 1 - _MAX_HINTS), -1):
+        row = rows[place].rstrip()
+        if any(pattern.search(row) for pattern in rules.hints):
+            end = place
+        elif row and not (rules.above is not None and rules.above.search(row)):
+            break
+    return end
+
+
+def has_cursor(terminal: Terminal, box: Box) -> bool:
+    """Whether the cursor stands where the draft is."""
+    return box.first <= terminal.cursor.y <= box.last
+
+
+def _framed(rows: Sequence[str], rules: ComposerRules) -> Box | None:
+    """A composer with a frame below: the lowest one that is near enough to the end of the screen."""
+    under = 0
+    for y in range(len(rows) - 1, 0, -1):
+        if under > rules.footer:
+            return None
+        if rules.below is not None and rules.below.match(rows[y]):
+            box = _above(rows, rules, y - 1)
+            if box is not None:
+                return box
+        under += bool(rows[y].strip())
+    return None
+
+
+def _above(rows: Sequence[str], rules: ComposerRules, bottom: int) -> Box | None:
+    """The body that ends at a row: up to the frame above it, or as far as rows look like the composer's."""
+    top = bottom + 1
+    while top > 0 and (rules.row.match(rows[top - 1]) or rules.prompt.match(rows[top - 1])):
+        if rules.above is not None and rules.above.match(rows[top - 1]):
+            break
+        top -= 1
+    if rules.above is not None and not _begins_at(rows, rules, top, bottom):
+        return None
+    first, last = top + rules.margin[0], bottom - rules.margin[1]
+    if first > last:
+        return None
+    return _body(rows, rules, top, bottom, first, last)
+
+
+def _begins_at(rows: Sequence[str], rules: ComposerRules, top: int, bottom: int) -> bool:
+    """Whether a composer with a frame above begins at a row: below it, or a long draft pushed that out."""
+    if top == 0:
+        return bottom + 1 >= _FILLS and bool(rows[0].strip())
+    return rules.above is not None and rules.above.match(rows[top - 1]) is not None
+
+
+def _body(
+    rows: Sequence[str], rules: ComposerRules, top: int, bottom: int, first: int, last: int
+) -> Box | None:
+    prompt = rules.prompt.match(rows[first])
+    if prompt is not None:
+        return Box(top, bottom, first, last, prompt.end())
+    if last - first < 2:
+        return None
+    prefix = rules.row.match(rows[first])
+    return Box(top, bottom, first, last, prefix.end() if prefix is not None else 0, scrolled=True)
+
+
+def _unframed(terminal: Terminal, rows: Sequence[str], rules: ComposerRules) -> Box | None:
+    """A composer without a frame: the lowest row with the prompt, and what belongs to it below."""
+    for y in range(len(rows) - 1, -1, -1):
+        prompt = rules.prompt.match(rows[y])
+        if prompt is None:
+            continue
+        last = _last_row(terminal, rows, rules, y)
+        if sum(bool(row.strip()) for row in rows[last + 1 :]) > rules.footer:
+            return None
+        return Box(y, last, y, last, prompt.end())
+    return None
+
+
+def _last_row(terminal: Terminal, rows: Sequence[str], rules: ComposerRules, first: int) -> int:
+    background = terminal.cell(0, first).style.bg
+    last = first
+    if rules.background and background != _DEFAULT_BACKGROUND:
+        while last + 1 < terminal.lines and terminal.cell(0, last + 1).style.bg == background:
+            last += 1
+        while last > first and (last >= len(rows) or not rows[last].strip()) and terminal.cursor.y < last:
+            last -= 1
+        return last
+    footer = len(rows)
+    while footer > first + 1 and rows[footer - 1].strip():
+        footer -= 1
+    last = footer - 1
+    while last > first and not rows[last].strip() and terminal.cursor.y < last:
+        last -= 1
+    return max(last, first)
+
+
+_MARKS = "❯›▶▸➤→●◉>"
+_ROW = re.compile(rf"^[ \xa0│┃║|]*(?:(?P<mark>[{_MARKS}]) +)?(?P<text>(?:(?P<number>\d+)[.)] +)?\S.*)")
+_CHOICE_PROMPT = re.compile(rf"[ \xa0│┃║|]*[{_MARKS}][ \xa0│┃║|]*")
+_QUESTION = re.compile(r"\W*(\w.*[?？])")
+_GRANTS = re.compile(r"\b(?:yes|no|allow|approve|accept|deny|reject|trust|proceed)\b", re.IGNORECASE)
+_TAIL = 40
+_FOOTER = 6
+"""Rows with text that may stand below the choices, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """A list of choices on the screen.
+
+    Attributes:
+        kind: `permission` when a choice is a yes or a no; else `question`.
+        title: The nearest question above it; may be empty.
+    """
+
+    kind: DialogKind
+    title: str
+
+
+def find_choices(
+    rows: Sequence[str], cursor: tuple[int, int], *, numbered: bool, prompts: bool = False
+) -> Choices | None:
+    """The list of choices that takes the keys; only for screens on which no composer holds the cursor.
+
+    Args:
+        rows: The screen's rows up to the last one with text.
+        cursor: Column and row of the cursor.
+        numbered: Whether numbers are proof enough: a prompt may hold a numbered list too.
+        prompts: Whether there may be a prompt: then numbers above another mark prove nothing.
+    """
+    x, y = cursor
+    for place in range(len(rows) - 1, max(-1, len(rows) - 1 - _TAIL), -1):
+        row = _ROW.match(rows[place])
+        if row is None or row["mark"] is None:
+            numbered = numbered and not (prompts and _CHOICE_PROMPT.fullmatch(rows[place]))
+            continue
+        if (row.start("mark"), place) != (x, y) and not (numbered and row["number"]):
+            numbered = numbered and not prompts
+            continue
+        found = _choices(rows, place, row)
+        if len(found) > 1 and sum(bool(below.strip()) for below in rows[found[-1] + 1 :]) <= _FOOTER:
+            grants = any(_GRANTS.search(rows[choice]) for choice in found)
+            return Choices("permission" if grants else "question", _choices_title(rows, found[0]))
+    return None
+
+
+def _choices(rows: Sequence[str], place: int, marked: re.Match[str]) -> list[int]:
+    """The rows in which the choices begin: their texts are aligned, and only one of them is marked."""
+    column, found = marked.start("text"), [place]
+    for step in (-1, 1):
+        number, blanks = int(marked["number"] or 0), 0
+        other = place + step
+        while 0 <= other < len(rows) and blanks < 2:
+            row = _ROW.match(rows[other])
+            blanks = blanks + 1 if row is None else 0
+            if row is not None and row.start("text") < column:
+                break
+            if row is not None and row.start("text") == column:
+                number += step
+                if row["mark"] is not None:
+                    return []
+                if marked["number"] and row["number"] != str(number):
+                    break
+                found.append(other)
+            other += step
+    return sorted(found)
+
+
+def _choices_title(rows: Sequence[str], first: int) -> str:
+    """The nearest question above the choices."""
+    for row in reversed(rows[max(0, first - _TAIL) : first]):
+        if question := _QUESTION.match(row):
+            return " ".join(question[1].split())
+    return ""
+
+
+_RGB = 1 << 24
+_GREY_PALETTE = range(232, 256)
+"""The 24 greys of the 256-colour palette, from rgb 8,8,8 in steps of 10 (xterm's 256colres)."""
+_DARKEST, _BRIGHTEST = 0x50, 0xB8
+"""A suggestion's grey lies between these; darker is text on a light screen, brighter on a dark one."""
+_COLORLESS = 0x1A
+"""Channels of a grey differ by less."""
+
+
+def is_placeholder(terminal: Terminal, rules: ComposerRules, box: Box, texts: Sequence[str]) -> bool:
+    """Whether what stands in the composer is a suggestion.
+
+    Args:
+        terminal: For the styles and the cursor, which stands before a suggestion.
+        rules: How a suggestion is drawn.
+        box: Where the composer stands.
+        texts: The draft's rows as they are read.
+    """
+    style = rules.placeholder
+    text = " ".join(texts).strip()
+    if not text or box.scrolled:
+        return False
+    if rules.cursor and (terminal.cursor.x, terminal.cursor.y) != (box.column, box.first):
+        return False
+    if style.text is not None and not style.text.search(text):
+        return False
+    return all(_faint(found, style) for found in _styles(terminal, box))
+
+
+def _styles(terminal: Terminal, box: Box) -> Iterator[Style]:
+    """Styles of the draft's visible characters; the one under the cursor may be drawn as the cursor."""
+    cursor = terminal.cursor
+    for y in range(box.first, box.last + 1):
+        for x in range(box.column, terminal.columns):
+            cell = terminal.cell(x, y)
+            if cell.text.strip() and (x, y) != (cursor.x, cursor.y):
+                yield cell.style
+
+
+def _faint(style: Style, wanted: PlaceholderStyle) -> bool:
+    return (wanted.dim and style.dim) or (wanted.grey and _grey(style.fg))
+
+
+def _grey(color: int) -> bool:
+    if color == 8:  # "bright black"
+        return True
+    if color in _GREY_PALETTE:
+        return _DARKEST <= 8 + 10 * (color - 232) <= _BRIGHTEST
+    if color < _RGB:
+        return False
+    channels = (color >> 16 & 255, color >> 8 & 255, color & 255)
+    return max(channels) - min(channels) < _COLORLESS and _DARKEST <= sum(channels) / 3 <= _BRIGHTEST
+
+
+class Change(NamedTuple):
+    """What happened to a screen since it was read before.
+
+    Attributes:
+        text: Whether a row has another text.
+        any: Whether anything changed: text, styles or the cursor.
+    """
+
+    text: bool
+    any: bool
+
+
+class ScreenText:
+    """Reads one screen; another terminal is read from the beginning."""
+
+    def __init__(self) -> None:
+        self.rows: Sequence[str] = ()
+        """The rows up to the last one with text, as wide as the screen."""
+        self._terminal: Terminal | None = None
+        self._tracker: DamageTracker | None = None
+        self._all: list[str] = []
+        self._stripped: list[str] = []
+        self._from: dict[int, str] = {}
+
+    @classmethod
+    def of(cls, terminal: Terminal) -> ScreenText:
+        """The text of a screen as it is now."""
+        text = cls()
+        text.take(terminal)
+        return text
+
+    def take(self, terminal: Terminal) -> Change:
+        """Read what changed."""
+        if self._tracker is None or terminal is not self._terminal:
+            self._terminal = terminal
+            self._tracker = DamageTracker(terminal.screen, scrolls=False)
+            self._all = []
+        damage = self._tracker.take()
+        text = self._read(terminal, damage.rows)
+        if text:
+            last = len(self._all)
+            while last and not self._stripped[last - 1]:
+                last -= 1
+            self.rows = self._all[:last]
+            self._from.clear()
+        return Change(text, bool(damage))
+
+    def _read(self, terminal: Terminal, rows: frozenset[int]) -> bool:
+        screen = terminal.screen
+        changed = len(self._all) != screen.lines
+        if changed:
+            self._all, self._stripped = [""] * screen.lines, [""] * screen.lines
+            rows = frozenset(range(screen.lines))
+        for y in rows:
+            text = screen.rows[y].content(screen.columns)
+            if text != self._all[y]:
+                self._all[y], self._stripped[y] = text, text.rstrip()
+                changed = True
+        return changed
+
+    def tail(self, count: int, first: int = 0) -> str:
+        """The last rows, without the blanks at their ends, joined by line feeds.
+
+        Args:
+            count: How many rows at most.
+            first: No row above this one.
+        """
+        start = max(first, len(self.rows) - count)
+        text = self._from.get(start)
+        if text is None:
+            text = self._from[start] = "\n".join(self._stripped[start : len(self.rows)])
+        return text
+
 
 CHOICES = "list of choices"
 """Name of a dialog that only its structure tells."""
@@ -244,3 +599,199 @@ def _stands_for(pattern: re.Pattern[str], draft: str, text: str) -> bool:
     if not told:
         return len(text) >= _LONG_PASTE
     return all(number in wanted[name] for name, number in told.items() if name in wanted)
+
+
+WINDOW = 40
+"""Characters that a composer must at least show of the end of a text when it is too small for all of it."""
+HEAD = 20
+TAIL = 8
+MOST_LOST = 4
+"""Of so many characters one may be lost or too many, where characters of disputed width are about."""
+ALIKE = 4
+"""So many characters must be alike to go on after some that are lost; less only at the end."""
+_GAP = 8
+"""Characters that may be lost, or too many, in one place."""
+_STEPS = sorted(
+    ((more, less) for more in range(_GAP + 1) for less in range(_GAP + 1) if more or less),
+    key=lambda step: (sum(step), max(step)),
+)
+_UNSTABLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "So", "Sk", "Zl", "Zp", "Zs"})
+"""Categories that agents and terminals lay out differently (white space, emoji, invisible characters)."""
+
+
+_DISPUTED = frozenset({"Cf", "Mc", "Me", "Mn", "Sk", "So"})
+"""Categories of which joined emoji and marks are made."""
+_PROMPT_SIGN = re.compile(r"^[^\w\[]*")
+
+
+class _Stable(dict[int, int | None]):
+    """What becomes of a character: itself, or nothing; filled as characters come."""
+
+    def __missing__(self, code: int) -> int | None:
+        char = chr(code)
+        drop = unicodedata.category(char) in _UNSTABLE or "\ufe00" <= char <= "\ufe0f"
+        self[code] = None if drop else code
+        return self[code]
+
+
+_STABLE = _Stable()
+
+
+def skeleton(text: str) -> str:
+    """What every agent draws alike of a text: in NFC, no white space, symbols and invisible characters."""
+    return unicodedata.normalize("NFC", text).translate(_STABLE)
+
+
+class Proof:
+    """Tells whether a text stands in a composer.
+
+    What agent and terminal lay out in different widths (joined emoji, marks) may cost its neighbours: cells
+    are overwritten, or keep what stood there. So from the first such character on a few may be missing or too
+    many; what stands before it, most of the rest and the end of the text must be there.
+
+    Args:
+        text: What was typed or submitted.
+        pastes: Stand-ins of the agent for a long paste.
+    """
+
+    def __init__(self, text: str, pastes: Sequence[re.Pattern[str]] = ()) -> None:
+        self.text = text
+        self._pastes = pastes
+        self._want = skeleton(text)
+        self._certain = _certain(text)
+
+    def stands(self, draft: str) -> bool:
+        """Whether a draft is the text, all of it or as much as the composer shows.
+
+        The composer was empty and the user's keys are held back, so the draft can only be our text, a part
+        of it that is still being drawn, or something of the agent's own.
+
+        Args:
+            draft: What the composer shows; its rows are joined by line feeds.
+
+        Returns:
+            True when the text is there to its end.
+        """
+        if self._is(draft):
+            return True
+        got = skeleton(draft)
+        return (
+            _cut_in_the_middle(got, self._want)
+            or _cut_at_the_end(got, self._want)
+            or _laid_out_apart(got, self._want, self._certain)
+        )
+
+    def restored(self, draft: str) -> bool:
+        """Whether a draft is the text, put back by the agent; a text that a user has changed is not."""
+        return bool(skeleton(draft)) and self._is(draft)
+
+    def begun(self, draft: str, screen: str) -> bool:
+        """Whether a draft begins as the text does or is a piece of it, or else a row of the screen does.
+
+        Args:
+            draft: What the composer shows; where it scrolls that is the middle or the end.
+            screen: The screen, for a composer that is not seen.
+        """
+        head = self._want[:HEAD]
+        if not head:
+            return False
+        got = skeleton(draft)
+        if got.startswith(head) or (len(got) >= WINDOW and got in self._want):
+            return True
+        return not draft and any(
+            skeleton(_PROMPT_SIGN.sub("", row)).startswith(head) for row in screen.split("\n")
+        )
+
+    def on(self, screen: str) -> bool:
+        """Whether the text stands anywhere on a screen: all that can be told without a known composer."""
+        return self._want in skeleton(screen)
+
+    def _is(self, draft: str) -> bool:
+        pieces, found = _split(draft, self._pastes)
+        want = self._want
+        if not found:
+            got = skeleton(draft)
+            if not got:
+                return bool(draft.strip()) and draft.split() == self.text.split()
+            return got == want or (len(got) >= WINDOW and want.endswith(got))
+        first, *middle, last = (skeleton(piece) for piece in pieces)
+        if not any((first, *middle, last)):
+            return len(found) > 1 or _counts(found[0], self.text)
+        return want.startswith(first) and want.endswith(last) and all(piece in want for piece in middle)
+
+
+def _cut_in_the_middle(got: str, want: str) -> bool:
+    """Some agents cut long texts in the middle, and characters of disputed width disturb their neighbours."""
+    return len(want) > HEAD + TAIL and got[:HEAD] == want[:HEAD] and got[-TAIL:] == want[-TAIL:]
+
+
+def _cut_at_the_end(got: str, want: str) -> bool:
+    """Claude Code shows only the first row of some texts, until the next key makes it draw the others."""
+    shown = got.removesuffix("…")
+    return HEAD <= len(shown) < len(got) and want.startswith(shown)
+
+
+def _certain(text: str) -> int:
+    """How many characters of a text's skeleton stand before the first one of disputed width."""
+    first = next((place for place, char in enumerate(text) if _disputed(char)), len(text))
+    return len(skeleton(text[: max(0, first - 1)])) if first < len(text) else len(text)
+
+
+def _disputed(char: str) -> bool:
+    return char > "\u02ff" and unicodedata.category(char) in _DISPUTED
+
+
+def _laid_out_apart(got: str, want: str, certain: int) -> bool:
+    """Whether the one is the other, but for a few characters here and there next to such of disputed width.
+
+    It takes time in proportion to the texts.
+
+    Args:
+        got: Skeleton of what is shown.
+        want: Skeleton of the text.
+        certain: How many characters of it must be shown exactly.
+    """
+    left = len(want) // MOST_LOST
+    here = there = 0
+    while here < len(got) and there < len(want):
+        if got[here] == want[there]:
+            here, there = here + 1, there + 1
+            continue
+        step = next((step for step in _STEPS if _alike(got, here + step[0], want, there + step[1])), None)
+        if there < certain or step is None or max(step) > left:
+            return False
+        here, there, left = here + step[0], there + step[1], left - max(step)
+    return bool(want) and here == len(got) and there == len(want)
+
+
+def _alike(got: str, here: int, want: str, there: int) -> bool:
+    """Whether two texts go on alike from some places; to the end of both, if that is nearer."""
+    following = got[here : here + ALIKE]
+    return bool(following) and following == want[there : there + ALIKE]
+
+
+def _split(draft: str, pastes: Sequence[re.Pattern[str]]) -> tuple[list[str], list[re.Match[str]]]:
+    found = sorted((match for pattern in pastes for match in pattern.finditer(draft)), key=re.Match.start)
+    pieces, place, kept = [], 0, []
+    for match in found:
+        if match.start() < place:
+            continue
+        pieces.append(draft[place : match.start()])
+        place = match.end()
+        kept.append(match)
+    pieces.append(draft[place:])
+    return pieces, kept
+
+
+def _counts(match: re.Match[str], text: str) -> bool:
+    """Whether the numbers in a stand-in are those of the text; agents count a little differently."""
+    groups = {name: value for name, value in match.groupdict().items() if value}
+    breaks = text.count("\n")
+    if "more" in groups:
+        return abs(int(groups["more"]) - breaks) <= 1
+    if "lines" in groups:
+        return abs(int(groups["lines"]) - breaks - 1) <= 1
+    if "chars" in groups:
+        lengths = (len(text), len(text.encode("utf-16-le")) // 2, len(text.encode()))
+        return any(abs(int(groups["chars"]) - length) <= 4 for length in lengths)
+    return True

@@ -6,13 +6,12 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from synapse_tui.agents.composer.proof import Proof
+from synapse_tui.agents.composer.reading import Proof
 from synapse_tui.agents.process.keyboard import APART, Keyboard
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.model import AgentState
 
-from .gate import EXITED, dialog_open
-from .view import AgentView
+from .gate import EXITED, AgentTerminal, dialog_open
 
 DENY_TIME = 0.7
 """Seconds in which a dialog must be gone after the deny keys."""
@@ -55,7 +54,7 @@ class Interrupter:
         profile: Its interrupt, its deny and its clear keys.
     """
 
-    def __init__(self, view: AgentView, keyboard: Keyboard, profile: Profile) -> None:
+    def __init__(self, view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> None:
         self._view = view
         self._keyboard = keyboard
         self._profile = profile

@@ -8,27 +8,241 @@ the turn that it begins belongs to the watched task.
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
+import json
 import logging
+import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Literal
 
-from synapse_tui.agents.process.pulse import Pulse
+from synapse_tui.agents.answers.answer import AnswerCollector
+from synapse_tui.agents.console import Pulse
+from synapse_tui.agents.delivery.gate import NO_COMPOSER, UNSTEADY, AgentTerminal, Hold, dialog_open, why_held
+from synapse_tui.agents.process.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.state.matching import matches
+from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.errors import AgentExited, MessageError, NotWatched, SynapseError
 from synapse_tui.events import EventBus, Notice, WatchChanged
 from synapse_tui.messages.outbox import BEING_TYPED, Outbox
 from synapse_tui.messages.tasks import TaskBook, is_asked
-from synapse_tui.model import DeliveryState, MessageRequest, Task, TaskState
+from synapse_tui.model import AgentState, DeliveryState, MessageRequest, Sender, StateReport, Task, TaskState
 
-from .order import WatchOrder, check_order, nudges_text
-from .saved import watch_from_json, watch_to_json
-from .sight import Post, see
-from .watch import Do, Sight, Watch, WatchReport, WatchState
-from .watched_task import named_task, usual_task
+from .watch import Do, Sight, Watch, WatchOrder, WatchReport, WatchState, WatchStep, check_order, nudges_text
+
+_COUNTS = ("sent", "helped", "in_vain", "version")
+
+
+def watch_to_json(watch: Watch) -> dict[str, Any]:
+    """A watch that goes on."""
+    return {
+        "order": dataclasses.asdict(watch.order),
+        "task_id": watch.task_id,
+        "nudge_id": watch.nudge_id,
+        "steps": [{"number": s.number, "at": s.at.isoformat(), "text": s.text} for s in watch.steps],
+        **{name: getattr(watch, name) for name in _COUNTS},
+    }
+
+
+def watch_from_json(content: Mapping[str, Any], time: Callable[[], datetime]) -> Watch:
+    """A watch again; its clock begins anew, and what its agent did since the last nudge is not known.
+
+    Raises:
+        KeyError: Something is missing.
+        TypeError: Something is of another kind.
+        ValueError: A time is none.
+    """
+    order = dict(content["order"])
+    order["by"] = Sender(**order["by"])
+    watch = Watch(WatchOrder(**order), str(content["task_id"]), time, nudge_id=str(content["nudge_id"]))
+    for name in _COUNTS:
+        setattr(watch, name, int(content[name]))
+    for step in content["steps"]:
+        watch.steps.append(
+            WatchStep(int(step["number"]), datetime.fromisoformat(step["at"]), str(step["text"]))
+        )
+    return watch
+
+
+SOON = 1.0
+"""Seconds after which a composer that is not to be seen for a moment is looked at again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A running process, as a watch sees it.
+
+    Attributes:
+        view: Its terminal and state.
+        keyboard: The person's keys.
+        turns: The turn that runs.
+        collector: Makes what collects the answer to a text.
+    """
+
+    view: AgentTerminal
+    keyboard: Keyboard
+    turns: TurnTracker
+    collector: Callable[[str], AnswerCollector]
+
+    @property
+    def report(self) -> StateReport:
+        """The agent's state."""
+        return self.view.report
+
+    @property
+    def busy(self) -> bool:
+        """Whether the agent works, or asks in the middle of its work."""
+        return self.report.state in (AgentState.PROCESSING, AgentState.WAITING)
+
+
+def see(post: Post, profile: Profile, outbox: Outbox, nudge: Task | None) -> Sight:
+    """Look at an agent.
+
+    Args:
+        post: The agent.
+        profile: What is known of it.
+        outbox: What waits to be typed into it.
+        nudge: The nudge that waits; None for none.
+    """
+    now, works = post.view.now(), post.report.state is AgentState.PROCESSING
+    if nudge is not None and outbox.is_parked(nudge.id):
+        return Sight(now, f"the nudge is held: {nudge.reason}", works=works, asks=True)
+    typed = nudge is not None and nudge.delivery in BEING_TYPED
+    held = why_held(post.view, post.keyboard, profile)
+    if held is not None and held.reason in (NO_COMPOSER, UNSTEADY):
+        return Sight(now, works=works, typed=typed, soon=held.seconds or SOON)
+    words = _held_text(post, held) or _others_text(outbox, nudge) or _turn_text(post)
+    asks = post.report.state is AgentState.WAITING
+    soon = held.seconds if held is not None and held.seconds is not None else 0.0
+    return Sight(now, words, works=works, asks=asks, dialog=asks, typed=typed, soon=soon)
+
+
+def _held_text(post: Post, held: Hold | None) -> str:
+    if held is None:
+        return ""
+    return (post.report.detail or held.reason) if dialog_open(post.view) else held.reason
+
+
+def _others_text(outbox: Outbox, nudge: Task | None) -> str:
+    own = nudge.id if nudge is not None else ""
+    others = sum(task.id != own and not outbox.is_unread(task.id) for task in outbox)
+    return f"{others} message{'s wait' if others > 1 else ' waits'} to be typed" if others else ""
+
+
+def _turn_text(post: Post) -> str:
+    return "working" if post.turns.running else ""
+
+
+AT_KEYBOARD = "(what was begun at the keyboard)"
+
+
+def named_task(book: TaskBook, outbox: Outbox, post: Post, task_id: str) -> Task:
+    """The task of an id, if it goes on in that agent.
+
+    Raises:
+        TaskNotFound: There is none.
+        MessageError: It has ended, or the agent does not work on it.
+    """
+    task = book.get(task_id)
+    if task.state.final:
+        raise MessageError(
+            f"task {task.short_id} has ended: {task.state}", "name none, to watch what comes of it now"
+        )
+    if task.outgoing or (task.id not in outbox and post.turns.running != task.id):
+        raise MessageError(f"{task.target} does not work on task {task.short_id}", "name another, or none")
+    return task
+
+
+def usual_task(book: TaskBook, outbox: Outbox, post: Post, by: Sender) -> Task:
+    """The task that runs, else the newest that waits, else one that goes on from the newest that ended.
+
+    Args:
+        book: The agent's tasks.
+        outbox: Those that wait.
+        post: The agent.
+        by: Who asks for the watch.
+    """
+    running = book.get(post.turns.running) if post.turns.running else None
+    if running is not None and not running.instructs:
+        return running
+    if running is None and post.busy:
+        return _joined(book, post, by)
+    waiting = [task for task in outbox if not task.instructs and not outbox.is_unread(task.id)]
+    if waiting:
+        return max(waiting, key=lambda task: task.created_at)
+    given = (task for task in book.newest() if task.state.final and not (task.outgoing or task.instructs))
+    ended = next(given, None)
+    if ended is None:
+        return _made(book, by, AT_KEYBOARD, {})
+    # An ended task never works again (A2A, 3.4.1): another one goes on from it.
+    task = _made(book, by, ended.text, {"reference_task": ended.id})
+    return book.change(task.id, artifacts=ended.artifacts)
+
+
+def _joined(book: TaskBook, post: Post, by: Sender) -> Task:
+    """A task for what the person has begun in the pane; what is written from now on answers it."""
+    task = _made(book, by, AT_KEYBOARD, {})
+    post.turns.join(task, post.collector(AT_KEYBOARD), post.report)
+    return book.get(task.id)
+
+
+def _made(book: TaskBook, by: Sender, text: str, metadata: Mapping[str, object]) -> Task:
+    task = book.create(MessageRequest(text, by, metadata=MappingProxyType(dict(metadata))))
+    return book.change(task.id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED, reason="watched")
+
+
+PATIENCE = 5.0
+"""Seconds that a search may take, the start of the process included."""
+MAX_TEXT = 200_000
+"""How many of the last characters are searched."""
+_NO_MATCH = 3
+"""Exit status; Python's own errors end with 1 or 2."""
+_PROGRAM = f"""
+import json, re, sys
+pattern, text = json.load(sys.stdin)
+sys.exit(0 if re.search(pattern, text, re.MULTILINE) else {_NO_MATCH})
+"""
+
+
+async def matches(pattern: str, text: str, seconds: float = PATIENCE) -> bool | None:
+    """Search a text.
+
+    Args:
+        pattern: A regular expression; `^` and `$` match at every line.
+        text: Where it is searched for.
+        seconds: How long that may take.
+
+    Returns:
+        Whether it was found; None when that took too long or could not be done.
+    """
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            _PROGRAM,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+    except OSError as error:
+        log.warning("no process to search in: %s", error)
+        return None
+    try:
+        async with asyncio.timeout(seconds):
+            await process.communicate(json.dumps([pattern, text[-MAX_TEXT:]]).encode())
+    except TimeoutError:
+        return None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return {0: True, _NO_MATCH: False}.get(process.returncode or 0)
+
 
 log = logging.getLogger(__name__)
 

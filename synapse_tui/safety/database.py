@@ -7,35 +7,234 @@ reading and writing all the same is written only where it is as it was read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import ColumnElement, Engine
+from sqlalchemy import ColumnElement, Connection, Engine, String, TypeDecorator, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm.exc import StaleDataError
-from sqlmodel import Session, col, delete, func, or_, select, update
+from sqlmodel import JSON, Column, Field, Session, SQLModel, col, delete, func, or_, select, update
+from sqlmodel.sql.sqltypes import UTCDateTime
 
-from synapse_tui.database.backend import backend_of
+from synapse_tui.database.backend import Alive, backend_of
+from synapse_tui.database.location import BUSY, Location
+from synapse_tui.database.naming import FileNaming
+from synapse_tui.database.schema import Adopted, Step
 from synapse_tui.errors import HistoryError
-from synapse_tui.file_safety import (
-    LEASE,
-    ChangeType,
-    Holder,
-    Lock,
-    Modification,
-    ModificationQuery,
-    Verdict,
-    local_task,
-)
 
-from .backend import Alive
-from .location import BUSY, Location
-from .naming import FileNaming
-from .schema import ADOPTED, lock_steps
-from .tables import LockRow, ModificationRow
+from .locks import LEASE, ChangeType, Holder, Lock, Modification, ModificationQuery, Verdict, local_task
+
+if TYPE_CHECKING:
+    from sqlalchemy import Dialect
+
+
+class IsoTime(TypeDecorator[datetime]):
+    """A time as ISO 8601 text in UTC, `2026-11-23T04:45:00.125+00:00`.
+
+    The original synapse-a2a compares such texts, so another form would be no time to it.
+    """
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """Write it."""
+        return None if value is None else value.astimezone(UTC).isoformat()
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Read it; one without an offset is in UTC."""
+        if value is None:
+            return None
+        found = datetime.fromisoformat(value)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+def _time(*, index: bool = False) -> Any:  # noqa: ANN401 - a field of SQLModel
+    return Field(
+        sa_column=Column(UTCDateTime().with_variant(IsoTime(), "sqlite"), nullable=False, index=index)
+    )
+
+
+class LockRow(SQLModel, table=True):
+    """A file that one agent may write."""
+
+    __tablename__ = "file_locks"
+
+    id: int | None = Field(default=None, primary_key=True)
+    file_path: str = Field(unique=True)
+    file_name: str = Field(default="", sa_column_kwargs={"server_default": ""})
+    """What `file_path` is made of (`Naming.spelled`)."""
+    agent_name: str = Field(index=True)
+    task_id: str | None = None
+    locked_at: datetime = _time()
+    expires_at: datetime = _time()
+    intent: str | None = None
+    process: str = Field(default="", sa_column_kwargs={"server_default": ""})
+    """With which process it ends; empty for none."""
+    call: str = Field(default="", sa_column_kwargs={"server_default": ""})
+    """The tool call for which it was taken."""
+
+
+class ModificationRow(SQLModel, table=True):
+    """A change of a file."""
+
+    __tablename__ = "file_modifications"
+
+    id: int | None = Field(default=None, primary_key=True)
+    task_id: str = Field(index=True)
+    agent_name: str = Field(index=True)
+    file_path: str = Field(index=True)
+    file_name: str = Field(default="", sa_column_kwargs={"server_default": ""})
+    """As in a lock."""
+    change_type: str
+    affected_lines: str | None = None
+    intent: str | None = None
+    timestamp: datetime = _time(index=True)
+    meta: dict[str, Any] | None = Field(default_factory=dict, sa_column=Column("metadata", JSON))
+
+
+_BEFORE: Sequence[Step] = (
+    (
+        """CREATE TABLE file_locks (
+            id INTEGER NOT NULL PRIMARY KEY,
+            file_path VARCHAR NOT NULL UNIQUE,
+            agent_name VARCHAR NOT NULL,
+            task_id VARCHAR NOT NULL,
+            locked_at DATETIME NOT NULL,
+            expires_at DATETIME NOT NULL,
+            intent VARCHAR NOT NULL,
+            process VARCHAR NOT NULL,
+            call VARCHAR NOT NULL
+        )""",
+        "CREATE INDEX ix_file_locks_agent_name ON file_locks (agent_name)",
+        """CREATE TABLE file_modifications (
+            id INTEGER NOT NULL PRIMARY KEY,
+            task_id VARCHAR NOT NULL,
+            agent_name VARCHAR NOT NULL,
+            file_path VARCHAR NOT NULL,
+            change_type VARCHAR NOT NULL,
+            affected_lines VARCHAR NOT NULL,
+            intent VARCHAR NOT NULL,
+            timestamp DATETIME NOT NULL,
+            metadata JSON NOT NULL
+        )""",
+        "CREATE INDEX ix_file_modifications_task_id ON file_modifications (task_id)",
+        "CREATE INDEX ix_file_modifications_agent_name ON file_modifications (agent_name)",
+        "CREATE INDEX ix_file_modifications_file_path ON file_modifications (file_path)",
+        "CREATE INDEX ix_file_modifications_timestamp ON file_modifications (timestamp)",
+    ),
+    (
+        "ALTER TABLE file_locks ADD COLUMN file_name VARCHAR NOT NULL DEFAULT ''",
+        "ALTER TABLE file_modifications ADD COLUMN file_name VARCHAR NOT NULL DEFAULT ''",
+    ),
+)
+ADOPTED = Adopted(frozenset({"file_locks", "file_modifications"}), len(_BEFORE))
+"""Files of the original."""
+_SHARED: Mapping[str, str] = {
+    "file_locks": """CREATE TABLE file_locks (
+        id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+        file_path VARCHAR NOT NULL UNIQUE,
+        file_name VARCHAR NOT NULL DEFAULT '',
+        agent_name VARCHAR NOT NULL,
+        agent_id VARCHAR,
+        agent_type VARCHAR,
+        pid INTEGER,
+        task_id VARCHAR,
+        locked_at VARCHAR NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now')),
+        expires_at VARCHAR NOT NULL,
+        intent VARCHAR,
+        process VARCHAR NOT NULL DEFAULT '',
+        call VARCHAR NOT NULL DEFAULT ''
+    )""",
+    "file_modifications": """CREATE TABLE file_modifications (
+        id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+        task_id VARCHAR NOT NULL,
+        agent_name VARCHAR NOT NULL,
+        file_path VARCHAR NOT NULL,
+        file_name VARCHAR NOT NULL DEFAULT '',
+        change_type VARCHAR NOT NULL,
+        affected_lines VARCHAR,
+        intent VARCHAR,
+        timestamp VARCHAR NOT NULL,
+        metadata JSON
+    )""",
+}
+_INDEXES = (
+    "CREATE INDEX idx_locks_agent_id ON file_locks (agent_id)",
+    "CREATE INDEX idx_mods_file_path ON file_modifications (file_path)",
+    "CREATE INDEX idx_mods_task_id ON file_modifications (task_id)",
+    "CREATE INDEX idx_mods_timestamp ON file_modifications (timestamp)",
+    "CREATE INDEX idx_mods_agent_name ON file_modifications (agent_name)",
+)
+"""Under the original's names, or it would make them again."""
+_TRIGGERS = (
+    """CREATE TRIGGER lock_of_ours AFTER INSERT ON file_locks WHEN NEW.pid IS NULL BEGIN
+        UPDATE file_locks SET
+            agent_id = COALESCE(agent_id, agent_name),
+            agent_type = COALESCE(agent_type, CASE WHEN agent_name LIKE 'synapse-%-%'
+                THEN rtrim(rtrim(substr(agent_name, 9), '0123456789'), '-') END),
+            pid = CASE WHEN process <> '' THEN CAST(process AS INTEGER) END
+        WHERE id = NEW.id;
+    END""",
+    """CREATE TRIGGER lock_renewed AFTER UPDATE OF process ON file_locks BEGIN
+        UPDATE file_locks SET pid = CASE WHEN process <> '' THEN CAST(process AS INTEGER) END
+        WHERE id = NEW.id;
+    END""",
+    """CREATE TRIGGER lock_of_original AFTER INSERT ON file_locks WHEN NEW.pid IS NOT NULL BEGIN
+        UPDATE file_locks SET process = CAST(pid AS TEXT) WHERE id = NEW.id;
+    END""",
+    """CREATE TRIGGER lock_renewed_by_original AFTER UPDATE OF pid ON file_locks
+    WHEN NEW.pid IS NOT NULL AND CAST(NEW.process AS INTEGER) <> NEW.pid BEGIN
+        UPDATE file_locks SET process = CAST(pid AS TEXT) WHERE id = NEW.id;
+    END""",
+)
+"""What one program notes of a holder and its process is there for the other: `pid` is its, `process` ours."""
+_VALUES = dict.fromkeys(
+    ("locked_at", "expires_at", "timestamp"),
+    "CASE WHEN {0} LIKE '____-__-__ %' THEN replace({0}, ' ', 'T') || '+00\\:00' ELSE {0} END",
+)
+_NAMES = {
+    "file_path": "CASE WHEN file_path LIKE '/%' THEN file_path ELSE :folder || file_path END",
+    "file_name": "CASE WHEN file_path LIKE '/%' THEN '' ELSE file_path END",
+}
+"""What columns hold that were written otherwise before."""
+
+
+def lock_steps(project: Path) -> Sequence[Step]:
+    """The steps of the file of a project, whose folder the names of files counted from in earlier ones."""
+    folder = os.path.join(os.path.realpath(project), "")  # noqa: PTH118 - with a slash at its end
+    return (*_BEFORE, (lambda connection: _share(connection, folder),))
+
+
+def _share(connection: Connection, folder: str) -> None:
+    """Make tables that the original can use too, with all that was in those before."""
+    run = connection.exec_driver_sql
+    before = {table: _columns(connection, table) for table in _SHARED}
+    for table in _SHARED:
+        run(f"ALTER TABLE {table} RENAME TO former_{table}")
+    for statement in (*_SHARED.values(), *_TRIGGERS):
+        run(statement)
+    for table, columns in before.items():
+        values = {name: _VALUES.get(name, name).format(name) for name in columns} | _NAMES
+        copied = f"SELECT {', '.join(values.values())} FROM former_{table}"  # noqa: S608 - names of this module
+        connection.execute(text(f"INSERT INTO {table} ({', '.join(values)}) {copied}"), {"folder": folder})
+        run(f"DROP TABLE former_{table}")
+    for index in _INDEXES:
+        run(index)
+
+
+def _columns(connection: Connection, table: str) -> list[str]:
+    """The columns of a table that the shared one has too."""
+    return [
+        name
+        for _, name, *_ in connection.exec_driver_sql(f"PRAGMA table_info({table})")
+        if f" {name} " in _SHARED[table]
+    ]
+
 
 Result = TypeVar("Result")
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import socket
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
+from synapse_tui.agents.process.environment import HOOKS_VARIABLE
+from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.state.hook_hints import HOOKED
+from synapse_tui.agents.state.detector import HOOKED
 from synapse_tui.database.location import location_of
-from synapse_tui.errors import SessionError
+from synapse_tui.errors import HistoryError, SessionError, SynapseError
 from synapse_tui.events import (
     AgentProcessExited,
     AgentRemoved,
@@ -25,21 +29,201 @@ from synapse_tui.events import (
     LocksChanged,
     Notice,
 )
-from synapse_tui.file_safety import FileKeys, Holder, Lock, Modification, ModificationQuery
-from synapse_tui.hooks import HookEvent, HookKind
-from synapse_tui.hooks.consent import Consent, HookConsent
+from synapse_tui.hooks import Dialect, HookEvent, HookKind, read_event
+from synapse_tui.hooks.install import Consent, HookConsent
+from synapse_tui.hooks.launch import NO_HOOKS, LaunchHooks, prepare, trusted_hashes
 from synapse_tui.model import USER, AgentState
 from synapse_tui.paths import UserPaths
 from synapse_tui.process_times import process_start
+from synapse_tui.pty.command import find_command
 from synapse_tui.sessions.places import sockets_folder
+from synapse_tui.sessions.wire import peer_uid
 from synapse_tui.settings import Settings
 
-from .desk import HookDesk
-from .freeing import LockFreeing
-from .keeper import SafetyKeeper
-from .outfit import HookOutfit
-from .server import HookServer
-from .workers import Worker, worker_of
+from .handler import HookDesk, SafetyKeeper, Worker, at_work, worker_of
+from .locks import FileKeys, Holder, Lock, Modification, ModificationQuery
+
+RENEWAL = 60.0
+"""Seconds after which the locks of agents at work are renewed; a lease lasts five minutes."""
+REST = 0.5
+"""Seconds that an agent must have been ready, with no word of its hooks, before its locks are free."""
+
+
+class LockFreeing:
+    """Frees the locks of agents that rest or have ended, and renews those of agents at work.
+
+    Where the database cannot be used, its keeper has told that already, and the lease ends the locks.
+
+    Args:
+        desk: Gives the locks back.
+        agents: The agents of the host.
+    """
+
+    def __init__(self, desk: HookDesk, agents: Mapping[str, AgentSession]) -> None:
+        self._desk = desk
+        self._agents = agents
+        self._heard: dict[str, float] = {}
+        """When the hooks of an agent were heard of last, seconds on the loop's clock."""
+
+    def hear(self, agent_id: str) -> None:
+        """A hook of an agent has called."""
+        self._heard[agent_id] = asyncio.get_running_loop().time()
+
+    async def rest(self, agent_id: str) -> None:
+        """The screen says that an agent is idle: a refused dialog or an interrupt may call no hook."""
+        heard = self._heard.get(agent_id)
+        await asyncio.sleep(REST)
+        session = self._agents.get(agent_id)
+        if session is None or session.report.state is not AgentState.READY:
+            return
+        if self._heard.get(agent_id) == heard:
+            await self._settle(session)
+
+    async def settle_all(self) -> None:
+        """No hook is minded any more: what the tools of all agents had locked is free."""
+        for session in tuple(self._agents.values()):
+            await self._settle(session)
+
+    async def gone(self, worker: Worker) -> None:
+        """The process of an agent has ended."""
+        self._heard.pop(worker.agent_id, None)
+        with contextlib.suppress(HistoryError):
+            await self._desk.gone(worker)
+
+    async def renew(self) -> None:
+        """Renew the locks of agents at work, until cancelled."""
+        while True:
+            await asyncio.sleep(RENEWAL)
+            for session in at_work(self._agents):
+                with contextlib.suppress(HistoryError):
+                    await self._desk.renew(worker_of(session))
+
+    async def _settle(self, session: AgentSession) -> None:
+        with contextlib.suppress(HistoryError):
+            await self._desk.settle(worker_of(session))
+
+
+class HookOutfit:
+    """Gives agents hooks that call this host.
+
+    Args:
+        folder: Where their files are written.
+        events: Told where they cannot be.
+        socket: What hooks call; gives None where none is answered.
+    """
+
+    def __init__(self, folder: Path, events: EventBus, *, socket: Callable[[], Path | None]) -> None:
+        self._folder = folder
+        self._events = events
+        self._socket = socket
+
+    async def prepare(self, profile: Profile, environ: Mapping[str, str], cwd: Path) -> LaunchHooks:
+        """How an agent is started so that its hooks call us; nothing is added where they cannot."""
+        if profile.hooks is None or self._socket() is None:
+            return NO_HOOKS
+        try:
+            trusted = await self._trusted(profile, environ, cwd)
+            return await asyncio.to_thread(prepare, profile.hooks, self._folder, environ, trusted=trusted)
+        except OSError as error:
+            self._events.publish(Notice(f"hooks of {profile.name} cannot be written: {error}", "warning"))
+            return NO_HOOKS
+
+    async def equip(self, session: AgentSession, profile: Profile) -> None:
+        """Give an agent that is about to be started anew the hooks that it would get now.
+
+        File safety may have been switched since, or its hooks be those of a former version of this program.
+        """
+        environ = {name: value for name, value in session.environ.items() if name != HOOKS_VARIABLE}
+        if (socket := self._socket()) is not None:
+            environ[HOOKS_VARIABLE] = str(socket)
+        hooks = await self.prepare(profile, environ, session.cwd)
+        session.environ = {**environ, **hooks.environ}
+        session.hook_args = hooks.args
+
+    async def _trusted(self, profile: Profile, environ: Mapping[str, str], cwd: Path) -> Mapping[str, str]:
+        if profile.hooks is not Dialect.CODEX:
+            return {}
+        command = find_command(profile.command, env=environ, cwd=cwd)
+        if not command:
+            return {}
+        return await trusted_hashes(Path(command), self._folder, environ=environ, cwd=cwd)
+
+
+PATIENCE = 2.0
+"""Seconds that the hook waits for us: what comes later is heard by nobody."""
+MOST = 16 * 1024 * 1024
+"""Bytes that an agent may tell: whole files stand in the arguments of its tools."""
+BACKLOG = 64
+
+Handle = Callable[[str, HookEvent], Awaitable[bytes]]
+"""Takes the agent's id and the event; gives what the hook prints."""
+
+
+class HookServer:
+    """Listens on a private Unix socket.
+
+    Args:
+        path: Where; at most some 100 bytes long, in a folder of the user's alone.
+        handle: Answers an event.
+        uid: The user whose processes may call.
+    """
+
+    def __init__(self, path: Path, handle: Handle, *, uid: int | None = None) -> None:
+        self.path = path
+        self._handle = handle
+        self._uid = os.getuid() if uid is None else uid
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Begin to listen; a socket that another process left there is replaced.
+
+        Raises:
+            OSError: It cannot be made.
+        """
+        self.path.unlink(missing_ok=True)
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listening.bind(str(self.path))
+            self.path.chmod(0o600)
+            listening.listen(BACKLOG)
+        except OSError:
+            listening.close()
+            raise
+        self._server = await asyncio.start_unix_server(self._serve, sock=listening, limit=MOST)
+
+    async def stop(self) -> None:
+        """Listen no more."""
+        if self._server is not None:
+            self._server.close()
+            self.path.unlink(missing_ok=True)
+            self._server = None
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            if peer_uid(writer.get_extra_info("socket")) == self._uid:
+                async with asyncio.timeout(PATIENCE):
+                    writer.write(await self._answer(reader))
+                    await writer.drain()
+        except (TimeoutError, OSError) as error:
+            log.info("a hook was not answered: %s", str(error) or "it took too long")
+        finally:
+            writer.close()
+
+    async def _answer(self, reader: asyncio.StreamReader) -> bytes:
+        """Read an event and answer it; whatever is wrong with it, the agent is not held up."""
+        words = (await reader.readline()).decode("utf-8", "replace").split()
+        if len(words) != 4 or not words[3].isdigit() or int(words[3]) > MOST:
+            return b""
+        word, dialect, agent_id, length = words
+        try:
+            told = await reader.readexactly(int(length))
+            return await self._handle(agent_id, read_event(word, Dialect(dialect), told))
+        except (ValueError, EOFError, SynapseError) as error:
+            log.warning("a hook of %s could not be answered: %s", agent_id, error)
+        except Exception:
+            log.exception("a hook failed", extra={"agent_id": agent_id})
+        return b""
+
 
 log = logging.getLogger(__name__)
 

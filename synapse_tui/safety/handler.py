@@ -5,14 +5,25 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeVar
 
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.database.location import Location, patience_with
+from synapse_tui.errors import HistoryError
 from synapse_tui.events import EventBus, FileChanged, LocksChanged
-from synapse_tui.file_safety import (
+from synapse_tui.hooks import FileWrite, HookEvent, HookKind, context_answer, denial_answer, takes_context
+from synapse_tui.model import AgentState
+from synapse_tui.process_times import is_alive, process_name
+from synapse_tui.project_folder import make_project_folder
+
+from .changes import Call, Difference, Snapshot, Snapshots, compare, take
+from .locks import (
     ChangeType,
     FileKeys,
     Holder,
@@ -20,13 +31,234 @@ from synapse_tui.file_safety import (
     ModificationQuery,
     denial,
     local_task,
+    told_change,
 )
-from synapse_tui.hooks import FileWrite, HookEvent, HookKind, context_answer, denial_answer, takes_context
 
-from .keeper import SafetyKeeper
-from .news import News
-from .snapshots import Call, Difference, Snapshot, Snapshots, compare, take
-from .workers import Worker
+if TYPE_CHECKING:
+    from .database import FileSafety
+
+MOST = 15
+"""How many files are named at once."""
+
+
+class News:
+    """Knows which changes each agent has been told of, and which files it has to do with."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, int] = {}
+        self._known: dict[str, set[str]] = {}
+
+    def begun(self, agent_id: str) -> bool:
+        """Whether `begin` was called for an agent."""
+        return agent_id in self._seen
+
+    def begin(self, agent_id: str, last: int) -> None:
+        """The agent's hooks are alive: what was before the change of that number is no news."""
+        self._seen[agent_id] = last
+
+    def forget(self, agent_id: str) -> None:
+        """The agent is gone."""
+        self._seen.pop(agent_id, None)
+        self._known.pop(agent_id, None)
+
+    def seen(self, agent_id: str) -> int:
+        """The number of the last change that the agent needs not be told."""
+        return self._seen.get(agent_id, 0)
+
+    def knows(self, agent_id: str, keys: Iterable[str]) -> None:
+        """An agent has read or written files."""
+        self._known.setdefault(agent_id, set()).update(keys)
+
+    def text(
+        self,
+        agent_id: str,
+        changes: Sequence[Modification],
+        now: datetime,
+        *,
+        every: bool,
+        shown: Callable[[str], str] = str,
+    ) -> str:
+        """What the agent is told.
+
+        Args:
+            agent_id: The agent.
+            changes: What others did since, the newest first.
+            now: The time now, aware.
+            every: Whether it is told of all files; else of those that it has read or written.
+            shown: How a file's key is written for people.
+
+        Returns:
+            Some lines; empty for nothing to tell.
+        """
+        known = self._known.get(agent_id, set())
+        if every:
+            self._seen[agent_id] = max([self.seen(agent_id), *(change.id for change in changes)])
+        files: dict[str, list[Modification]] = {}
+        for change in changes:
+            if every or change.file in known:
+                files.setdefault(change.file, []).append(change)
+        if not every:
+            known.difference_update(files)  # told once, until it reads or writes the file again
+        if not files:
+            return ""
+        told = [_line(shown(file), found, now) for file, found in list(files.items())[:MOST]]
+        more = [f"- and {len(files) - MOST} more: synapse file-safety recent"] if len(files) > MOST else []
+        return "\n".join(["Other agents have changed files of this project:", *told, *more])
+
+
+def _line(file: str, changes: Sequence[Modification], now: datetime) -> str:
+    """What became of one file; the newest change counts."""
+    who = ", ".join(dict.fromkeys(change.agent_id for change in changes))
+    return f"- {file} was {told_change(changes[0], now, who)}"
+
+
+Result = TypeVar("Result")
+DAY = 24 * 3600.0
+ANSWER = 1.5
+"""Seconds that a server is waited for: the hooks of agents are answered in two, or go on without us."""
+
+
+class SafetyKeeper:
+    """Opens the database when it is first asked for, and keeps it tidy.
+
+    Args:
+        project: Folder of the project.
+        location: Where the database is.
+        retention: How long changes of files are kept.
+        told: Told what a person should know: that the database cannot be used, and why.
+        clock: The time now, aware.
+    """
+
+    def __init__(
+        self,
+        project: Path,
+        location: Location,
+        *,
+        retention: timedelta,
+        told: Callable[[str], None] = lambda _text: None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.problem = ""
+        """Why no lock can be taken at present; empty when they can."""
+        self._project = project
+        self._location = location
+        self.retention = retention
+        """May be changed at any time."""
+        self._told = told
+        self._clock = clock
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="file-safety")
+        self._store: FileSafety | None = None
+        """Belongs to the thread."""
+        self._moved = ""
+        """Where a broken database was moved to, until that is told."""
+        self._tidying: asyncio.Task[None] | None = None
+
+    def load(self) -> None:
+        """Begin to import and to open the database; calling it again does nothing."""
+        if self._tidying is None:
+            self._tidying = asyncio.get_running_loop().create_task(self._tidy(), name="file-safety")
+
+    async def ask(self, question: Callable[[FileSafety], Result]) -> Result:
+        """Put a question to the database, in its thread.
+
+        Raises:
+            HistoryError: The database cannot be used.
+        """
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, question)
+        except HistoryError as error:
+            self._trouble(error.message)
+            raise
+        except Exception as error:
+            # What the driver raises is known to the thread only.
+            log.exception("file safety failed")
+            self._trouble(f"{self._location} cannot be used: {error}")
+            raise HistoryError(self.problem, "see the host's log") from error
+        self.problem = ""
+        if self._moved:
+            self._told(f"{self._location} was no sound database and is {self._moved} now: all locks are gone")
+            self._moved = ""
+        return found
+
+    async def close(self) -> None:
+        """Answer what was asked, then close the database."""
+        if self._tidying is not None:
+            self._tidying.cancel()
+            await asyncio.gather(self._tidying, return_exceptions=True)
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
+        self._thread.shutdown(wait=False)
+
+    async def _tidy(self) -> None:
+        """Remove what is older than it is to be kept, at the start and once a day."""
+        while True:
+            try:
+                await self.ask(lambda store: store.cleanup(self._clock() - self.retention))
+            except HistoryError as error:
+                log.warning("file safety could not be tidied: %s", error)
+            await asyncio.sleep(DAY)
+
+    def _trouble(self, text: str) -> None:
+        if text != self.problem:
+            self.problem = text
+            self._told(f"files are not locked: {text}")
+
+    # -- in the thread ---
+
+    def _answer(self, question: Callable[[FileSafety], Result]) -> Result:
+        if self._store is None:
+            from synapse_tui.safety.database import FileSafety  # noqa: PLC0415 - slow
+
+            if isinstance(self._location, Path) and self._location.parent == self._project / ".synapse":
+                make_project_folder(self._project)
+            busy = patience_with(self._location, ANSWER)
+            self._store = FileSafety(
+                self._location, project=self._project, alive=is_alive, clock=self._clock, busy=busy
+            )
+            self._moved = self._store.moved
+        return question(self._store)
+
+    def _close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+
+INTENT = 120
+"""How many characters of a task's text tell what a lock is for."""
+_LOOKED_AT = 4 * INTENT
+"""How many are looked at for that, blanks and ends of lines too: a task may hold a megabyte."""
+_WORKS = (AgentState.PROCESSING, AgentState.WAITING)
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """An agent as its hooks need it.
+
+    Attributes:
+        agent_id: Its id.
+        process: Its process, by the name that comes once (`process_times.process_name`).
+        task_id: The task that it works on; empty for none.
+        intent: What that task is about, in a few words.
+    """
+
+    agent_id: str
+    process: str
+    task_id: str = ""
+    intent: str = ""
+
+
+def worker_of(session: AgentSession) -> Worker:
+    """An agent as it is now."""
+    running = session.run.turns.running
+    text = session.tasks.get(running).text if running in session.tasks else ""
+    intent = " ".join(text[:_LOOKED_AT].split())[:INTENT]
+    return Worker(session.agent_id, process_name(session.pid), running, intent)
+
+
+def at_work(agents: Mapping[str, AgentSession]) -> list[AgentSession]:
+    """The agents that work at present, a dialog of theirs included."""
+    return [each for each in agents.values() if each.exit is None and each.report.state in _WORKS]
+
 
 log = logging.getLogger(__name__)
 
