@@ -12,8 +12,8 @@ from synapse_tui.agents.delivery.briefing import Briefing
 from synapse_tui.agents.delivery.intake import Intake, MessageStyle
 from synapse_tui.agents.delivery.outbox_control import Explanation, OutboxControl, explain
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.state.timeline import Timeline
-from synapse_tui.agents.watch.watcher import Watcher
+from synapse_tui.agents.state import Timeline
+from synapse_tui.agents.watcher import Watcher
 from synapse_tui.content import Artifact
 from synapse_tui.errors import AgentExited
 from synapse_tui.events import EventBus

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from synapse_tui.agents.delivery.briefing import Briefing
 from synapse_tui.agents.delivery.outbox_control import Explanation, OutboxControl
-from synapse_tui.agents.watch.watcher import Watcher
+from synapse_tui.agents.watcher import Watcher
 from synapse_tui.messages.service import TaskDesk
 from synapse_tui.messages.streams import TaskFeed
 from synapse_tui.messages.tasks import TaskBook

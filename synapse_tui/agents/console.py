@@ -31,12 +31,11 @@ from synapse_tui.terminal import (
 from synapse_tui.terminal.events import ignore
 
 from .adoption import Adopted
-from .answers.answer import AnswerCollector
-from .composer.reading import ComposerReading, end_of_conversation, find_box, screen_rows
-from .process.seeding import Past
+from .answers import AnswerCollector
+from .composer import ComposerReading, end_of_conversation, find_box, screen_rows
 from .profiles.profile import Profile
-from .state.detector import StateDetector
-from .state.timeline import Timeline
+from .seeding import Past
+from .state import StateDetector, Timeline
 
 
 class Pulse:
@@ -52,14 +51,7 @@ class Pulse:
                 waiter.set_result(True)
 
     async def wait(self, seconds: float | None = None) -> bool:
-        """Wait for the next change.
-
-        Args:
-            seconds: How many; None for as long as it takes.
-
-        Returns:
-            False when the time is over first.
-        """
+        """Wait for the next change."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
         self._waiters.add(waiter)
@@ -78,12 +70,9 @@ def _expire(waiter: asyncio.Future[bool]) -> None:
         waiter.set_result(False)
 
 
-MAX_PROCESSES = 32
-"""How many processes of an agent are looked at."""
-KEPT = 1.0
-"""Seconds for which it is remembered how much they had done."""
-STALE = 2.0
-"""Seconds after which it is asked anew which processes these are."""
+MAX_PROCESSES = 32  # how many processes of an agent are looked at
+KEPT = 1.0  # seconds for which it is remembered how much they had done
+STALE = 2.0  # seconds after which it is asked anew which processes these are
 
 
 class Activity:
@@ -91,10 +80,6 @@ class Activity:
 
     A program that runs and sleeps again between two looks is found out by the processor time that it used.
     Where the system does not tell, time passes and nothing else is known.
-
-    Args:
-        leader: Leader of the session on the terminal.
-        clock: Monotonic seconds.
     """
 
     def __init__(self, leader: int, clock: Callable[[], float]) -> None:
@@ -115,12 +100,7 @@ class Activity:
             self._samples.clear()
 
     def rested(self, allowed: float = 0.0) -> float:
-        """For how many seconds they have done nothing, as far as it was asked before; 0 while one runs.
-
-        Args:
-            allowed: Seconds of processor time that count as nothing; without any, it is 0 also when one has
-                run since this was last asked.
-        """
+        """For how many seconds they have done nothing, as far as it was asked before; 0 while one runs."""
         # Between two clocks: on a busy machine looking may take as long as a rest, and what happens meanwhile
         # must not count as having happened before it.
         begun, samples = self._clock(), self._samples
@@ -150,7 +130,6 @@ def readers_of(leader: int) -> tuple[int, ...]:
 
 
 def _input(pid: int) -> str:
-    """What a process reads from; empty where that is not told."""
     try:
         return str(Path(f"/proc/{pid}/fd/0").readlink())
     except OSError:
@@ -182,21 +161,12 @@ def _state(pid: int) -> bytes:
     return data[data.rfind(b")") + 2 :][:1]
 
 
-LOOK_AGAIN = 0.005
-"""Seconds between two looks at an agent that is to come to rest."""
-READ_AGAIN = 0.0005
-"""Seconds between two looks whether a key was read: as long it may not draw."""
+LOOK_AGAIN = 0.005  # seconds between two looks at an agent that is to come to rest
+READ_AGAIN = 0.0005  # seconds between two looks whether a key was read: as long it may not draw
 
 
 class AtRest:
-    """Waits for an agent to come to rest, and gives it keys then.
-
-    Args:
-        process: The agent.
-        clock: Monotonic seconds.
-        take_in: Takes in what the agent has put out.
-        drawing: Whether the agent is in the middle of a frame, as far as it was taken in.
-    """
+    """Waits for an agent to come to rest, and gives it keys then."""
 
     def __init__(
         self,
@@ -244,7 +214,6 @@ class AtRest:
             return seen if read or not terminal.take_back(key) else None
 
     async def _reads(self, terminal: StoppedTerminal, deadline: float) -> bool:
-        """Wait until the agent has read what it was sent; False when it did something else."""
         worked = False
         while terminal.unread:
             rested = self._activity.rested()
@@ -260,27 +229,17 @@ log = logging.getLogger(__name__)
 
 Seen = TypeVar("Seen")
 
-LOOK_BYTES = 64 * 1024
-"""How much output is taken in at most by one look before Enter."""
+LOOK_BYTES = 64 * 1024  # how much output is taken in at most by one look before Enter
+# after so long the rest of a piece of output waits: 64 kB of some sequences take seconds
 FEED_SECONDS = 0.004
-"""After so long the rest of a piece of output waits: 64 kB of some sequences take seconds."""
-LAST_SECONDS = 2.0
-"""Seconds in which all output is taken in before Enter, and after the end."""
+LAST_SECONDS = 2.0  # seconds in which all output is taken in before Enter, and after the end
 
 
 @dataclass(frozen=True, slots=True)
 class ConsoleListener:
-    """Who hears of what; all are called in the loop.
+    """Who hears of what; all are called in the loop."""
 
-    Attributes:
-        output: Bytes arrived and stand on the screen now.
-        event: The terminal tells something.
-        state: The detector decided anew: the new report, the one before.
-        scrolled: A row left the screen at its top.
-        exited: The process has ended.
-    """
-
-    output: Callable[[bytes], None]
+    output: Callable[[bytes], None]  # bytes arrived and stand on the screen now
     event: Callable[[TerminalEvent], None]
     state: Callable[[StateReport, StateReport], None]
     scrolled: Callable[[str], None]
@@ -289,44 +248,21 @@ class ConsoleListener:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a process is started, and in what terminal.
-
-    Attributes:
-        argv: Command and arguments.
-        cwd: Working folder.
-        environ: Environment, complete.
-        columns: Width in cells.
-        lines: Height in cells.
-        scrollback: Lines that the terminal keeps.
-        before: What another terminal of the agent showed; None for nothing.
-        adopted: A process that runs already, in place of one that is started; None for a new one.
-        guardian: Ends the process when this one is killed; None for no guard.
-    """
+    """How a process is started, and in what terminal."""
 
     argv: tuple[str, ...]
     cwd: Path
     environ: Mapping[str, str]
-    columns: int
-    lines: int
+    columns: int  # width in cells
+    lines: int  # height in cells
     scrollback: int = 5000
-    before: Past | None = None
+    before: Past | None = None  # what another terminal of the agent showed; None for nothing
     adopted: Adopted | None = None
-    guardian: Guardian | None = None
+    guardian: Guardian | None = None  # ends the process when this one is killed; None for no guard
 
 
 class AgentConsole:
-    """One process of an agent in one terminal; made in the running loop, which it is read in from then on.
-
-    Args:
-        profile: What is known of the agent.
-        launch: What is started.
-        listener: Who hears of what happens.
-        scheduler: Shares the parse budget.
-        timeline: Where the states are noted; those of an adopted process stand there. None for nowhere.
-
-    Raises:
-        SpawnError: It cannot be started.
-    """
+    """One process of an agent in one terminal; made in the running loop, which it is read in from then on."""
 
     def __init__(
         self,
@@ -345,8 +281,8 @@ class AgentConsole:
         self._timer: asyncio.TimerHandle | None = None
         self._empty_since: float | None = None
         self._gone = False
+        # tells the end of the process once its last output is taken in
         self._end: asyncio.Task[None] | None = None
-        """Tells the end of the process once its last output is taken in."""
         self._resized_early = False
         self._signals: dict[str, TerminalEvent] = {}
         self.process = _process(launch)
@@ -369,7 +305,6 @@ class AgentConsole:
         self._plan()
 
     def _go_on(self, adopted: Adopted) -> None:
-        """Show and know what the terminal of another host showed and told."""
         emit, self.terminal.screen.emit = self.terminal.screen.emit, ignore
         self.terminal.feed(adopted.terminal)
         self.terminal.take_replies()
@@ -491,7 +426,6 @@ class AgentConsole:
         return AnswerCollector(text, self.body, pastes, below=self._below, working=working)
 
     def _below(self, rows: int) -> int:
-        """How many rows there are below so many of the screen, to the last one with text."""
         below = [bool(row.strip()) for row in self.terminal.display[rows:]]
         return len(below) - below[::-1].index(True) if any(below) else 0
 
@@ -545,7 +479,6 @@ class AgentConsole:
     # -- what comes from the process ---
 
     def _data(self, data: bytes) -> bool:
-        """Take in output, also what is left of earlier output; whether some is left."""
         self.terminal.feed(data, FEED_SECONDS)
         self._answer()
         self._update()
@@ -561,14 +494,12 @@ class AgentConsole:
             await self._finish_output()
 
     async def _finish_output(self) -> None:
-        """Take in what is left of the output that was read."""
         deadline = self._clock() + LAST_SECONDS
         while self.terminal.paused and self._clock() < deadline:
             await asyncio.sleep(0)
             self._data(b"")
 
     def _answer(self) -> None:
-        """Answer the child's questions at once, also when nobody looks at it."""
         if replies := self.terminal.take_replies():
             self.write(replies)
 
@@ -602,7 +533,6 @@ class AgentConsole:
             self._listener.state(report, before)
 
     def _plan(self) -> None:
-        """Look again when the detector wants it, also without output."""
         self._cancel_timer()
         deadline = self.detector.deadline
         if deadline is not None and not self._gone:
@@ -639,7 +569,6 @@ class AgentConsole:
 
 
 def _process(launch: Launch) -> PtyProcess:
-    """The process that was handed over, or a new one."""
     if launch.adopted is not None:
         if launch.adopted.exit is not None:
             return PtyProcess.ended(launch.adopted.handle.pid, launch.adopted.exit)

@@ -40,21 +40,21 @@ from synapse_tui.terminal import Bell, ClipboardSet, Notification, Terminal, Ter
 from synapse_tui.workspace import AgentHandover, SavedAgent
 
 from .adoption import AdoptedSession, describe
-from .answers.transcript import AnswerReader
-from .composer.reading import ComposerReading
+from .composer import ComposerReading
 from .console import AgentConsole, Launch
 from .delivery.deliverer import Delivery
 from .delivery.gate import EXITED
 from .delivery.intake import MessageStyle, typed_text
 from .delivery.interrupt import InterruptOutcome
 from .delivery.outbox_control import Explanation, explain
-from .process.environment import with_profile
-from .process.raw_log import RawLog
-from .process.seeding import Past
+from .environment import with_profile
 from .profiles.profile import Profile
+from .raw_log import RawLog
 from .run import AgentRun, RunListener, Work
-from .state.timeline import Timeline
+from .seeding import Past
+from .state import Timeline
 from .tasking import Acts, Tasking
+from .transcript import AnswerReader
 
 
 def bus_event(agent_id: str, event: TerminalEvent) -> Event | None:
@@ -72,22 +72,16 @@ def bus_event(agent_id: str, event: TerminalEvent) -> Event | None:
             return None
 
 
-AT_ONCE = 4
-"""Events of one kind that are published at once within a second."""
+AT_ONCE = 4  # events of one kind that are published at once within a second
 SECONDS = 1.0
 
 
 @dataclass(slots=True)
 class _Second:
-    """What came of one kind of event since its second began.
-
-    Attributes:
-        count: How many were published.
-        last: The one that waits for the end of the second.
-    """
+    """What came of one kind of event since its second began."""
 
     count: int = 0
-    last: Event | None = None
+    last: Event | None = None  # the one that waits for the end of the second
 
 
 class EventLimit:
@@ -95,10 +89,6 @@ class EventLimit:
 
     A flood of them would have the keys wait behind them in the queue of the application. The last one of
     each kind is published when the second is over.
-
-    Args:
-        publish: Publishes an event.
-        later: Calls something after so many seconds.
     """
 
     def __init__(
@@ -130,34 +120,13 @@ class EventLimit:
 log = logging.getLogger(__name__)
 
 RECENT_CHARACTERS = 4000
-DRAWS = 3.0
-"""Seconds in which a program may draw its first screen, or its screen in another size."""
+DRAWS = 3.0  # seconds in which a program may draw its first screen, or its screen in another size
+# the instruction only: it must fit beside the key hints on 80 columns
 KEYS_KEPT = "Pause, then answer: text is kept for your draft"
-"""The instruction only: it must fit beside the key hints on 80 columns."""
 
 
 class AgentSession(TaskAccess):
-    """One agent from its opening to its closing, through any number of restarts.
-
-    Args:
-        profile: What is known of its kind.
-        agent_id: `synapse-{type}-{port}`.
-        port: Port that it is served on.
-        cwd: Its working folder.
-        spec: What was asked for: name, arguments, first prompt.
-        environ: Environment of the process, complete.
-        events: Told of everything that happens to the agent.
-        scheduler: Shares the parse budget among the agents.
-        guardian: Ends the process when this one is killed; None for no guard.
-        logs: Folder of the log of its output; None for no log.
-        scrollback: Lines that the terminal keeps.
-        before: What its terminal showed before the host ended, for the first process; None for nothing.
-        adopted: What it goes on with in place of a first process of its own; None for nothing.
-        hook_args: Arguments by which it calls our hooks.
-        style: How messages reach it; None for as it is when nothing is set.
-        journal: Where tasks and outbox are made durable; None for nowhere.
-        make_id: Makes UUIDs.
-    """
+    """One agent from its opening to its closing, through any number of restarts."""
 
     def __init__(  # noqa: PLR0913 - what one agent is made of
         self,
@@ -207,8 +176,8 @@ class AgentSession(TaskAccess):
         self.timeline = Timeline(adopted.timeline if adopted is not None else ())
         self.exit: ExitStatus | None = None
         self.unseen = False
+        # when the process was started or its terminal got another size, on the clock of the states
         self._sized = float("-inf")
-        """When the process was started or its terminal got another size, on the clock of the states."""
         self.damage_listener: Callable[[], None] | None = None
         self.spec = spec
         self.environ = dict(environ)
@@ -276,16 +245,7 @@ class AgentSession(TaskAccess):
     # -- life ---
 
     def start(self, columns: int, lines: int) -> None:
-        """Start the process, or go on with the one that was handed over.
-
-        Args:
-            columns: Width of its terminal in cells.
-            lines: Height of its terminal in cells.
-
-        Raises:
-            SpawnError: It cannot be started.
-            HandoverError: It is not there any more.
-        """
+        """Start the process, or go on with the one that was handed over."""
         self._size = (columns, lines)
         self._launch()
         if self._adopted is not None:
@@ -343,14 +303,7 @@ class AgentSession(TaskAccess):
             await self._log.close()
 
     async def restart(self, profile: Profile | None = None) -> None:
-        """Start the agent anew; it keeps its id, its queue and its tasks.
-
-        Args:
-            profile: Its profile, where that has changed; None for the one it has.
-
-        Raises:
-            SpawnError: It cannot be started.
-        """
+        """Start the agent anew; it keeps its id, its queue and its tasks."""
         await self.run.end()
         self._report_left()
         if profile is not None and profile != self.profile:
@@ -376,7 +329,6 @@ class AgentSession(TaskAccess):
             self._events.publish(Notice(text, "warning", self.agent_id))
 
     def _use(self, profile: Profile) -> None:
-        """Go by another profile from the next process on."""
         self.environ = with_profile(self.environ, self.profile, profile)
         self.profile = profile
         self._tasking.use(profile)
@@ -436,18 +388,7 @@ class AgentSession(TaskAccess):
     # -- messages ---
 
     def accept(self, request: MessageRequest) -> Task:
-        """Take a message: it is typed as soon as that is safe.
-
-        Returns:
-            The task that stands for it; of one that goes on with a task, that task.
-
-        Raises:
-            MessageError: It cannot be taken.
-            TaskNotFound: It goes on with a task that is not known.
-            TaskEnded: It goes on with a task that has ended.
-            InvalidValue: Its priority is none.
-            AgentExited: The agent has ended.
-        """
+        """Take a message: it is typed as soon as that is safe."""
         task = self._take(request)
         return self.tasks.get(task.follows or task.id)
 
@@ -459,20 +400,11 @@ class AgentSession(TaskAccess):
         return self.tasks.get(task.id)
 
     async def cancel(self, task_id: str) -> Task:
-        """Take a message back, with those that go on with it; the turn that works on it is interrupted.
-
-        Raises:
-            TaskNotFound: There is none of that id.
-        """
+        """Take a message back, with those that go on with it; the turn that works on it is interrupted."""
         return await self._tasking.follow_ups.cancel(self.tasks.get(task_id), self.run.delivery.cancel)
 
     async def interrupt(self, text: str = "", sender: Sender = USER) -> InterruptOutcome:
-        """Stop the turn with the agent's own interrupt, then deliver the text if there is one.
-
-        Raises:
-            MessageError: The text cannot be taken.
-            AgentExited: The agent has ended.
-        """
+        """Stop the turn with the agent's own interrupt, then deliver the text if there is one."""
         delivery = self._live()
         if text:
             check_size(text)
@@ -515,7 +447,6 @@ class AgentSession(TaskAccess):
         self._events.publish(AgentStateChanged(self.agent_id, report, previous))
 
     def _drew(self, report: StateReport, until: float) -> bool:
-        """Whether all that is known of some work is a little output after the start or a change of size."""
         rules = [rule for rule in self.profile.states if rule.name == report.rule]
         by_output = any(rule.active is not None for rule in rules)
         return by_output and report.since - self._sized < DRAWS and until - report.since < DRAWS
@@ -536,16 +467,7 @@ class AgentSession(TaskAccess):
 
 
 def resumed_spec(saved: SavedAgent, profile: Profile) -> AgentSpec:
-    """What to open for an agent that was saved.
-
-    Args:
-        saved: The agent.
-        profile: Its profile as it is now.
-
-    Returns:
-        The same agent in its folder, with its last conversation when its profile says how and its own
-        arguments do not say it already; what it was told there it knows then.
-    """
+    """What to open for an agent that was saved."""
     own = saved.args[: len(profile.resume)] == profile.resume
     return AgentSpec(
         profile.name,

@@ -12,9 +12,9 @@ from synapse_tui.messages.tasks import TaskBook, is_asked
 from synapse_tui.model import AgentState, DeliveryState, StateReport, Task, TaskState
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent
 
-from .answers.answer import AnswerCollector
-from .answers.transcript import AnswerReader
-from .state.detector import HOOKED
+from .answers import AnswerCollector
+from .state import HOOKED
+from .transcript import AnswerReader
 
 
 @dataclass(slots=True)

@@ -33,67 +33,39 @@ class Dialect(StrEnum):
 class HookKind(StrEnum):
     """What happened."""
 
-    START = "start"
-    """A conversation began: the hooks are alive."""
-    PRE = "pre"
-    """A tool is about to run; the permission dialog comes after this."""
-    POST = "post"
-    """A tool has run."""
-    FAILED = "failed"
-    """A tool was run and failed, or was not run."""
-    PROMPT = "prompt"
-    """A prompt was submitted."""
-    ASKED = "asked"
-    """A dialog waits for a person."""
-    IDLE = "idle"
-    """The turn is over."""
-    INTERRUPTED = "interrupted"
-    """The turn was stopped."""
-    END = "end"
-    """The conversation is over."""
+    START = "start"  # A conversation began: the hooks are alive
+    PRE = "pre"  # A tool is about to run; the permission dialog comes after this
+    POST = "post"  # A tool has run
+    FAILED = "failed"  # A tool was run and failed, or was not run
+    PROMPT = "prompt"  # A prompt was submitted
+    ASKED = "asked"  # A dialog waits for a person
+    IDLE = "idle"  # the turn is over
+    INTERRUPTED = "interrupted"  # the turn was stopped
+    END = "end"  # the conversation is over
 
 
 @dataclass(frozen=True, slots=True)
 class FileWrite:
-    """A file that a tool writes.
-
-    Attributes:
-        path: As the agent named it; a relative one counts from the event's folder.
-        change: What the tool says that it does; whether the file was there decides between CREATE and MODIFY.
-        lines: The lines that were touched, where the agent tells them after the tool; else empty.
-    """
+    """A file that a tool writes."""
 
     path: str
     change: ChangeType = ChangeType.MODIFY
-    lines: str = ""
+    lines: str = ""  # the lines that were touched, where the agent tells them after the tool; else empty
 
 
 @dataclass(frozen=True, slots=True)
 class HookEvent:
-    """What a hook tells.
-
-    Attributes:
-        kind: What happened.
-        dialect: In whose words.
-        folder: Where the agent works; relative paths count from there.
-        tool: The tool, as the agent calls it; empty for an event of none.
-        call: Which call of it; `deed` where the agent gives none.
-        deed: What the call does, in short: a dialog names no call, but the same tool and arguments.
-        writes: The files that the tool writes, as far as its arguments name them.
-        reads: The files that the tool reads, as far as its arguments name them.
-        shell: The command line of a shell tool: what it writes is not known; empty for other tools.
-        prompt: The prompt that was submitted.
-    """
+    """What a hook tells."""
 
     kind: HookKind
     dialect: Dialect
     folder: Path
-    tool: str = ""
-    call: str = ""
+    tool: str = ""  # the tool, as the agent calls it; empty for an event of none
+    call: str = ""  # which call of it; `deed` where the agent gives none
     deed: str = ""
     writes: tuple[FileWrite, ...] = ()
     reads: tuple[str, ...] = ()
-    shell: str = ""
+    shell: str = ""  # the command line of a shell tool: what it writes is not known; empty for other tools
     prompt: str = ""
 
 
@@ -120,6 +92,7 @@ def files_of_patch(text: str) -> tuple[FileWrite, ...]:
 
 Fields = Mapping[str, Any]
 
+# events that share the word of the command line with another one
 _KINDS: Mapping[str, HookKind] = MappingProxyType(
     {
         "SessionStart": HookKind.START,
@@ -128,8 +101,8 @@ _KINDS: Mapping[str, HookKind] = MappingProxyType(
         "Interrupt": HookKind.INTERRUPTED,
     }
 )
-"""Events that share the word of the command line with another one."""
 _PATHS = ("file_path", "notebook_path", "filePath", "path")
+# tools that write the one file that their arguments name
 _WRITERS: Mapping[Dialect, frozenset[str]] = MappingProxyType(
     {
         Dialect.CLAUDE: frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"}),
@@ -139,22 +112,12 @@ _WRITERS: Mapping[Dialect, frozenset[str]] = MappingProxyType(
         Dialect.COPILOT: frozenset({"create", "edit", "str_replace_editor"}),
     }
 )
-"""Tools that write the one file that their arguments name."""
 _SHELLS = frozenset({"Bash", "bash", "run_shell_command", "shell", "exec_command", "powershell"})
 _PATCHERS = frozenset({"apply_patch", "patch"})
 
 
 def read_event(word: str, dialect: Dialect, told: bytes) -> HookEvent:
-    """Read what a hook was told.
-
-    Args:
-        word: The event as the command line names it.
-        dialect: Which agent speaks.
-        told: What the agent wrote on standard input.
-
-    Raises:
-        ValueError: It is no JSON object, or there is no such event.
-    """
+    """Read what a hook was told."""
     fields = json.loads(told) if told.strip() else {}
     if not isinstance(fields, dict):
         raise ValueError("a hook is told a JSON object")
@@ -181,7 +144,6 @@ def read_event(word: str, dialect: Dialect, told: bytes) -> HookEvent:
 
 
 def _arguments(fields: Fields) -> Fields:
-    """The arguments of a tool; Copilot may write them as a text."""
     for name in ("tool_input", "toolArgs", "args", "toolInput"):
         found = fields.get(name)
         if isinstance(found, str):
@@ -211,7 +173,6 @@ def _reads(dialect: Dialect, tool: str, arguments: Fields) -> tuple[str, ...]:
 
 
 def _with_lines(write: FileWrite, fields: Fields) -> FileWrite:
-    """A write with the lines that the agent tells after the tool."""
     for find in (_claude_lines, _gemini_lines, _opencode_lines):
         touched = find(fields)
         if touched:
@@ -238,7 +199,6 @@ def _opencode_lines(fields: Fields) -> str:
 
 
 def _deed(tool: str, arguments: Fields) -> str:
-    """A name for what a call does: its arguments come again unchanged in its dialog and after it."""
     if not tool:
         return ""
     told = json.dumps([tool, dict(arguments)], sort_keys=True, default=str)
@@ -249,6 +209,7 @@ def _text(fields: Fields, *names: str) -> str:
     return next((value for name in names if isinstance(value := fields.get(name), str) and value), "")
 
 
+# where an agent takes further words for its model, and what it calls that
 _EVENTS: Mapping[Dialect, Mapping[HookKind, str]] = MappingProxyType(
     {
         Dialect.CLAUDE: {
@@ -278,7 +239,6 @@ _EVENTS: Mapping[Dialect, Mapping[HookKind, str]] = MappingProxyType(
         },
     }
 )
-"""Where an agent takes further words for its model, and what it calls that."""
 
 
 def denial_answer(dialect: Dialect, reason: str) -> bytes:

@@ -27,8 +27,8 @@ from synapse_tui.files import check_safe, make_folder, private_folder, read_own,
 from .dialects import Dialect
 from .launch import NAME, claude_hooks, codex_hooks, copilot_hooks, gemini_extension, opencode_plugin
 
+# by which our own commands are known, whichever installation wrote them
 MARK = re.compile(r"synapse_tui/hooks/client\.py['\"]? ")
-"""By which our own commands are known, whichever installation wrote them."""
 PROGRAM = b"client.py"
 
 
@@ -42,29 +42,16 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an agent takes hooks from.
-
-    Attributes:
-        path: A file that the user may have too, a file of ours alone, or a folder of ours alone.
-        hooks: What is put into the user's file below `hooks`; None where the place is ours alone.
-        files: The files of a place that is ours alone, by their names below it; one named "" is the place.
-        note: What the user must do besides; empty for nothing.
-    """
+    """Where an agent takes hooks from."""
 
     path: Path
     hooks: Mapping[str, object] | None = None
     files: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}))
-    note: str = ""
+    note: str = ""  # what the user must do besides; empty for nothing
 
 
 def place_of(dialect: Dialect, home: Path, environ: Mapping[str, str]) -> Place:
-    """Where an agent takes hooks of the user from.
-
-    Args:
-        dialect: The agent.
-        home: The user's home folder.
-        environ: For the variables by which agents have their configuration elsewhere.
-    """
+    """Where an agent takes hooks of the user from."""
 
     def folder(variable: str, usual: str) -> Path:
         return Path(environ.get(variable) or home / usual)
@@ -88,21 +75,13 @@ def place_of(dialect: Dialect, home: Path, environ: Mapping[str, str]) -> Place:
 
 
 class HookInstaller:
-    """Puts hooks into the user's configuration and takes them out again.
-
-    Args:
-        state: A private folder, in which is kept what files were before.
-    """
+    """Puts hooks into the user's configuration and takes them out again."""
 
     def __init__(self, state: Path) -> None:
         self._state = state
 
     def standing(self, place: Place) -> Standing:
-        """How our hooks stand there.
-
-        Raises:
-            ConfigError: The file cannot be read or is broken.
-        """
+        """How our hooks stand there."""
         if place.hooks is None:
             paths = {place.path / name if name else place.path: data for name, data in place.files.items()}
             if not place.path.exists():
@@ -120,11 +99,7 @@ class HookInstaller:
         return Standing.INSTALLED if found == dict(place.hooks) else Standing.OLD
 
     def install(self, place: Place) -> None:
-        """Put our hooks there, behind those of the user; older ones of ours are replaced.
-
-        Raises:
-            ConfigError: The file is broken, or cannot be written.
-        """
+        """Put our hooks there, behind those of the user; older ones of ours are replaced."""
         if place.hooks is None:
             for name, data in place.files.items():
                 _write(place.path / name if name else place.path, data)
@@ -148,11 +123,7 @@ class HookInstaller:
         _write(place.path, after)
 
     def remove(self, place: Place) -> bool:
-        """Take our hooks out; gives whether there were any.
-
-        Raises:
-            ConfigError: The file is broken, or cannot be written.
-        """
+        """Take our hooks out; gives whether there were any."""
         if self.standing(place) is Standing.MISSING:
             return False
         try:
@@ -203,7 +174,6 @@ class HookInstaller:
             ) from error
 
     def _recall(self, path: Path) -> tuple[bytes | None, str] | None:
-        """What the file was, and the hash of what we made of it."""
         try:
             check_safe(self._memory(path))
             kept = json.loads(self._memory(path).read_bytes())
@@ -214,7 +184,6 @@ class HookInstaller:
 
 
 def _take_out(content: dict[str, Any]) -> None:
-    """Remove our hooks, and the groups, lists and tables that are empty then."""
     for name, groups in _groups(content):
         kept = [left for left in map(_without_ours, groups) if left is not None]
         if kept or not groups:
@@ -232,7 +201,6 @@ def _groups(content: Mapping[str, Any]) -> list[tuple[str, list[Any]]]:
 
 
 def _without_ours(group: object) -> object:
-    """What is left of a group; None for nothing. People may have put hooks of theirs into one of ours."""
     if not _is_ours(group):
         return group
     hooks = group.get("hooks") if isinstance(group, dict) else None
@@ -259,7 +227,6 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _text(content: Mapping[str, Any], like: bytes | None) -> bytes:
-    """A document as text, with the indent, the ends of lines and the mark at its begin that it had."""
     before = like if like and like.strip() else b"{\n  }\n"
     found = re.search(rb"\n([ \t]+)", before)
     indent = found[1].decode() if found else "  "
@@ -283,7 +250,6 @@ def _bytes(path: Path) -> bytes | None:
 
 
 def _check_writable(path: Path) -> None:
-    """A file that its owner keeps from being written is not replaced behind their back."""
     if path.exists() and not path.stat().st_mode & 0o222:
         raise ConfigError(f"{path} is read-only", "make it writable first; nothing was changed")
 
@@ -312,8 +278,7 @@ def _list(value: object) -> list[Any]:
 
 log = logging.getLogger(__name__)
 
-INSTALLED = frozenset({Dialect.GEMINI})
-"""Agents that take hooks from the user's folders only."""
+INSTALLED = frozenset({Dialect.GEMINI})  # agents that take hooks from the user's folders only
 FILE = "asked.json"
 
 
@@ -326,13 +291,7 @@ class Consent(StrEnum):
 
 
 class HookConsent:
-    """Remembers answers in the user's folder; `not now` holds until the host ends.
-
-    Args:
-        folder: `~/.synapse/hooks`.
-        home: The user's home folder.
-        environ: For the variables by which agents have their configuration elsewhere.
-    """
+    """Remembers answers in the user's folder; `not now` holds until the host ends."""
 
     def __init__(self, folder: Path, home: Path, environ: Mapping[str, str]) -> None:
         self._folder = folder
@@ -352,14 +311,7 @@ class HookConsent:
             return False
 
     async def answer(self, dialect: Dialect, answer: Consent) -> Path | None:
-        """Remember an answer, and do what it says.
-
-        Returns:
-            Where the hooks were installed; None where they were not.
-
-        Raises:
-            ConfigError: They cannot be installed, or the answer cannot be written down.
-        """
+        """Remember an answer, and do what it says."""
         return await asyncio.to_thread(self._take, dialect, answer)
 
     def _look(self, dialect: Dialect) -> bool:

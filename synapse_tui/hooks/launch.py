@@ -25,11 +25,11 @@ from .dialects import Dialect
 NAME = "synapse"
 VERSION = "1.0.0"
 ABOUT = "Locks files while an agent writes them"
-TIMEOUT = 10
-"""Seconds that an agent waits for a hook; ours ends by itself long before."""
-LAYER = "/<session-flags>/config.toml"
-"""Where Codex thinks that hooks of its command line come from."""
+TIMEOUT = 10  # seconds that an agent waits for a hook; ours ends by itself long before
+LAYER = "/<session-flags>/config.toml"  # where Codex thinks that hooks of its command line come from
 
+# before opencode loads any plugin it has npm's library install one package, once; without a network that is
+# tried for more than a minute, for which the first turn waits. Milliseconds; our plugin takes them back
 NPM: Mapping[str, str] = MappingProxyType(
     {
         "npm_config_fetch_retries": "1",
@@ -38,8 +38,6 @@ NPM: Mapping[str, str] = MappingProxyType(
         "npm_config_fetch_timeout": "20000",
     }
 )
-"""Before opencode loads any plugin it has npm's library install one package, once; without a network that is
-tried for more than a minute, for which the first turn waits. Milliseconds; our plugin takes them back."""
 
 _CLAUDE_WRITERS = "Write|Edit|MultiEdit|NotebookEdit|Bash|Read"
 _COPILOT_TOOLS = "create|edit|str_replace_editor|apply_patch|bash|view"
@@ -48,12 +46,7 @@ _GEMINI_TOOLS = "write_file|replace|run_shell_command|read_file"
 
 @dataclass(frozen=True, slots=True)
 class LaunchHooks:
-    """What is added to the start of an agent.
-
-    Attributes:
-        args: Before the arguments of the user.
-        environ: Variables that are set.
-    """
+    """What is added to the start of an agent."""
 
     args: tuple[str, ...] = ()
     environ: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -75,17 +68,7 @@ def prepare(
     *,
     trusted: Mapping[str, str] = MappingProxyType({}),
 ) -> LaunchHooks:
-    """Write what an agent needs to call us, and tell how to start it.
-
-    Args:
-        dialect: Whose hooks.
-        folder: A private folder of this host's; files are written below it.
-        environ: The environment that the agent gets; what it sets already is kept beside ours.
-        trusted: Of Codex: the hashes of our hooks, by their keys (`codex_keys`).
-
-    Raises:
-        OSError: The files cannot be written.
-    """
+    """Write what an agent needs to call us, and tell how to start it."""
     private_folder(folder)
     match dialect:
         case Dialect.CLAUDE:
@@ -138,8 +121,7 @@ _CODEX: Sequence[tuple[str, str, str]] = (
     ("Interrupt", "idle", ""),
     ("SessionEnd", "end", ""),
 )
-_CODEX_SHORT = frozenset({"Stop", "Interrupt", "SessionEnd"})
-"""Codex lets these have three seconds at most."""
+_CODEX_SHORT = frozenset({"Stop", "Interrupt", "SessionEnd"})  # codex lets these have three seconds at most
 
 
 def codex_hooks() -> dict[str, object]:
@@ -228,7 +210,6 @@ def _opencode_environ(plugin: Path, environ: Mapping[str, str]) -> dict[str, str
 
 
 def _opencode_config(plugin: Path, environ: Mapping[str, str]) -> str:
-    """The user's own value of the variable with our plugin added."""
     try:
         content = json.loads(environ.get("OPENCODE_CONFIG_CONTENT") or "{}")
     except ValueError:
@@ -267,25 +248,14 @@ def _snake(name: str) -> str:
 
 log = logging.getLogger(__name__)
 
-PATIENCE = 15.0
-"""Seconds that Codex gets to answer."""
+PATIENCE = 15.0  # seconds that Codex gets to answer
 _INITIALIZE = {"method": "initialize", "id": 1, "params": {"clientInfo": {"name": "synapse", "version": "1"}}}
 
 
 async def trusted_hashes(
     command: Path, cache: Path, *, environ: Mapping[str, str], cwd: Path
 ) -> Mapping[str, str]:
-    """The hash of each of our hooks, by its key.
-
-    Args:
-        command: The `codex` command.
-        cache: A private folder in which the answer is kept.
-        environ: The environment that the agent will get.
-        cwd: Where the agent will work.
-
-    Returns:
-        Nothing when Codex does not tell them all: it would not run the hooks.
-    """
+    """The hash of each of our hooks, by its key."""
     file = cache / f"codex-{_identity(command)}.json"
     known = _load(file)
     if known:
@@ -307,7 +277,6 @@ async def trusted_hashes(
 
 
 async def _ask(command: Path, *, environ: Mapping[str, str], cwd: Path) -> dict[str, str]:
-    """Start Codex, ask it for its hooks, and end it."""
     process = await asyncio.create_subprocess_exec(
         str(command),
         "app-server",
@@ -356,7 +325,6 @@ def _hashes(answer: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _identity(command: Path) -> str:
-    """A name for this Codex with these hooks: another version, or other hooks, have other hashes."""
     real = command.resolve()
     try:
         status = real.stat()

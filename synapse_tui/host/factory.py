@@ -11,9 +11,9 @@ from synapse_tui.a2a.sockets import LoopbackSockets, bind_loopback, free_port
 from synapse_tui.addresses import agent_id_for
 from synapse_tui.agents.adoption import AdoptedSession
 from synapse_tui.agents.delivery.intake import MessageStyle
-from synapse_tui.agents.process.environment import child_environment
-from synapse_tui.agents.process.seeding import Past
+from synapse_tui.agents.environment import child_environment
 from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.agents.seeding import Past
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.events import EventBus
 from synapse_tui.model import AgentSpec

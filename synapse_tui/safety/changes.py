@@ -11,14 +11,12 @@ from pathlib import Path
 
 from synapse_tui.safety.locks import ChangeType
 
-MAX_LINES = 5_000
-"""Longer texts are not compared line by line: that would take seconds."""
-MAX_RANGES = 50
-"""More ranges become one from the first to the last line."""
+MAX_LINES = 5_000  # longer texts are not compared line by line: that would take seconds
+MAX_RANGES = 50  # more ranges become one from the first to the last line
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 
+# first and last line, counted from 1; of lines that were taken out the one that follows, twice
 Range = tuple[int, int]
-"""First and last line, counted from 1; of lines that were taken out the one that follows, twice."""
 
 
 def lines_of_texts(before: str, after: str) -> str:
@@ -76,7 +74,6 @@ def _hunks(diff: str) -> Iterable[list[Range]]:
 
 
 def _touched(start: int, lines: Sequence[str]) -> list[Range]:
-    """The ranges of a hunk's lines."""
     at, found = start, list[Range]()
     for line in lines:
         if line.startswith("+"):
@@ -94,7 +91,6 @@ def _range(first: int, count: int) -> Range:
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many elements two sequences begin with alike."""
     count = 0
     for left, right in zip(one, other, strict=False):
         if left != right:
@@ -103,38 +99,26 @@ def _common(one: Sequence[str], other: Sequence[str]) -> int:
     return count
 
 
-MAX_BYTES = 2_000_000
-"""Longer files are known by their size and time only."""
+MAX_BYTES = 2_000_000  # longer files are known by their size and time only
+# how many calls of one agent are remembered; of those that never came to an end the oldest is forgotten
 MAX_CALLS = 64
-"""How many calls of one agent are remembered; of those that never came to an end the oldest is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A file at one moment.
-
-    Attributes:
-        exists: Whether it was there.
-        mark: Its size and time of change; a file that has another one was written.
-        text: Its content; None where it is too long or no text.
-    """
+    """A file at one moment."""
 
     exists: bool
     mark: tuple[int, int] = (0, 0)
-    text: str | None = None
+    text: str | None = None  # its content; None where it is too long or no text
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What became of a file.
-
-    Attributes:
-        change: What was done to it.
-        lines: Which lines were touched; empty where that is not known.
-    """
+    """What became of a file."""
 
     change: ChangeType
-    lines: str = ""
+    lines: str = ""  # which lines were touched; empty where that is not known
 
 
 def take(path: Path) -> Snapshot:
@@ -166,16 +150,10 @@ def compare(before: Snapshot, now: Snapshot) -> Difference | None:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call under way.
-
-    Attributes:
-        files: What its files were before, by their keys.
-        task_id: The task in which it was begun; empty for none.
-        intent: What that task is about, in a few words.
-    """
+    """A tool call under way."""
 
     files: Mapping[str, Snapshot]
-    task_id: str = ""
+    task_id: str = ""  # the task in which it was begun; empty for none
     intent: str = ""
 
 

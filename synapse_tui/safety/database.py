@@ -66,17 +66,17 @@ class LockRow(SQLModel, table=True):
 
     id: int | None = Field(default=None, primary_key=True)
     file_path: str = Field(unique=True)
+    # what `file_path` is made of (`Naming.spelled`)
     file_name: str = Field(default="", sa_column_kwargs={"server_default": ""})
-    """What `file_path` is made of (`Naming.spelled`)."""
     agent_name: str = Field(index=True)
     task_id: str | None = None
     locked_at: datetime = _time()
     expires_at: datetime = _time()
     intent: str | None = None
+    # with which process it ends; empty for none
     process: str = Field(default="", sa_column_kwargs={"server_default": ""})
-    """With which process it ends; empty for none."""
+    # the tool call for which it was taken
     call: str = Field(default="", sa_column_kwargs={"server_default": ""})
-    """The tool call for which it was taken."""
 
 
 class ModificationRow(SQLModel, table=True):
@@ -88,8 +88,7 @@ class ModificationRow(SQLModel, table=True):
     task_id: str = Field(index=True)
     agent_name: str = Field(index=True)
     file_path: str = Field(index=True)
-    file_name: str = Field(default="", sa_column_kwargs={"server_default": ""})
-    """As in a lock."""
+    file_name: str = Field(default="", sa_column_kwargs={"server_default": ""})  # as in a lock
     change_type: str
     affected_lines: str | None = None
     intent: str | None = None
@@ -132,8 +131,7 @@ _BEFORE: Sequence[Step] = (
         "ALTER TABLE file_modifications ADD COLUMN file_name VARCHAR NOT NULL DEFAULT ''",
     ),
 )
-ADOPTED = Adopted(frozenset({"file_locks", "file_modifications"}), len(_BEFORE))
-"""Files of the original."""
+ADOPTED = Adopted(frozenset({"file_locks", "file_modifications"}), len(_BEFORE))  # files of the original
 _SHARED: Mapping[str, str] = {
     "file_locks": """CREATE TABLE file_locks (
         id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -163,6 +161,7 @@ _SHARED: Mapping[str, str] = {
         metadata JSON
     )""",
 }
+# under the original's names, or it would make them again
 _INDEXES = (
     "CREATE INDEX idx_locks_agent_id ON file_locks (agent_id)",
     "CREATE INDEX idx_mods_file_path ON file_modifications (file_path)",
@@ -170,7 +169,7 @@ _INDEXES = (
     "CREATE INDEX idx_mods_timestamp ON file_modifications (timestamp)",
     "CREATE INDEX idx_mods_agent_name ON file_modifications (agent_name)",
 )
-"""Under the original's names, or it would make them again."""
+# what one program notes of a holder and its process is there for the other: `pid` is its, `process` ours
 _TRIGGERS = (
     """CREATE TRIGGER lock_of_ours AFTER INSERT ON file_locks WHEN NEW.pid IS NULL BEGIN
         UPDATE file_locks SET
@@ -192,16 +191,15 @@ _TRIGGERS = (
         UPDATE file_locks SET process = CAST(pid AS TEXT) WHERE id = NEW.id;
     END""",
 )
-"""What one program notes of a holder and its process is there for the other: `pid` is its, `process` ours."""
 _VALUES = dict.fromkeys(
     ("locked_at", "expires_at", "timestamp"),
     "CASE WHEN {0} LIKE '____-__-__ %' THEN replace({0}, ' ', 'T') || '+00\\:00' ELSE {0} END",
 )
+# what columns hold that were written otherwise before
 _NAMES = {
     "file_path": "CASE WHEN file_path LIKE '/%' THEN file_path ELSE :folder || file_path END",
     "file_name": "CASE WHEN file_path LIKE '/%' THEN '' ELSE file_path END",
 }
-"""What columns hold that were written otherwise before."""
 
 
 def lock_steps(project: Path) -> Sequence[Step]:
@@ -211,7 +209,6 @@ def lock_steps(project: Path) -> Sequence[Step]:
 
 
 def _share(connection: Connection, folder: str) -> None:
-    """Make tables that the original can use too, with all that was in those before."""
     run = connection.exec_driver_sql
     before = {table: _columns(connection, table) for table in _SHARED}
     for table in _SHARED:
@@ -228,7 +225,6 @@ def _share(connection: Connection, folder: str) -> None:
 
 
 def _columns(connection: Connection, table: str) -> list[str]:
-    """The columns of a table that the shared one has too."""
     return [
         name
         for _, name, *_ in connection.exec_driver_sql(f"PRAGMA table_info({table})")
@@ -238,28 +234,12 @@ def _columns(connection: Connection, table: str) -> list[str]:
 
 Result = TypeVar("Result")
 
-CHUNK = 500
-"""How many rows are removed in one transaction: others wait for the lock meanwhile."""
-TRIES = 5
-"""How often a transaction is tried that others hinder."""
+CHUNK = 500  # how many rows are removed in one transaction: others wait for the lock meanwhile
+TRIES = 5  # how often a transaction is tried that others hinder
 
 
 class Modifications:
-    """What was written in a project, and the database of that, which `FileSafety` has its locks in too.
-
-    Args:
-        location: The database, `.synapse/file_safety.db` as a rule.
-        project: Folder of the project, from which keys of files count; None for that of a file's location.
-        alive: Tells whether the process of a holder on this machine still runs; of others the lease counts.
-        clock: The time now, aware; on a server its own clock counts for leases.
-        lease: How long a lock holds that nobody renews.
-        busy: Seconds that another process, or the server, is waited for.
-
-    Raises:
-        HistoryError: A newer version has written it, or the server cannot be used.
-        OSError: It cannot be made.
-        sqlalchemy.exc.DBAPIError: It is locked, or cannot be read or written.
-    """
+    """What was written in a project, and the database of that, which `FileSafety` has its locks in too."""
 
     def __init__(
         self,
@@ -274,8 +254,7 @@ class Modifications:
         self._alive = alive
         self._clock = clock
         self._lease = lease
-        self.moved = ""
-        """Where a broken database was moved to when this one was opened; empty as a rule."""
+        self.moved = ""  # where a broken database was moved to when this one was opened; empty as a rule
         # What a power cut may take away from a file is the last locks: nobody holds them any more then.
         folder = project or (location.parent if isinstance(location, Path) else location.project)
         self._backend = backend_of(
@@ -294,12 +273,6 @@ class Modifications:
         return Session(self._engine, expire_on_commit=False)
 
     def _transact(self, work: Callable[[Session, datetime], Result], *alone: str) -> Result:
-        """Do something in one transaction, and again where another one was in the way.
-
-        Args:
-            work: Gets the session and the time by which leases are counted.
-            alone: What no two transactions may do at a time.
-        """
         for attempt in range(TRIES):
             try:
                 with self._session() as session:
@@ -312,11 +285,7 @@ class Modifications:
         raise AssertionError
 
     def record_modification(self, modification: Modification) -> Modification:
-        """Note a change of a file.
-
-        Returns:
-            It with its number; one without a task gets `local-<id>`.
-        """
+        """Note a change of a file."""
         task_id = modification.task_id or local_task(modification.agent_id, modification.time)
         row = ModificationRow(
             task_id=task_id,
@@ -368,7 +337,6 @@ class Modifications:
             return {**self._backend.facts(connection), "moved_aside": self.moved}
 
     def _remove_before(self, before: datetime) -> int:
-        """Remove the modifications of this project before a time; gives how many."""
         removed = 0
         while count := self._remove_some(before):
             removed += count
@@ -402,8 +370,7 @@ class Modifications:
         )
 
 
-AGREE = timedelta(seconds=2)
-"""Clocks that differ by less are not told apart."""
+AGREE = timedelta(seconds=2)  # clocks that differ by less are not told apart
 _ALLOWED = Verdict(allowed=True)
 
 
@@ -416,19 +383,11 @@ class FileSafety(Modifications):
     """
 
     def acquire_lock(self, file: str, holder: Holder, *, intent: str = "") -> Verdict:
-        """Take a lock, or renew one's own.
-
-        Returns:
-            Whether it is the holder's now, with the lock; else the other's lock.
-        """
+        """Take a lock, or renew one's own."""
         return self.acquire_locks([file], holder, intent=intent)
 
     def acquire_locks(self, files: Sequence[str], holder: Holder, *, intent: str = "") -> Verdict:
-        """Take the locks of several files, all or none.
-
-        Returns:
-            Whether they are the holder's now, with the first lock; else the first lock of another.
-        """
+        """Take the locks of several files, all or none."""
         wanted = list(dict.fromkeys(files))
         who = self._naming.agent(holder.agent_id)
 
@@ -459,29 +418,11 @@ class FileSafety(Modifications):
         return row
 
     def release_lock(self, file: str, agent_id: str, *, call: str = "") -> bool:
-        """Give a lock back.
-
-        Args:
-            file: The file.
-            agent_id: Who holds it: nobody else's is taken.
-            call: Only the lock of that tool call; empty for any.
-
-        Returns:
-            Whether there was one.
-        """
+        """Give a lock back."""
         return bool(self.release_locks([file], agent_id, call=call))
 
     def release_locks(self, files: Iterable[str], agent_id: str, *, call: str = "") -> list[str]:
-        """Give the locks of several files back.
-
-        Args:
-            files: The files.
-            agent_id: Who holds them: nobody else's are taken.
-            call: Only the locks of that tool call; empty for any.
-
-        Returns:
-            Those that had one.
-        """
+        """Give the locks of several files back."""
         chosen = [col(LockRow.agent_name) == self._naming.agent(agent_id)]
         if call:
             chosen.append(col(LockRow.call) == call)
@@ -490,7 +431,6 @@ class FileSafety(Modifications):
     def _release(
         self, chosen: Sequence[ColumnElement[bool]], files: Sequence[str] | None = None
     ) -> list[LockRow]:
-        """Remove locks, of some files or of all; gives those that were."""
 
         def release(session: Session, _now: datetime) -> list[LockRow]:
             if files is None:
@@ -506,35 +446,19 @@ class FileSafety(Modifications):
         return self._transact(release)
 
     def release_agent(self, agent_id: str, *, calls_only: bool = False) -> list[str]:
-        """Give the locks of an agent back.
-
-        Args:
-            agent_id: The agent.
-            calls_only: Only those that its tool calls took, not those that it asked for by itself.
-
-        Returns:
-            Their files.
-        """
+        """Give the locks of an agent back."""
         chosen = [col(LockRow.agent_name) == self._naming.agent(agent_id)]
         if calls_only:
             chosen.append(col(LockRow.call) != "")
         return [self._file(row) for row in self._release(chosen)]
 
     def break_lock(self, file: str) -> Lock | None:
-        """Take a lock away from whoever holds it: for a person, never for an agent.
-
-        Returns:
-            The lock that was; None when there was none.
-        """
+        """Take a lock away from whoever holds it: for a person, never for an agent."""
         rows = self._release([], [file])
         return self._lock(rows[0]) if rows else None
 
     def steal_lock(self, file: str, holder: Holder, *, intent: str = "") -> Lock | None:
-        """Take a lock, whoever holds it: for a person, never for an agent.
-
-        Returns:
-            The lock of another that was; None when there was none.
-        """
+        """Take a lock, whoever holds it: for a person, never for an agent."""
 
         def steal(session: Session, now: datetime) -> Lock | None:
             row = self._living(session, [file], now).get(file)
@@ -587,12 +511,10 @@ class FileSafety(Modifications):
         return self._transact(read)
 
     def _living(self, session: Session, files: Sequence[str], now: datetime) -> dict[str, LockRow]:
-        """The locks of files that hold; those that do not are removed."""
         rows = self._only_living(session, self._rows(session, files), now)
         return {self._file(row): row for row in rows}
 
     def _rows(self, session: Session, files: Sequence[str]) -> list[LockRow]:
-        """The locks of files; one that another program took may name its file by a path with links in it."""
         names = [self._naming.file(file) for file in files]
         known = [self._naming.spelled(file) for file in files]
         chosen = or_(
@@ -616,11 +538,7 @@ class FileSafety(Modifications):
         return living
 
     def cleanup(self, before: datetime) -> tuple[int, int]:
-        """Remove modifications older than a time, and locks that do not hold.
-
-        Returns:
-            How many modifications, how many locks.
-        """
+        """Remove modifications older than a time, and locks that do not hold."""
         removed = self._remove_before(before)
 
         def free(session: Session, now: datetime) -> int:
@@ -641,12 +559,6 @@ class FileSafety(Modifications):
         return Verdict(allowed=False, reason=f"locked by {lock.agent_id}", lock=lock)
 
     def _lock(self, row: LockRow, now: datetime | None = None) -> Lock:
-        """A lock, its times by the clock of this machine.
-
-        Args:
-            row: The lock.
-            now: The time by which leases are counted; None where the times do not matter.
-        """
         ahead = self._clock() - now if now is not None else timedelta()
         shift = ahead if abs(ahead) > AGREE else timedelta()
         return Lock(
@@ -662,7 +574,6 @@ class FileSafety(Modifications):
 
 
 def _unchanged(row: LockRow) -> tuple[ColumnElement[bool], ...]:
-    """That a lock is as it was read: its holder may have renewed it meanwhile."""
     return (
         col(LockRow.id) == row.id,
         col(LockRow.expires_at) == row.expires_at,
@@ -674,16 +585,7 @@ def _unchanged(row: LockRow) -> tuple[ColumnElement[bool], ...]:
 def opened_file_safety(
     location: Location, *, alive: Alive, project: Path | None = None
 ) -> Iterator[FileSafety]:
-    """A database of locks for as long as a command runs.
-
-    Args:
-        location: Where it is.
-        alive: Tells whether the process of a holder still runs.
-        project: Folder of the project.
-
-    Raises:
-        HistoryError: It cannot be opened or used.
-    """
+    """A database of locks for as long as a command runs."""
     try:
         safety = FileSafety(location, project=project, alive=alive)
     except (OSError, DBAPIError) as error:

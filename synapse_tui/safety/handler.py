@@ -37,8 +37,7 @@ from .locks import (
 if TYPE_CHECKING:
     from .database import FileSafety
 
-MOST = 15
-"""How many files are named at once."""
+MOST = 15  # how many files are named at once
 
 
 class News:
@@ -78,18 +77,7 @@ class News:
         every: bool,
         shown: Callable[[str], str] = str,
     ) -> str:
-        """What the agent is told.
-
-        Args:
-            agent_id: The agent.
-            changes: What others did since, the newest first.
-            now: The time now, aware.
-            every: Whether it is told of all files; else of those that it has read or written.
-            shown: How a file's key is written for people.
-
-        Returns:
-            Some lines; empty for nothing to tell.
-        """
+        """What the agent is told."""
         known = self._known.get(agent_id, set())
         if every:
             self._seen[agent_id] = max([self.seen(agent_id), *(change.id for change in changes)])
@@ -107,27 +95,18 @@ class News:
 
 
 def _line(file: str, changes: Sequence[Modification], now: datetime) -> str:
-    """What became of one file; the newest change counts."""
     who = ", ".join(dict.fromkeys(change.agent_id for change in changes))
     return f"- {file} was {told_change(changes[0], now, who)}"
 
 
 Result = TypeVar("Result")
 DAY = 24 * 3600.0
+# seconds that a server is waited for: the hooks of agents are answered in two, or go on without us
 ANSWER = 1.5
-"""Seconds that a server is waited for: the hooks of agents are answered in two, or go on without us."""
 
 
 class SafetyKeeper:
-    """Opens the database when it is first asked for, and keeps it tidy.
-
-    Args:
-        project: Folder of the project.
-        location: Where the database is.
-        retention: How long changes of files are kept.
-        told: Told what a person should know: that the database cannot be used, and why.
-        clock: The time now, aware.
-    """
+    """Opens the database when it is first asked for, and keeps it tidy."""
 
     def __init__(
         self,
@@ -138,19 +117,15 @@ class SafetyKeeper:
         told: Callable[[str], None] = lambda _text: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self.problem = ""
-        """Why no lock can be taken at present; empty when they can."""
+        self.problem = ""  # why no lock can be taken at present; empty when they can
         self._project = project
         self._location = location
-        self.retention = retention
-        """May be changed at any time."""
+        self.retention = retention  # may be changed at any time
         self._told = told
         self._clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="file-safety")
-        self._store: FileSafety | None = None
-        """Belongs to the thread."""
-        self._moved = ""
-        """Where a broken database was moved to, until that is told."""
+        self._store: FileSafety | None = None  # belongs to the thread
+        self._moved = ""  # where a broken database was moved to, until that is told
         self._tidying: asyncio.Task[None] | None = None
 
     def load(self) -> None:
@@ -159,11 +134,7 @@ class SafetyKeeper:
             self._tidying = asyncio.get_running_loop().create_task(self._tidy(), name="file-safety")
 
     async def ask(self, question: Callable[[FileSafety], Result]) -> Result:
-        """Put a question to the database, in its thread.
-
-        Raises:
-            HistoryError: The database cannot be used.
-        """
+        """Put a question to the database, in its thread."""
         try:
             found = await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, question)
         except HistoryError as error:
@@ -189,7 +160,6 @@ class SafetyKeeper:
         self._thread.shutdown(wait=False)
 
     async def _tidy(self) -> None:
-        """Remove what is older than it is to be kept, at the start and once a day."""
         while True:
             try:
                 await self.ask(lambda store: store.cleanup(self._clock() - self.retention))
@@ -223,27 +193,19 @@ class SafetyKeeper:
             self._store = None
 
 
-INTENT = 120
-"""How many characters of a task's text tell what a lock is for."""
+INTENT = 120  # how many characters of a task's text tell what a lock is for
+# how many are looked at for that, blanks and ends of lines too: a task may hold a megabyte
 _LOOKED_AT = 4 * INTENT
-"""How many are looked at for that, blanks and ends of lines too: a task may hold a megabyte."""
 _WORKS = (AgentState.PROCESSING, AgentState.WAITING)
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """An agent as its hooks need it.
-
-    Attributes:
-        agent_id: Its id.
-        process: Its process, by the name that comes once (`process_times.process_name`).
-        task_id: The task that it works on; empty for none.
-        intent: What that task is about, in a few words.
-    """
+    """An agent as its hooks need it."""
 
     agent_id: str
-    process: str
-    task_id: str = ""
+    process: str  # its process, by the name that comes once (`process_times.process_name`)
+    task_id: str = ""  # the task that it works on; empty for none
     intent: str = ""
 
 
@@ -267,12 +229,6 @@ class HookDesk:
     """Answers the hooks of all agents of a project.
 
     It never allows anything and never waits for a lock: it denies at once, or says nothing.
-
-    Args:
-        keys: Names the files.
-        keeper: The database.
-        events: Told of locks and changes.
-        clock: The time now, aware.
     """
 
     def __init__(
@@ -289,18 +245,11 @@ class HookDesk:
         self._clock = clock
         self._snapshots = Snapshots()
         self._news = News()
+        # one thing at a time for each agent: what frees the locks of a turn must not meet the next one's
         self._alone: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """One thing at a time for each agent: what frees the locks of a turn must not meet the next one's."""
 
     async def handle(self, worker: Worker, event: HookEvent) -> bytes:
-        """Take an event.
-
-        Returns:
-            What the hook prints; nothing as a rule.
-
-        Raises:
-            HistoryError: The database cannot be used; the agent goes on as without hooks.
-        """
+        """Take an event."""
         async with self._alone[worker.agent_id]:
             if not self._news.begun(worker.agent_id):
                 last = await self._keeper.ask(lambda store: store.last_modification())
@@ -317,11 +266,7 @@ class HookDesk:
             return await self._tell(worker, event)
 
     async def settle(self, worker: Worker) -> None:
-        """Nothing runs in an agent any more: its tools' locks are free, what they did is noted.
-
-        Raises:
-            HistoryError: The database cannot be used.
-        """
+        """Nothing runs in an agent any more: its tools' locks are free, what they did is noted."""
         async with self._alone[worker.agent_id]:
             await self._settle(worker)
 
@@ -334,11 +279,7 @@ class HookDesk:
             self._events.publish(LocksChanged(agent_id))
 
     async def gone(self, worker: Worker) -> None:
-        """The agent's process has ended: all its locks are free.
-
-        Raises:
-            HistoryError: The database cannot be used.
-        """
+        """The agent's process has ended: all its locks are free."""
         agent_id = worker.agent_id
         async with self._alone[agent_id]:
             await self._settle(worker)
@@ -348,16 +289,11 @@ class HookDesk:
             self._events.publish(LocksChanged(agent_id))
 
     async def renew(self, worker: Worker) -> None:
-        """An agent still works: its locks hold for another lease.
-
-        Raises:
-            HistoryError: The database cannot be used.
-        """
+        """An agent still works: its locks hold for another lease."""
         agent_id = worker.agent_id
         await self._keeper.ask(lambda store: store.renew(agent_id))
 
     async def _before(self, worker: Worker, event: HookEvent) -> bytes:
-        """A tool is about to write: it gets the locks of all its files, or is denied."""
         paths = self._paths(event, event.writes)
         if not paths:
             return b""
@@ -382,7 +318,6 @@ class HookDesk:
         return found[0] if found else None
 
     async def _after(self, worker: Worker, event: HookEvent) -> None:
-        """A tool is over: what it changed is noted, and its locks are given back."""
         paths = self._paths(event, event.writes)
         self._news.knows(worker.agent_id, [*paths, *self._paths(event, map(FileWrite, event.reads))])
         call = self._snapshots.pop(worker.agent_id, event.call) or Call({})
@@ -417,11 +352,7 @@ class HookDesk:
     async def record(
         self, worker: Worker, key: str, difference: Difference, about: Mapping[str, object]
     ) -> Modification:
-        """Note a change of a file and tell of it.
-
-        Raises:
-            HistoryError: The database cannot be used.
-        """
+        """Note a change of a file and tell of it."""
         now = self._clock()
         modification = Modification(
             key,
@@ -450,7 +381,6 @@ class HookDesk:
         return context_answer(event.dialect, event.kind, text)
 
     def _paths(self, event: HookEvent, writes: Sequence[FileWrite] | map[FileWrite]) -> dict[str, Path]:
-        """The files of an event by their keys; a name that is none is left out."""
         found: dict[str, Path] = {}
         for write in writes:
             try:

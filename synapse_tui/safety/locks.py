@@ -13,8 +13,7 @@ from types import MappingProxyType
 
 from synapse_tui.durations import duration
 
-LEASE = timedelta(minutes=5)
-"""How long a lock holds that nobody renews."""
+LEASE = timedelta(minutes=5)  # how long a lock holds that nobody renews
 
 
 class ChangeType(StrEnum):
@@ -30,117 +29,66 @@ _DONE = {ChangeType.CREATE: "created", ChangeType.MODIFY: "changed", ChangeType.
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who takes a lock.
-
-    Attributes:
-        agent_id: The agent.
-        task_id: The task that it works on; empty for none.
-        process: The process with which the lock ends, as the store's `alive` knows it; empty for none.
-        call: The tool call for which it is taken: the end of another does not end it; empty for none.
-    """
+    """Who takes a lock."""
 
     agent_id: str
-    task_id: str = ""
-    process: str = ""
-    call: str = ""
+    task_id: str = ""  # the task that it works on; empty for none
+    process: str = ""  # the process with which the lock ends, as the store's `alive` knows it; empty for none
+    call: str = ""  # the tool call for which it is taken: the end of another does not end it; empty for none
 
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """A file that one agent may write.
-
-    Attributes:
-        id: Its number in the database.
-        file: The file's key, as `FileKeys` names it.
-        agent_id: Who holds it.
-        task_id: For which task; empty for none.
-        intent: What for, in a few words; may be empty.
-        locked_at: Since when, aware.
-        expires_at: When it ends unless it is renewed, aware.
-        call: For which tool call; empty for none.
-    """
+    """A file that one agent may write."""
 
     id: int
-    file: str
+    file: str  # the file's key, as `FileKeys` names it
     agent_id: str
-    task_id: str
-    intent: str
-    locked_at: datetime
-    expires_at: datetime
-    call: str = ""
+    task_id: str  # for which task; empty for none
+    intent: str  # what for, in a few words; may be empty
+    locked_at: datetime  # since when, aware
+    expires_at: datetime  # when it ends unless it is renewed, aware
+    call: str = ""  # for which tool call; empty for none
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a file may be written.
-
-    Attributes:
-        allowed: Whether it may.
-        reason: `locked by <agent>`; empty where it may.
-        lock: The lock that decides: one's own, or the other's; None when there is none.
-    """
+    """Whether a file may be written."""
 
     allowed: bool
-    reason: str = ""
-    lock: Lock | None = None
+    reason: str = ""  # `locked by <agent>`; empty where it may
+    lock: Lock | None = None  # the lock that decides: one's own, or the other's; None when there is none
 
 
 @dataclass(frozen=True, slots=True)
 class Modification:
-    """A change of a file.
-
-    Attributes:
-        file: The file's key.
-        change: What was done.
-        agent_id: Who did it.
-        task_id: In which task; `local-<id>` for one that is none.
-        lines: The lines that were touched in the new text, `3-7,12`; empty when that is not known.
-        intent: What for; may be empty.
-        time: When, aware.
-        metadata: What else is known, such as the `tool`, or that nobody held a lock (`unlocked`).
-        id: Its number in the database; 0 before it is there.
-    """
+    """A change of a file."""
 
     file: str
     change: ChangeType
     agent_id: str
-    task_id: str
-    time: datetime
-    lines: str = ""
-    intent: str = ""
+    task_id: str  # in which task; `local-<id>` for one that is none
+    time: datetime  # when, aware
+    lines: str = ""  # the lines that were touched in the new text, `3-7,12`; empty when that is not known
+    intent: str = ""  # what for; may be empty
     metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
-    id: int = 0
+    id: int = 0  # its number in the database; 0 before it is there
 
 
 @dataclass(frozen=True, slots=True)
 class ModificationQuery:
-    """Which modifications are wanted, the newest first.
+    """Which modifications are wanted, the newest first."""
 
-    Attributes:
-        file: Of this file; empty for all.
-        agent_id: By this agent; empty for all.
-        but: Not by this agent; empty for all.
-        since: At this time or later, aware; None for always.
-        after: With a greater number than this.
-        limit: How many at most.
-    """
-
-    file: str = ""
-    agent_id: str = ""
-    but: str = ""
-    since: datetime | None = None
+    file: str = ""  # of this file; empty for all
+    agent_id: str = ""  # by this agent; empty for all
+    but: str = ""  # not by this agent; empty for all
+    since: datetime | None = None  # at this time or later, aware; None for always
     after: int = 0
     limit: int = 50
 
 
 def denial(lock: Lock, now: datetime, news: Modification | None = None) -> str:
-    """Why a file may not be written, for an agent that is told so: who holds it, and what to do instead.
-
-    Args:
-        lock: The lock of another.
-        now: The time now, aware.
-        news: The last change of the file, where the agent has not been told of it; None for none.
-    """
+    """Why a file may not be written, for an agent that is told so: who holds it, and what to do instead."""
     held = duration((now - lock.locked_at).total_seconds())
     left = duration((lock.expires_at - now).total_seconds())
     purpose = f" ({lock.intent})" if lock.intent else ""
@@ -157,13 +105,7 @@ def denial(lock: Lock, now: datetime, news: Modification | None = None) -> str:
 
 
 def told_change(change: Modification, now: datetime, who: str = "") -> str:
-    """A change in words: `changed by synapse-claude-8100 5s ago, lines 3-7`.
-
-    Args:
-        change: The change.
-        now: The time now, aware.
-        who: By whom, where others have changed the file too; empty for the change's own agent.
-    """
+    """A change in words: `changed by synapse-claude-8100 5s ago, lines 3-7`."""
     touched = f", lines {change.lines}" if change.lines and change.change is ChangeType.MODIFY else ""
     ago = duration((now - change.time).total_seconds())
     return f"{_DONE[change.change]} by {who or change.agent_id} {ago} ago{touched}"
@@ -179,11 +121,6 @@ class FileKeys:
 
     A file below the project has its path from there, with `/`; any other its whole real path. A file need not
     exist. Where the project's file system does not tell cases apart, names are in lower case.
-
-    Args:
-        project: Folder of the project.
-        prefix: Put before every key: the project's name where several share a database.
-        folds_case: Whether the file system tells no cases apart; None to find out.
     """
 
     def __init__(self, project: Path, *, prefix: str = "", folds_case: bool | None = None) -> None:
@@ -192,15 +129,7 @@ class FileKeys:
         self._folds = _folds_case(self.project) if folds_case is None else folds_case
 
     def key(self, file: str | Path, folder: Path | None = None) -> str:
-        """The key of a file.
-
-        Args:
-            file: Its path, as somebody wrote it.
-            folder: What a relative path counts from; None for the project.
-
-        Raises:
-            ValueError: It is empty, or holds a NUL.
-        """
+        """The key of a file."""
         text = os.fspath(file)
         if not text or "\0" in text:
             raise ValueError("a file has a name without NUL")
@@ -233,7 +162,6 @@ class FileKeys:
 
 
 def _entry(folder: Path, name: str) -> str:
-    """The entry of a folder that a folded name means; the name itself where there is none."""
     try:
         names = os.listdir(folder)  # noqa: PTH208 - only the names are needed
     except OSError:
@@ -243,7 +171,6 @@ def _entry(folder: Path, name: str) -> str:
 
 
 def _folds_case(folder: Path) -> bool:
-    """Whether a folder's own name is found in another case too (macOS as a rule)."""
     name = folder.name
     other = name.swapcase()
     if other == name:

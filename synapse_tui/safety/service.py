@@ -13,10 +13,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from synapse_tui.agents.process.environment import HOOKS_VARIABLE
+from synapse_tui.agents.environment import HOOKS_VARIABLE
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.state.detector import HOOKED
+from synapse_tui.agents.state import HOOKED
 from synapse_tui.database.location import location_of
 from synapse_tui.errors import HistoryError, SessionError, SynapseError
 from synapse_tui.events import (
@@ -43,27 +43,21 @@ from synapse_tui.settings import Settings
 from .handler import HookDesk, SafetyKeeper, Worker, at_work, worker_of
 from .locks import FileKeys, Holder, Lock, Modification, ModificationQuery
 
-RENEWAL = 60.0
-"""Seconds after which the locks of agents at work are renewed; a lease lasts five minutes."""
-REST = 0.5
-"""Seconds that an agent must have been ready, with no word of its hooks, before its locks are free."""
+RENEWAL = 60.0  # seconds after which the locks of agents at work are renewed; a lease lasts five minutes
+REST = 0.5  # seconds that an agent must have been ready, with no word of its hooks, before its locks are free
 
 
 class LockFreeing:
     """Frees the locks of agents that rest or have ended, and renews those of agents at work.
 
     Where the database cannot be used, its keeper has told that already, and the lease ends the locks.
-
-    Args:
-        desk: Gives the locks back.
-        agents: The agents of the host.
     """
 
     def __init__(self, desk: HookDesk, agents: Mapping[str, AgentSession]) -> None:
         self._desk = desk
         self._agents = agents
+        # when the hooks of an agent were heard of last, seconds on the loop's clock
         self._heard: dict[str, float] = {}
-        """When the hooks of an agent were heard of last, seconds on the loop's clock."""
 
     def hear(self, agent_id: str) -> None:
         """A hook of an agent has called."""
@@ -104,13 +98,7 @@ class LockFreeing:
 
 
 class HookOutfit:
-    """Gives agents hooks that call this host.
-
-    Args:
-        folder: Where their files are written.
-        events: Told where they cannot be.
-        socket: What hooks call; gives None where none is answered.
-    """
+    """Gives agents hooks that call this host."""
 
     def __init__(self, folder: Path, events: EventBus, *, socket: Callable[[], Path | None]) -> None:
         self._folder = folder
@@ -149,24 +137,16 @@ class HookOutfit:
         return await trusted_hashes(Path(command), self._folder, environ=environ, cwd=cwd)
 
 
-PATIENCE = 2.0
-"""Seconds that the hook waits for us: what comes later is heard by nobody."""
-MOST = 16 * 1024 * 1024
-"""Bytes that an agent may tell: whole files stand in the arguments of its tools."""
+PATIENCE = 2.0  # seconds that the hook waits for us: what comes later is heard by nobody
+MOST = 16 * 1024 * 1024  # bytes that an agent may tell: whole files stand in the arguments of its tools
 BACKLOG = 64
 
+# takes the agent's id and the event; gives what the hook prints
 Handle = Callable[[str, HookEvent], Awaitable[bytes]]
-"""Takes the agent's id and the event; gives what the hook prints."""
 
 
 class HookServer:
-    """Listens on a private Unix socket.
-
-    Args:
-        path: Where; at most some 100 bytes long, in a folder of the user's alone.
-        handle: Answers an event.
-        uid: The user whose processes may call.
-    """
+    """Listens on a private Unix socket."""
 
     def __init__(self, path: Path, handle: Handle, *, uid: int | None = None) -> None:
         self.path = path
@@ -175,11 +155,7 @@ class HookServer:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Begin to listen; a socket that another process left there is replaced.
-
-        Raises:
-            OSError: It cannot be made.
-        """
+        """Begin to listen; a socket that another process left there is replaced."""
         self.path.unlink(missing_ok=True)
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -210,7 +186,6 @@ class HookServer:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader) -> bytes:
-        """Read an event and answer it; whatever is wrong with it, the agent is not held up."""
         words = (await reader.readline()).decode("utf-8", "replace").split()
         if len(words) != 4 or not words[3].isdigit() or int(words[3]) > MOST:
             return b""
@@ -235,24 +210,13 @@ _ENABLED = "env.SYNAPSE_FILE_SAFETY_ENABLED"
 class Enforcement(StrEnum):
     """Whether an agent's writes are kept apart from those of others."""
 
-    OFF = "off"
-    """File safety is switched off, or this kind of agent has no hooks."""
-    UNPROVED = "locks not enforced"
-    """Its hooks have not been heard of yet."""
+    OFF = "off"  # file safety is switched off, or this kind of agent has no hooks
+    UNPROVED = "locks not enforced"  # its hooks have not been heard of yet
     ON = "on"
 
 
 class FileSafetyOffice:
-    """Starts agents with hooks, answers these, and frees the locks of agents that rest or end.
-
-    Args:
-        project: Folder of the project.
-        paths: Folders of the user.
-        settings: The settings at the start.
-        events: Heard and told.
-        agents: The agents of the host.
-        environ: For the folder of sockets.
-    """
+    """Starts agents with hooks, answers these, and frees the locks of agents that rest or end."""
 
     def __init__(
         self,
@@ -383,54 +347,28 @@ class FileSafetyOffice:
         return await self.consent.wanted(session.profile.hooks)
 
     async def answer_for_hooks(self, agent_id: str, answer: Consent) -> Path | None:
-        """Take the answer.
-
-        Returns:
-            Where the hooks were installed; None where they were not.
-
-        Raises:
-            ConfigError: They cannot be installed.
-        """
+        """Take the answer."""
         session = self._agents.get(agent_id)
         dialect = session.profile.hooks if session is not None else None
         return await self.consent.answer(dialect, answer) if dialect is not None else None
 
     async def locks(self) -> Sequence[Lock]:
-        """The locks that hold in this project, the oldest first.
-
-        Raises:
-            HistoryError: The database cannot be used.
-        """
+        """The locks that hold in this project, the oldest first."""
         return await self.keeper.ask(lambda store: store.locks())
 
     async def changes(self, query: ModificationQuery) -> Sequence[Modification]:
-        """Changes of files, the newest first.
-
-        Raises:
-            HistoryError: The database cannot be used.
-        """
+        """Changes of files, the newest first."""
         return await self.keeper.ask(lambda store: store.modifications(query))
 
     async def break_lock(self, file: str) -> Lock | None:
-        """Free a file, whoever holds it: for the person at the keyboard.
-
-        Raises:
-            HistoryError: The database cannot be used.
-        """
+        """Free a file, whoever holds it: for the person at the keyboard."""
         broken = await self.keeper.ask(lambda store: store.break_lock(file))
         if broken is not None:
             self._events.publish(LocksChanged(broken.agent_id))
         return broken
 
     async def take_lock(self, file: str) -> Lock | None:
-        """Lock a file for the person at the keyboard, whoever holds it.
-
-        Returns:
-            The lock of an agent that was; None when there was none.
-
-        Raises:
-            HistoryError: The database cannot be used.
-        """
+        """Lock a file for the person at the keyboard, whoever holds it."""
         person = Holder(USER.sender_id)
         before = await self.keeper.ask(lambda store: store.steal_lock(file, person))
         self._events.publish(LocksChanged(USER.sender_id))
@@ -489,7 +427,6 @@ def _retention(settings: Settings) -> timedelta:
 
 
 def _remove_left_over(folder: Path) -> None:
-    """Remove the sockets of hosts that are gone."""
     for path in folder.glob("*.hooks"):
         if path.stem.isdigit() and process_start(int(path.stem)) is None:
             path.unlink(missing_ok=True)

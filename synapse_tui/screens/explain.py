@@ -10,7 +10,7 @@ from rich.cells import chop_cells
 from textual.content import Content
 
 from synapse_tui.agents.delivery.outbox_control import Explanation
-from synapse_tui.agents.state.timeline import Passage
+from synapse_tui.agents.state import Passage
 from synapse_tui.durations import duration, moment
 from synapse_tui.model import Task
 from synapse_tui.widgets.marks import state_mark

@@ -11,7 +11,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input, Static
 
-from synapse_tui.agents.watch.watch import (
+from synapse_tui.agents.watch import (
     CONTINUE_OR_REPLY,
     DEFAULT_EVERY,
     DEFAULT_TIMES,
@@ -25,7 +25,7 @@ from synapse_tui.widgets.text import printable
 from .dialog import Dialog, Form, label
 
 if TYPE_CHECKING:
-    from synapse_tui.agents.watch.watcher import Watcher
+    from synapse_tui.agents.watcher import Watcher
 
 SECOND = 1.0
 

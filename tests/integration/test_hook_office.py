@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.state.detector import HOOKED
+from synapse_tui.agents.state import HOOKED
 from synapse_tui.events import Event, HooksChanged, Notice
 from synapse_tui.hooks import Dialect
 from synapse_tui.hooks.client import ask

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.agents.process.environment import child_environment
+from synapse_tui.agents.environment import child_environment
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.events import AgentStateChanged, Event, EventBus

@@ -13,8 +13,8 @@ from synapse_tui.addresses import Address, resolve
 from synapse_tui.agents.delivery.outbox_control import Explanation, WaitingMessage
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.state.timeline import Timeline
-from synapse_tui.agents.watch.watch import Watch, WatchOrder, WatchReport, WatchState, check_order
+from synapse_tui.agents.state import Timeline
+from synapse_tui.agents.watch import Watch, WatchOrder, WatchReport, WatchState, check_order
 from synapse_tui.content import Artifact
 from synapse_tui.errors import AgentNotFound, CommandNotFound, ConfigError
 from synapse_tui.events import (

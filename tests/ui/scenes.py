@@ -10,8 +10,8 @@ from typing import Any
 from textual.pilot import Pilot
 
 from synapse_tui.agents.profiles.finding import UntrustedFile
-from synapse_tui.agents.state.timeline import Timeline
-from synapse_tui.agents.watch.watch import WatchOrder, WatchState
+from synapse_tui.agents.state import Timeline
+from synapse_tui.agents.watch import WatchOrder, WatchState
 from synapse_tui.app import SynapseApp
 from synapse_tui.errors import CommandNotFound
 from synapse_tui.events import Notice

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from synapse_tui.agents.composer.reading import (
+from synapse_tui.agents.composer import (
     ComposerReading,
     end_of_conversation,
     find_box,

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 
-from synapse_tui.agents.process.raw_log import GAP, Begun, RawLog, Resized, TimesReader, Written, times_path
+from synapse_tui.agents.raw_log import GAP, Begun, RawLog, Resized, TimesReader, Written, times_path
 from synapse_tui.disk_queue import MAX_WAITING
 
 

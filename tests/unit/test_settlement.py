@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from synapse_tui.agents.answers.answer import AnswerCollector
+from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.delivery.deliverer import Admission, Leftovers, Settlement, Standing
 from synapse_tui.agents.delivery.typist import Typed, TypingResult, Typist
 from synapse_tui.agents.turns import TurnTracker

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.answers.answer import AnswerCollector, tidy
-from synapse_tui.agents.answers.transcript import TAIL, AnswerReader, agrees, read_answer
+from synapse_tui.agents.answers import AnswerCollector, tidy
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Transcript
+from synapse_tui.agents.transcript import TAIL, AnswerReader, agrees, read_answer
 from synapse_tui.agents.turns import Conclusion, NoKeeper, Turn
 from synapse_tui.content import Artifact
 from synapse_tui.events import EventBus

@@ -2,7 +2,7 @@
 
 import pytest
 
-from synapse_tui.agents.answers.answer import AnswerCollector
+from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.turns import SETTLED, SETTLED_SIGNAL, UNANSWERED, TurnTracker
 from synapse_tui.content import Artifact
 from synapse_tui.events import EventBus

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.agents.watch.watch import (
+from synapse_tui.agents.watch import (
     CONTINUE,
     CONTINUE_OR_REPLY,
     IN_VAIN,

@@ -6,10 +6,10 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from synapse_tui.agents.answers.answer import AnswerCollector
+from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.turns import SETTLED_SIGNAL, TurnTracker
-from synapse_tui.agents.watch.watch import WatchOrder, WatchReport
-from synapse_tui.agents.watch.watcher import Post, Watcher
+from synapse_tui.agents.watch import WatchOrder, WatchReport
+from synapse_tui.agents.watcher import Post, Watcher
 from synapse_tui.events import Event, EventBus, Notice
 from synapse_tui.messages.follow_ups import FollowUps
 from synapse_tui.messages.outbox import Outbox

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from synapse_tui.agents.answers.answer import AnswerCollector
-from synapse_tui.agents.composer.reading import Proof
-from synapse_tui.agents.process.keyboard import Keyboard
+from synapse_tui.agents.answers import AnswerCollector
+from synapse_tui.agents.composer import Proof
+from synapse_tui.agents.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.messages.outbox import Outbox
@@ -37,20 +37,12 @@ from .gate import (
 from .interrupt import Interrupter, InterruptOutcome
 from .typist import FRAME, Commit, Typed, TypingResult, Typist
 
-COMPOSER_BACK = 1.5
-"""Seconds after a dialog in which the composer must be back; the user's keys wait so long."""
+COMPOSER_BACK = 1.5  # seconds after a dialog in which the composer must be back; the user's keys wait so long
 
 
 @dataclass(slots=True)
 class Standing:
-    """A message that stands, or may stand, unsent in the composer.
-
-    Attributes:
-        task_id: Its task.
-        text: What was typed.
-        entered: Whether Enter was pressed on it.
-        unread: Whether the agent had not read all of it when it was given up for the moment.
-    """
+    """A message that stands, or may stand, unsent in the composer."""
 
     task_id: str
     text: str
@@ -59,12 +51,7 @@ class Standing:
 
 
 class AfterDialog:
-    """Looks again when the dialog is gone; the user's keys are held back meanwhile.
-
-    Args:
-        view: The agent's terminal.
-        typist: Who typed the message.
-    """
+    """Looks again when the dialog is gone; the user's keys are held back meanwhile."""
 
     def __init__(self, view: AgentTerminal, typist: Typist) -> None:
         self._view = view
@@ -97,28 +84,17 @@ class AfterDialog:
         return TypingResult(Typed.LEFT, "agent did not take Enter", message.entered)
 
     async def _taken_in(self, message: Standing) -> None:
-        """What was read a moment ago may not be shown yet, and is not to be taken for lost."""
         if message.unread:
             await self._typist.taken_in()
             message.unread = False
 
     def _vanished(self, message: Standing) -> TypingResult:
-        """It is not in the composer: sent if Enter was pressed on it, else swallowed by the dialog."""
         outcome = Typed.SUBMITTED if message.entered else Typed.REMOVED
         return TypingResult(outcome, "" if message.entered else "a dialog swallowed it", message.entered)
 
 
 class Leftovers:
-    """One that a dialog has covered, and one that is left for a person to look at.
-
-    Args:
-        outbox: Where they wait.
-        typist: Who typed them.
-
-    Attributes:
-        covered: Typed, and then a dialog opened over it.
-        standing: Left in the composer.
-    """
+    """One that a dialog has covered, and one that is left for a person to look at."""
 
     def __init__(self, outbox: Outbox, typist: Typist) -> None:
         self._outbox = outbox
@@ -161,26 +137,15 @@ class Leftovers:
 
 LEFT_OVER = "another message is left in the composer"
 WORKING = "working"
-RETRY = 1.0
-"""Seconds between two attempts, and between two looks whether the history can be written again."""
+RETRY = 1.0  # seconds between two attempts, and between two looks whether the history can be written again
+# seconds between two attempts in the midst of a turn: each is to be seen in the composer for a moment
 RETRY_IN_TURN = 5.0
-"""Seconds between two attempts in the midst of a turn: each is to be seen in the composer for a moment."""
+# priority from which a message is given to an agent in the midst of a turn, when it takes one there
 HANDED_ON = 4
-"""Priority from which a message is given to an agent in the midst of a turn, when it takes one there."""
 
 
 class Admission:
-    """Decides for one agent, again at every change.
-
-    Args:
-        view: Its terminal.
-        keyboard: The user's keys.
-        profile: What is known of it.
-        book: Its tasks.
-        outbox: What waits.
-        turns: The turn that runs.
-        left: What stands in the composer unsent.
-    """
+    """Decides for one agent, again at every change."""
 
     def __init__(
         self,
@@ -232,14 +197,7 @@ class Admission:
         )
 
     def why_not(self, task: Task | None) -> Hold | None:
-        """Why a message is not typed now.
-
-        Args:
-            task: The message; None when none waits but those that are held.
-
-        Returns:
-            None when it may be typed.
-        """
+        """Why a message is not typed now."""
         works = self.into_turn(task)
         hold = why_held(self._view, self._keyboard, self._profile, works=works)
         if hold is not None:
@@ -266,29 +224,12 @@ class Admission:
         return max(self._view.report.since, self._prompted_at) + begin - self._view.now()
 
 
-ATTEMPTS = 3
-"""How often a message is typed that the agent did not take, before a person must look."""
-REMEMBERED = 8
-"""How many submitted texts are remembered, for an agent that puts one back."""
+ATTEMPTS = 3  # how often a message is typed that the agent did not take, before a person must look
+REMEMBERED = 8  # how many submitted texts are remembered, for an agent that puts one back
 
 
 class Settlement:
-    """Settles the messages to one agent.
-
-    Args:
-        view: The agent's terminal.
-        keyboard: The user's keys.
-        book: Where tasks change.
-        outbox: What waits.
-        turns: Told when a message was submitted.
-        left: What stays in the composer.
-        admission: Told when something went wrong.
-        typist: Who typed it.
-
-    Attributes:
-        submitted: Texts that were submitted of late: an interrupt may put one back.
-        entered_at: When Enter was pressed last.
-    """
+    """Settles the messages to one agent."""
 
     def __init__(
         self,
@@ -373,24 +314,12 @@ class Settlement:
 
 log = logging.getLogger(__name__)
 
-SETTLE = 0.1
-"""Seconds that the agent has at the most to finish what it is doing before a message is typed."""
+SETTLE = 0.1  # seconds that the agent has at the most to finish what it is doing before a message is typed
 NOT_STARTED = "the agent has not started yet"
 
 
 class Delivery:
-    """The loop that types the messages of one outbox.
-
-    Args:
-        view: The agent's terminal.
-        keyboard: The user's keys.
-        profile: What is known of the agent.
-        book: Where tasks change.
-        outbox: What waits.
-        turns: Told when a message was submitted.
-        compose: Gives the text that is typed for a task.
-        collector: Makes what collects the answer to a text; called while the composer is still empty.
-    """
+    """The loop that types the messages of one outbox."""
 
     def __init__(
         self,
@@ -433,8 +362,7 @@ class Delivery:
         )
         self._started = False
         self._stopped_at = float("-inf")
-        self._typing = ""
-        """The task whose message is being typed."""
+        self._typing = ""  # the task whose message is being typed
         self._interrupted: set[str] = set()
 
     def start(self) -> None:
@@ -511,11 +439,6 @@ class Delivery:
                 await self._view.changed(wait)
 
     async def _step(self) -> float | None:
-        """Do what can be done now.
-
-        Returns:
-            Seconds until something may be done without a change on the screen; None for never.
-        """
         self._admission.look()
         recheck = self._turns.check(self._view.report)
         if recheck and self._turns.told_done:
@@ -537,18 +460,12 @@ class Delivery:
         return recheck if task is None else await self._send(task, recheck)
 
     def _let_keys_follow(self) -> None:
-        """Let what the user typed go to the composer; where there is none, only what is typed from now on."""
         if self._profile.composer is None or self._view.reading().visible or not self._keyboard.held:
             self._keyboard.release()
         else:
             self._keyboard.set_aside()
 
     async def _make_room(self, task: Task, hold: Hold) -> bool:
-        """Deal with a text in the composer that is no draft of the user's.
-
-        Returns:
-            Whether something was done about it.
-        """
         if hold.reason == LEFT_OVER:
             return await self._past_leftover(task)
         # Some agents put the stopped message back only a moment after they have stopped.
@@ -561,7 +478,6 @@ class Delivery:
         return True
 
     async def _past_leftover(self, task: Task) -> bool:
-        """A message stands in the composer: it goes where a person let it, or makes way for an urgent one."""
         if (released := self._left.released(task)) is not None:
             await self._submit_again(released)
             return True
@@ -574,12 +490,10 @@ class Delivery:
         return True
 
     def _urgent(self) -> Task | None:
-        """The next message, when it interrupts."""
         task = self._outbox.head
         return task if task is not None and task.priority >= INTERRUPT_PRIORITY else None
 
     async def _send(self, task: Task, recheck: float | None) -> float | None:
-        """Type the next message, if that is safe now."""
         hold = self._admission.why_not(task)
         if hold is not None and await self._make_room(task, hold):
             return 0.0
@@ -620,11 +534,7 @@ class Delivery:
         self._settlement.settle(Standing(message.task_id, message.text, result.entered), result)
 
     async def _commit(self, task_id: str) -> None:
-        """Write down that Enter is about to be pressed: found after a crash, it is never pressed again.
-
-        Raises:
-            HistoryError: It cannot be written down.
-        """
+        """Write down that Enter is about to be pressed: found after a crash, it is never pressed again."""
         self._outbox.note_entered(task_id, entered=True)
         self._book.change(task_id, delivery=DeliveryState.SUBMITTING)
         self._turns.entering()
@@ -634,7 +544,6 @@ class Delivery:
     # -- what became of it ---
 
     async def _look_again(self, message: Standing) -> float | None:
-        """A dialog opened over a message, or it was not read: when that is over, see what became of it."""
         if self._view.alive and dialog_open(self._view):
             self._outbox.hold(dialog_words(self._view))
             return None
@@ -653,11 +562,6 @@ class Delivery:
         return 0.0
 
     def _watch(self, message: Standing) -> bool:
-        """A message was left in the composer: see whether a person has sent it or taken it out.
-
-        Returns:
-            Whether that will be clear in a moment.
-        """
         if message.task_id not in self._outbox:
             self._left.standing = None
             return False
@@ -676,12 +580,7 @@ class Delivery:
     # -- interrupts and cancellation ---
 
     async def interrupt(self, reason: str, follows: str = "") -> InterruptOutcome:
-        """Stop the turn that runs; its task is canceled for that reason.
-
-        Args:
-            reason: Why.
-            follows: The task that goes on with what it is stopped for, and is not canceled.
-        """
+        """Stop the turn that runs; its task is canceled for that reason."""
         if not self._started and self._view.report.state is not AgentState.READY:
             # What asks now asks about the start itself: Escape would end many agents.
             return InterruptOutcome(stopped=False, alive=self._view.alive, seconds=0.0, reason=NOT_STARTED)
@@ -698,7 +597,6 @@ class Delivery:
             return outcome
 
     def _given_back(self, text: str) -> None:
-        """The agent put a text back into its composer: one that waited in its queue waits in ours again."""
         if text and (task_id := self._turns.withdraw(text)):
             task = self._book.change(
                 task_id, delivery=DeliveryState.QUEUED, reason="the agent gave it back unread"
@@ -739,7 +637,6 @@ class Delivery:
         return self._book.get(task.id)
 
     async def _withdraw(self, task_id: str) -> None:
-        """Take a message's text out of the composer, where it stands there."""
         # One that a dialog covers is taken out when the dialog is gone: see _look_again.
         if self._left.standing is not None and self._left.standing.task_id == task_id:
             self._keyboard.hold()

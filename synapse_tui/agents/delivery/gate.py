@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeVar
 
-from synapse_tui.agents.composer.reading import ComposerReading
-from synapse_tui.agents.process.keyboard import Dialog, Keyboard
+from synapse_tui.agents.composer import ComposerReading
+from synapse_tui.agents.keyboard import Dialog, Keyboard
 from synapse_tui.agents.profiles.profile import DialogKind, Profile
 from synapse_tui.model import AGENT_EXITED, AgentState, StateReport
 from synapse_tui.terminal.modes import Modes
@@ -48,28 +48,10 @@ class AgentTerminal(Protocol):
         """Send a signal to the agent's foreground process group."""
 
     async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
-        """Send a key that the agent reads before it does anything else, or does not get.
-
-        Args:
-            key: The key.
-            look: Looks at the screen as of now; what it raises keeps the key from being sent.
-            limit: Seconds that the agent has to read it.
-
-        Returns:
-            What was seen; None when the agent did something else and certainly does not get the key.
-        """
+        """Send a key that the agent reads before it does anything else, or does not get."""
 
     async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
-        """Wait until the agent's programs have done nothing for a while and their output is taken in.
-
-        Args:
-            rest: For how many seconds; 0 for only at this moment.
-            limit: Seconds after which no longer is waited.
-            allowed: Seconds of processor time within that rest that count as nothing.
-
-        Returns:
-            Whether they have; False when the time was over first.
-        """
+        """Wait until the agent's programs have done nothing for a while and their output is taken in."""
 
     @property
     def unread(self) -> bool:
@@ -91,10 +73,9 @@ TYPING = "typing"
 UNSTEADY = "composer just changed"
 NO_COMPOSER = "composer not visible"
 UNREAD = "agent does not read its input"
-READS_AGAIN = 0.25
-"""Seconds between two looks whether it does again: nothing tells of that."""
+READS_AGAIN = 0.25  # seconds between two looks whether it does again: nothing tells of that
+# seconds that the composer must have been empty: agents that redraw it show it empty for a moment
 STEADY = 0.15
-"""Seconds that the composer must have been empty: agents that redraw it show it empty for a moment."""
 
 _DIALOGS: dict[DialogKind, str] = {
     "permission": "permission dialog open",
@@ -112,32 +93,16 @@ _WORDS = {
 
 
 class Hold(NamedTuple):
-    """Why a message is not typed.
-
-    Attributes:
-        reason: In plain words.
-        seconds: When time alone may change that; None when only the agent or the user can.
-    """
+    """Why a message is not typed."""
 
     reason: str
-    seconds: float | None = None
+    seconds: float | None = None  # when time alone may change that; None when only the agent or the user can
 
 
 def why_held(
     view: AgentTerminal, keyboard: Keyboard, profile: Profile, *, works: bool = False
 ) -> Hold | None:
-    """Look whether a message may be typed at this very moment.
-
-    Args:
-        view: The agent's terminal.
-        keyboard: The user's keys.
-        profile: What is known of the agent.
-        works: Whether it may be typed while the agent works too.
-
-    Returns:
-        None when it may: the agent is ready, no dialog is open, its composer is on the screen and empty, the
-        user is quiet, and the agent has read all that it was sent, so that nothing comes in between.
-    """
+    """Look whether a message may be typed at this very moment."""
     if not view.alive:
         return Hold(EXITED)
     if blocked := _blocked(view, works=works):

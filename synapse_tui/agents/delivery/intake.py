@@ -18,27 +18,14 @@ from synapse_tui.model import INFO_PRIORITY, MessageRequest, Task, TaskState, ch
 
 @dataclass(slots=True)
 class MessageStyle:
-    """How messages reach the agents of a host, which share it: what is changed here holds for the next one.
+    """How messages are typed into the agents of a host, which share it: a change counts for the next one."""
 
-    Attributes:
-        plain: Whether they are typed as `A2A: text` in place of `[A2A:<task8>:<sender>] text`.
-        info_to_inbox: Whether those of priority 1 are kept for the agent to read and not typed.
-    """
-
-    plain: bool = False
-    info_to_inbox: bool = False
+    plain: bool = False  # whether they are typed as `A2A: text` in place of `[A2A:<task8>:<sender>] text`
+    info_to_inbox: bool = False  # whether those of priority 1 are kept for the agent to read and not typed
 
 
 class Intake:
-    """Makes tasks of messages and lets them wait in the outbox.
-
-    Args:
-        agent_id: The agent.
-        profile: What is known of it.
-        book: Its tasks.
-        outbox: Its waiting messages.
-        style: How messages reach it.
-    """
+    """Makes tasks of messages and lets them wait in the outbox."""
 
     def __init__(
         self, agent_id: str, profile: Profile, book: TaskBook, outbox: Outbox, style: MessageStyle
@@ -50,17 +37,7 @@ class Intake:
         self._style = style
 
     def take(self, request: MessageRequest) -> Task:
-        """Take a message.
-
-        Returns:
-            The message's own task; one that goes on with another task is none for those outside.
-
-        Raises:
-            MessageError: It cannot be taken.
-            TaskNotFound: The task that it goes on with is not known.
-            TaskEnded: That task has ended.
-            InvalidValue: Its priority is none.
-        """
+        """Take a message."""
         if not self.profile.receives:
             raise MessageError(
                 f"{self._agent_id} takes no messages: it would run them", "send it to an agent"
@@ -99,8 +76,7 @@ class Intake:
 
 
 MessageFormat = Literal["a2a", "plain"]
-GUARD = "Prompt: "
-"""Stands before a text without prefix whose first character would start a command."""
+GUARD = "Prompt: "  # stands before a text without prefix whose first character would start a command
 
 _FORGED = re.compile(
     r"^([^\w\n\\]*?)([\[\uff3b]\s*(?:A2A\s*[:\uff1a]|Synapse\s+A2A)|A2A\s*[:\uff1a])",
@@ -111,14 +87,7 @@ _ID = re.compile(r"[^\w.@-]", re.ASCII)
 
 
 def typed_text(task: Task, profile: Profile, *, plain: bool = False, prompt: bool = False) -> str:
-    """What is typed for a task.
-
-    Args:
-        task: The message.
-        profile: What the agent's composer takes.
-        plain: Whether the short prefix is used.
-        prompt: Whether it is the user's own first prompt, which gets none.
-    """
+    """What is typed for a task."""
     multiline = profile.submit.multiline
     head = HEADER if task.instructs and task.text.startswith(HEADER) else ""
     if prompt:
@@ -135,7 +104,6 @@ def typed_text(task: Task, profile: Profile, *, plain: bool = False, prompt: boo
 
 
 def _referring(task: Task) -> str:
-    """The message, which says to which of the agent's own messages it is a reply."""
     about = task.metadata.get("in_reply_to")
     if not isinstance(about, str) or not about:
         return task.text
@@ -152,20 +120,7 @@ def message_text(
     multiline: bool = True,
     head: str = "",
 ) -> str:
-    """What is typed for a message of another agent or program.
-
-    Args:
-        text: The message.
-        task_id: UUID of its task.
-        sender_id: Who sent it.
-        hazards: What the agent's composer does not take.
-        form: `a2a` for `[A2A:<task8>:<sender_id>] text`, `plain` for `A2A: text`.
-        multiline: Whether line feeds may stay.
-        head: What stands before the text as it is: words of this program, which nobody else may begin with.
-
-    Returns:
-        Text without control characters but tab and LF, that starts with the prefix and completes nothing.
-    """
+    """What is typed for a message of another agent or program."""
     body = escape_forged(clean(text))
     prefix = f"[A2A:{task_id[:8]}:{safe_id(sender_id)}]" if form == "a2a" else "A2A:"
     start = f"{head}\n" if head else ""

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from synapse_tui.agents.state.timeline import Passage, Timeline
+from synapse_tui.agents.state import Passage, Timeline
 from synapse_tui.errors import HistoryError, MessageError
 from synapse_tui.messages.outbox import BEING_TYPED, Outbox
 from synapse_tui.messages.records import Restored
@@ -17,17 +17,11 @@ from synapse_tui.model import IN_INBOX, DeliveryState, OutboxEntry, StateReport,
 
 @dataclass(frozen=True, slots=True)
 class WaitingMessage:
-    """A message in the outbox.
-
-    Attributes:
-        task: Its task.
-        entry: Its place.
-        position: Where it stands among those that will be typed, from 1; 0 for one in the inbox.
-    """
+    """A message in the outbox."""
 
     task: Task
     entry: OutboxEntry
-    position: int
+    position: int  # where it stands among those that will be typed, from 1; 0 for one in the inbox
 
     @property
     def uncertain(self) -> bool:
@@ -41,14 +35,7 @@ class WaitingMessage:
 
 
 class OutboxControl:
-    """The outbox of one agent for those who look at it from outside; ids may be unique prefixes.
-
-    Args:
-        book: The agent's tasks.
-        outbox: What waits.
-        cancel: Takes a message back, also one that is being typed.
-        wake: Lets the delivery look again.
-    """
+    """The outbox of one agent for those who look at it from outside; ids may be unique prefixes."""
 
     def __init__(
         self,
@@ -85,29 +72,16 @@ class OutboxControl:
         return [*self.waiting(), *self.unread()]
 
     def find(self, task_id: str) -> WaitingMessage:
-        """The waiting message of that id, typed or read.
-
-        Raises:
-            TaskNotFound: None of that id waits.
-        """
+        """The waiting message of that id, typed or read."""
         task = self._book.get(task_id)
         return WaitingMessage(task, self._outbox.entry(task.id), self._outbox.position(task.id))
 
     def read(self, task_id: str) -> Task:
-        """End a message in the inbox: it was read.
-
-        Raises:
-            TaskNotFound: There is none of that id.
-        """
+        """End a message in the inbox: it was read."""
         return self._outbox.read(self._book.get(task_id).id)
 
     def hold(self, task_id: str) -> Task:
-        """Keep a message back until it is released; one that is held already keeps its reason.
-
-        Raises:
-            TaskNotFound: It does not wait.
-            MessageError: It is being typed.
-        """
+        """Keep a message back until it is released; one that is held already keeps its reason."""
         found = self.find(task_id)
         if found.task.delivery in BEING_TYPED:
             raise MessageError(
@@ -116,12 +90,7 @@ class OutboxControl:
         return found.task if found.entry.parked else self._outbox.park(found.task.id)
 
     def release(self, task_id: str) -> Task:
-        """Let a message that was kept back go on.
-
-        Raises:
-            TaskNotFound: It does not wait.
-            MessageError: It may have been sent already.
-        """
+        """Let a message that was kept back go on."""
         found = self.find(task_id)
         if found.uncertain:
             raise MessageError(
@@ -139,30 +108,17 @@ class OutboxControl:
         return [self._go_on(each) for each in found]
 
     def retry(self, task_id: str) -> Task:
-        """Let a message go on whatever held it, also one that may have been sent already.
-
-        Raises:
-            TaskNotFound: It does not wait.
-        """
+        """Let a message go on whatever held it, also one that may have been sent already."""
         return self._go_on(self.find(task_id))
 
     def send_now(self, task_id: str) -> Task:
-        """Let a message go on before all others.
-
-        Raises:
-            TaskNotFound: It does not wait.
-        """
+        """Let a message go on before all others."""
         task = self._outbox.send_now(self.find(task_id).task.id)
         self._wake()
         return task
 
     def move(self, task_id: str, position: int) -> Task:
-        """Put a message at another position, from 1; past the end means the end.
-
-        Raises:
-            TaskNotFound: It does not wait.
-            MessageError: It is in the inbox.
-        """
+        """Put a message at another position, from 1; past the end means the end."""
         found = self.find(task_id)
         if found.unread:
             raise MessageError(
@@ -176,14 +132,7 @@ class OutboxControl:
         return found.task
 
     def adopt(self, found: Sequence[Restored], *, release: bool, restored: bool = False) -> None:
-        """Go on with the messages of earlier sessions; those a person must look at stay held in any case.
-
-        Args:
-            found: The messages, in order.
-            release: Whether the others are typed as soon as that is safe; they wait for a person if not.
-            restored: Whether its agent was opened again to go on: what an earlier start held only because
-                its agent was opened otherwise is released too.
-        """
+        """Go on with the messages of earlier sessions; those a person must look at stay held in any case."""
         for each in found:
             self._book.adopt(each.task)
         entries = [each.entry for each in found if each.entry is not None]
@@ -197,11 +146,7 @@ class OutboxControl:
         self._wake()
 
     async def saved(self, task: Task) -> Task:
-        """Wait until a message would survive the end of this process.
-
-        Returns:
-            Its task: as it was given, or as it is now when it cannot be made durable; then it says so.
-        """
+        """Wait until a message would survive the end of this process."""
         try:
             await self._book.flush()
         except HistoryError as error:
@@ -212,11 +157,7 @@ class OutboxControl:
         return task
 
     async def cancel(self, task_id: str) -> Task:
-        """Take a message back.
-
-        Raises:
-            TaskNotFound: It does not wait.
-        """
+        """Take a message back."""
         return await self._cancel(self.find(task_id).task.id)
 
     def _go_on(self, found: WaitingMessage) -> Task:
@@ -229,25 +170,15 @@ class OutboxControl:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """An agent at one moment.
-
-    Attributes:
-        report: Its state, by which rule and what that matched.
-        since: When the state began, aware.
-        seconds: How long that is ago.
-        past: The passages of its timeline and their seconds, oldest first; the last one is the present.
-        waiting: What waits to be typed into it, in order.
-        unread: How many messages lie unread in its inbox.
-        task: The task that it works on; None for none.
-    """
+    """An agent at one moment."""
 
     report: StateReport
-    since: datetime
+    since: datetime  # when the state began, aware
     seconds: float
     past: Sequence[tuple[Passage, float]]
     waiting: Sequence[WaitingMessage]
     unread: int
-    task: Task | None
+    task: Task | None  # the task that it works on; None for none
 
     @property
     def next(self) -> WaitingMessage | None:
@@ -273,15 +204,7 @@ class Explanation:
 def explain(
     report: StateReport, timeline: Timeline, control: OutboxControl, task: Task | None, *, now: float
 ) -> Explanation:
-    """Take the picture.
-
-    Args:
-        report: The present state.
-        timeline: The states up to it.
-        control: The agent's outbox.
-        task: The task that it works on; None for none.
-        now: Seconds on the session's monotonic clock.
-    """
+    """Take the picture."""
     return Explanation(
         report,
         timeline.since(),

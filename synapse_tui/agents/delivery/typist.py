@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from synapse_tui.agents.composer.reading import ComposerReading, Proof
-from synapse_tui.agents.process.keyboard import Keyboard, presses_enter
+from synapse_tui.agents.composer import ComposerReading, Proof
+from synapse_tui.agents.keyboard import Keyboard, presses_enter
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentState
@@ -17,31 +17,20 @@ from synapse_tui.terminal.paste import encode_paste
 
 from .gate import EXITED, STEADY, UNREAD, AgentTerminal, Seen, dialog_open, dialog_words
 
+# seconds that a user who types while a message is being typed waits before the message gives way
 PATIENCE = 1.5
-"""Seconds that a user who types while a message is being typed waits before the message gives way."""
-IDLE = 0.3
-"""Seconds for which an agent must have done nothing to have nothing more to show."""
-LOOK_AGAIN = 0.05
-"""Seconds between two looks whether it has read what it was sent."""
-TAKES_IN = 10.0
-"""Seconds that it has for all that."""
+IDLE = 0.3  # seconds for which an agent must have done nothing to have nothing more to show
+LOOK_AGAIN = 0.05  # seconds between two looks whether it has read what it was sent
+TAKES_IN = 10.0  # seconds that it has for all that
 CLEAR_PAUSE = 0.3
+# how often the clear key is pressed, so many seconds apart, without an effect that can be read
 MAX_CLEARS = 20
-"""How often the clear key is pressed, so many seconds apart, without an effect that can be read."""
-MOST_ROWS = 500
-"""How often it is pressed where it clears a row each time."""
-CLEARED = 1.0
-"""Seconds in which the composer must be empty after a clear key."""
+MOST_ROWS = 500  # how often it is pressed where it clears a row each time
+CLEARED = 1.0  # seconds in which the composer must be empty after a clear key
 
 
 class Composing:
-    """Looks at one agent's composer, and waits for it.
-
-    Args:
-        view: The agent's terminal.
-        keyboard: The user's keys.
-        profile: What its composer is, and its clear keys.
-    """
+    """Looks at one agent's composer, and waits for it."""
 
     def __init__(self, view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> None:
         self._view = view
@@ -69,11 +58,7 @@ class Composing:
         return since is not None and self._view.now() - since >= PATIENCE
 
     async def clear(self, text: str) -> bool:
-        """Take a text out of the composer again.
-
-        Returns:
-            Whether it is gone: the composer is empty, or holds something else.
-        """
+        """Take a text out of the composer again."""
         if not self.stands(text):
             return True
         self._press_clear()
@@ -82,11 +67,7 @@ class Composing:
         return await self.lasts(lambda: not self.stands(text), deadline) and await self._clear_rest()
 
     async def wipe(self, text: str) -> bool:
-        """Leave the composer as empty as it was, when it holds a text of ours and nothing before it.
-
-        Returns:
-            Whether it is empty.
-        """
+        """Leave the composer as empty as it was, when it holds a text of ours and nothing before it."""
         if not self.stands(text) and not await self.taken_in():
             return False
         proof = self.proof(text)
@@ -105,18 +86,13 @@ class Composing:
         return False
 
     async def _redrawn(self, before: ComposerReading) -> None:
-        """Wait a moment for what a clear key did."""
         deadline = self._view.now() + CLEAR_PAUSE
         while not (reading := self._view.reading()).visible or reading.draft == before.draft:
             if not await self.change(deadline):
                 return
 
     async def taken_in(self) -> bool:
-        """Wait until the agent has taken in all that it was sent: what it will show of it is shown then.
-
-        Returns:
-            Whether it has; False when the time was over first.
-        """
+        """Wait until the agent has taken in all that it was sent: what it will show of it is shown then."""
         deadline = self._view.now() + TAKES_IN
         while self._view.alive and (self._view.unread or not await self._view.settled(IDLE, 2 * IDLE)):
             if self._view.now() >= deadline:
@@ -127,13 +103,7 @@ class Composing:
     async def lasts(
         self, condition: Callable[[], bool], deadline: float, now: Callable[[], bool] = lambda: False
     ) -> bool:
-        """Wait until something holds for a moment: a composer that is being redrawn shows anything.
-
-        Args:
-            condition: What must hold.
-            deadline: When it must have begun to hold.
-            now: When this holds too, there is no need to wait on.
-        """
+        """Wait until something holds for a moment: a composer that is being redrawn shows anything."""
         since: float | None = None
         while self._view.alive:
             if not condition():
@@ -182,38 +152,25 @@ class Composing:
         return False
 
 
+# seconds within which agents show what has happened to them: they draw 30 times a second or more often
 FRAME = 0.04
-"""Seconds within which agents show what has happened to them: they draw 30 times a second or more often."""
-TICKS = 0.001
-"""Seconds of processor time in a frame that move a spinner, but open no dialog."""
-RESTLESS = 0.5
-"""Seconds in which an agent should rest for so long; else a moment is taken in which it sleeps."""
-SLEEPS = 0.1
-"""Seconds that are waited for such a moment."""
-TRIES = 8
-"""How often Enter is offered to an agent that does something else each time."""
+TICKS = 0.001  # seconds of processor time in a frame that move a spinner, but open no dialog
+RESTLESS = 0.5  # seconds in which an agent should rest for so long; else a moment is taken in which it sleeps
+SLEEPS = 0.1  # seconds that are waited for such a moment
+TRIES = 8  # how often Enter is offered to an agent that does something else each time
+# seconds that an agent has to read it; on a machine with too much to do it may not run at all for some
 ENTER_READ = 0.5
-"""Seconds that an agent has to read it; on a machine with too much to do it may not run at all for some."""
 
 
 class Enter:
-    """Presses Enter in one agent.
-
-    Args:
-        view: The agent's terminal.
-        profile: What its Enter is.
-    """
+    """Presses Enter in one agent."""
 
     def __init__(self, view: AgentTerminal, profile: Profile) -> None:
         self._view = view
         self._key = profile.submit.enter
 
     async def rest(self, limit: float = RESTLESS) -> bool:
-        """Wait until the agent has rested for a frame, which takes time only as long as it does not.
-
-        Args:
-            limit: Seconds that it has for that.
-        """
+        """Wait until the agent has rested for a frame, which takes time only as long as it does not."""
         return await self._view.settled(FRAME, limit)
 
     async def rest_in_turn(self) -> bool:
@@ -221,17 +178,7 @@ class Enter:
         return await self._view.settled(FRAME, RESTLESS, TICKS)
 
     async def press(self, look: Callable[[], Seen], *, works: bool = False) -> Seen | None:
-        """Press Enter when it goes where it is meant to.
-
-        Args:
-            look: Looks at the screen as of now; what it raises keeps Enter from being pressed.
-            works: Whether the agent is in the midst of a turn, where dialogs are common: it is never pressed
-                without a rest, in which spinners may move.
-
-        Returns:
-            What was seen at the last look before Enter; None when the agent was never at rest for it and
-            certainly was not given it.
-        """
+        """Press Enter when it goes where it is meant to."""
         for _ in range(TRIES):
             if works and not await self.rest_in_turn():
                 look()
@@ -243,16 +190,11 @@ class Enter:
         return None
 
 
-APPEAR = 3.0
-"""Seconds in which a short text must appear in the composer; a long one gets more."""
-BYTES_A_SECOND = 20_000
-"""How fast an agent takes in a long paste at the least."""
-SLOW = 4
-"""So many times as long as Enter should take an agent may take that does something meanwhile."""
-LATE = 30.0
-"""Seconds after a key within which an agent that has much to do may not have shown it yet."""
-SETTLES = 8.0
-"""Seconds after Enter after which the user's keys follow in any case."""
+APPEAR = 3.0  # seconds in which a short text must appear in the composer; a long one gets more
+BYTES_A_SECOND = 20_000  # how fast an agent takes in a long paste at the least
+SLOW = 4  # so many times as long as Enter should take an agent may take that does something meanwhile
+LATE = 30.0  # seconds after a key within which an agent that has much to do may not have shown it yet
+SETTLES = 8.0  # seconds after Enter after which the user's keys follow in any case
 
 Commit = Callable[[], Awaitable[None]]
 
@@ -261,31 +203,21 @@ class Typed(StrEnum):
     """What became of a message that was to be typed."""
 
     SUBMITTED = "submitted"
-    REMOVED = "removed"
-    """It is not in the composer and was not submitted."""
-    BLOCKED = "blocked"
-    """A dialog opened: the text may or may not be in the composer under it."""
+    REMOVED = "removed"  # it is not in the composer and was not submitted
+    BLOCKED = "blocked"  # A dialog opened: the text may or may not be in the composer under it
+    # it is on its way to the agent, which does not read; nothing else may be typed before it does
     UNREAD = "unread"
-    """It is on its way to the agent, which does not read; nothing else may be typed before it does."""
-    LEFT = "left"
-    """It stands in the composer, unsent, and nothing more can be done about it here."""
-    UNCERTAIN = "uncertain"
-    """Enter was pressed, and the screen does not tell whether it was submitted."""
+    LEFT = "left"  # it stands in the composer, unsent, and nothing more can be done about it here
+    UNCERTAIN = "uncertain"  # enter was pressed, and the screen does not tell whether it was submitted
     EXITED = "exited"
 
 
 @dataclass(frozen=True, slots=True)
 class TypingResult:
-    """What became of it, and why, for a person.
-
-    Attributes:
-        outcome: What became of it.
-        reason: Why it was not submitted; empty when it was.
-        entered: Whether Enter was pressed at least once.
-    """
+    """What became of it, and why, for a person."""
 
     outcome: Typed
-    reason: str = ""
+    reason: str = ""  # why it was not submitted; empty when it was
     entered: bool = False
 
 
@@ -316,11 +248,6 @@ class Typist:
     The user's keys are held back meanwhile; they are let through when the message is out of the way. They
     stay held back after `BLOCKED` and `UNREAD`, and while a dialog is open: the caller releases them when
     that is over.
-
-    Args:
-        view: The agent's terminal.
-        keyboard: The user's keys.
-        profile: How the agent takes text.
     """
 
     def __init__(self, view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> None:
@@ -334,13 +261,7 @@ class Typist:
         self._went_at = self._went_since = float("-inf")
 
     async def type(self, text: str, commit: Commit, *, works: bool = False) -> TypingResult:
-        """Put a text into the empty composer and submit it.
-
-        Args:
-            text: The text, free of control characters.
-            commit: Makes durable that Enter is about to be pressed; a HistoryError keeps it from being.
-            works: Whether the agent is in the midst of a turn and takes the text there.
-        """
+        """Put a text into the empty composer and submit it."""
         self._in_turn, self._given_up = works, ""
         self._keyboard.hold()
         try:
@@ -369,11 +290,7 @@ class Typist:
         return await self._submit(text, commit)
 
     async def clear(self, text: str) -> bool:
-        """Take a text out of the composer again.
-
-        Returns:
-            Whether it is gone: the composer is empty, or holds something else.
-        """
+        """Take a text out of the composer again."""
         return await self._composing.clear(text)
 
     def stands(self, text: str) -> bool:
@@ -408,7 +325,6 @@ class Typist:
     # -- before Enter ---
 
     async def _put(self, text: str) -> None:
-        """Write the text and wait until it stands in the composer and the agent's pause is over."""
         patience = APPEAR + len(text.encode()) / BYTES_A_SECOND
         await self._write(text, patience)
         begun = self._view.now()
@@ -480,15 +396,6 @@ class Typist:
             await self._view.changed(left)
 
     async def _press(self, text: str, before: _Mark | None) -> _Mark:
-        """Press Enter if, by all output that has arrived, the text stands there and no dialog is open.
-
-        Args:
-            text: The text.
-            before: What was seen when it was pressed the last time; None for never.
-
-        Returns:
-            What was seen now; `before` when that Enter was taken after all and no other is needed.
-        """
 
         def look() -> _Mark:
             self._check_dialog()
@@ -548,7 +455,6 @@ class Typist:
     # -- when it does not go ---
 
     async def _give_way(self, text: str, stop: _Stop, *, entered: bool) -> TypingResult:
-        """End without having submitted; a user who waits gets the composer back without the text."""
         outcome, reason = stop.outcome, stop.reason
         if outcome is Typed.BLOCKED:
             return TypingResult(outcome, reason, entered)
@@ -565,13 +471,11 @@ class Typist:
         return TypingResult(outcome, reason, entered)
 
     async def _is_unread(self, outcome: Typed) -> bool:
-        """Whether the agent does not read what it was sent; one that is to lose it again is given a while."""
         if self._view.alive and self._view.unread and outcome is Typed.REMOVED:
             await self.taken_in()
         return self._view.alive and self._view.unread
 
     async def _take_out(self, text: str, outcome: Typed) -> Typed:
-        """Enter had no effect: give the composer to who waits for it, else leave the text for a person."""
         awaited = self._given_up or self._keyboard.waiting_since is not None
         if not awaited or not self.stands(text) or not await self.clear(text):
             return outcome
@@ -579,7 +483,6 @@ class Typist:
         return Typed.UNCERTAIN
 
     async def _wipe(self, text: str) -> Typed:
-        """Nothing is taken out that may not be ours; what stands there is left, whatever it is."""
         return Typed.REMOVED if await self._composing.wipe(text) else Typed.LEFT
 
     def _release(self) -> None:
@@ -595,21 +498,17 @@ async def _committed(commit: Commit, *, entered: bool) -> None:
         raise _Stop(Typed.LEFT if entered else Typed.REMOVED, error.message) from error
 
 
+# seconds in which an agent at rest has emptied its composer after Enter, if that does so at all
 FETCHES = 2.0
-"""Seconds in which an agent at rest has emptied its composer after Enter, if that does so at all."""
-BUSY = 8.0
-"""Seconds in which one has that does something else before."""
+BUSY = 8.0  # seconds in which one has that does something else before
+# seconds in which an agent has read and shown what it was sent, also when it has much else to draw
 TAKES = 3.0
-"""Seconds in which an agent has read and shown what it was sent, also when it has much else to draw."""
 
 
 class Pace:
     """Tells when an agent has taken what it was sent: it is at rest, and an Enter has emptied its composer.
 
     Agents that read several keys at once may act on Enter before, or after, they have taken in the text.
-
-    Args:
-        view: The agent's terminal.
     """
 
     def __init__(self, view: AgentTerminal) -> None:

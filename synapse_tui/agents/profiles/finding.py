@@ -25,42 +25,23 @@ _HINT = "correct it, or remove it to be asked again"
 
 @dataclass(frozen=True, slots=True)
 class UntrustedFile:
-    """A file of the project that is ignored until the user has looked at it.
-
-    Attributes:
-        path: The file, as a real path.
-        digest: SHA-256 of its content as it was seen, in hexadecimal.
-        content: What the user is shown; bytes that are no UTF-8 are replaced.
-        changed: Whether another content of the same file was trusted before.
-    """
+    """A file of the project that is ignored until the user has looked at it."""
 
     path: Path
-    digest: str
-    content: str
+    digest: str  # SHA-256 of its content as it was seen, in hexadecimal
+    content: str  # what the user is shown; bytes that are no UTF-8 are replaced
     changed: bool
 
 
 class TrustStore:
-    """The trusted contents, kept in one private file.
-
-    Args:
-        file: `~/.synapse/trusted.json`; one that is missing or broken trusts nothing. None keeps nothing.
-    """
+    """The trusted contents, kept in one private file."""
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
         self._digests = _load(file)
 
     def check(self, path: Path, data: bytes) -> UntrustedFile | None:
-        """Whether a file may be used.
-
-        Args:
-            path: The file.
-            data: Its content as it was read and will be used: never read it again after the check.
-
-        Returns:
-            None when this content of this file is trusted; else what to ask the user about.
-        """
+        """Whether a file may be used."""
         real = path.resolve()
         digest = hashlib.sha256(data).hexdigest()
         known = self._digests.get(str(real))
@@ -73,20 +54,12 @@ class TrustStore:
         return self.check(path, data) is None
 
     def trust(self, files: Iterable[UntrustedFile]) -> None:
-        """Trust the contents that the user was shown, and no later ones.
-
-        Raises:
-            OSError: The list could not be written; nothing is trusted then.
-        """
+        """Trust the contents that the user was shown, and no later ones."""
         digests = {**_load(self._file), **{str(file.path): file.digest for file in files}}
         self._save(digests)
 
     def revoke(self, path: Path) -> None:
-        """Trust a file no longer.
-
-        Raises:
-            OSError: The list could not be written.
-        """
+        """Trust a file no longer."""
         digests = _load(self._file)
         digests.pop(str(path.resolve()), None)
         self._save(digests)
@@ -119,14 +92,7 @@ def _load(file: Path | None) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSet:
-    """All profiles that could be loaded.
-
-    Attributes:
-        profiles: By name, in the order of the shipped ones, then the others by name.
-        problems: What is wrong in the files that could not.
-        untrusted: Files of the project that are ignored until the user trusts them.
-        read: What each file said when it could last be used, and the profile that it gave.
-    """
+    """All profiles that could be loaded."""
 
     profiles: Mapping[str, Profile]
     problems: list[ProfileError] = field(default_factory=list)
@@ -134,11 +100,7 @@ class ProfileSet:
     read: Mapping[Path, tuple[bytes, Profile]] = field(default_factory=lambda: MappingProxyType({}))
 
     def find(self, name: str) -> Profile:
-        """The profile of a name or an alias, whatever its case.
-
-        Raises:
-            UnknownProfile: There is none; its message names the nearest.
-        """
+        """The profile of a name or an alias, whatever its case."""
         word = name.lower()
         if word in self.profiles:
             return self.profiles[word]
@@ -158,20 +120,7 @@ def load_profiles(
     environ: Mapping[str, str] | None = None,
     last: ProfileSet | None = None,
 ) -> ProfileSet:
-    """Load every profile; one that is broken is reported and the others load all the same.
-
-    Args:
-        shipped: Folder of this installation (`paths.shipped_profiles()`).
-        user: The user's folder, which overrides by name; may be missing.
-        project: The project's folder (`.synapse/profiles`), which overrides both; may be missing.
-        trust: What the user has trusted of the project; without it nothing of the project is used.
-        environ: The user's environment; None for that of this process.
-        last: What was loaded before: a file that is broken by now, or whose new content the user has not
-            trusted yet, goes on with the profile that it gave then.
-
-    Returns:
-        The profiles, the problems, and the project's files that wait to be trusted.
-    """
+    """Load every profile; one that is broken is reported and the others load all the same."""
     loader = _Loader(os.environ if environ is None else environ, last)
     loader.folder(shipped, "shipped")
     if user is not None:
@@ -218,13 +167,11 @@ class _Loader:
                 self._add(profile)
 
     def _go_on(self, path: Path) -> None:
-        """Take what a file gave before, if it did."""
         if path in self._last:
             self.read[path] = self._last[path]
             self._add(self._last[path][1])
 
     def _add(self, profile: Profile) -> None:
-        """Take a profile; of two with one name in the same folder the first stays."""
         other = self.profiles.get(profile.name)
         if other is not None and other.origin == profile.origin:
             reason = f"'{profile.name}' is already the profile of {other.source.name}"

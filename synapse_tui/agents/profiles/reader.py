@@ -68,13 +68,7 @@ class Faults:
 
 
 class Section:
-    """One mapping of the file: values are asked for by key, and what was never asked for is unknown.
-
-    Args:
-        node: The mapping; None reads as an empty one.
-        faults: Where faults go; a faulty value reads as its default.
-        name: Where in the file it stands, for messages; empty for the top.
-    """
+    """One mapping of the file: values are asked for by key, and what was never asked for is unknown."""
 
     def __init__(self, node: MappingNode | None, faults: Faults, name: str = "") -> None:
         self.node = node
@@ -278,16 +272,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def read_mapping(path: Path, data: bytes, faults: Faults) -> Section | None:
-    """Parse a file whose top is one mapping.
-
-    Args:
-        path: Its name, for messages.
-        data: Its bytes, UTF-8.
-        faults: Where faults go.
-
-    Returns:
-        The top section, or None when it cannot be parsed; the fault is noted then.
-    """
+    """Parse a file whose top is one mapping."""
     if len(data) > MAX_FILE_BYTES:
         faults.add(None, f"the file is longer than {MAX_FILE_BYTES} bytes")
         return None
@@ -311,8 +296,8 @@ def read_mapping(path: Path, data: bytes, faults: Faults) -> Section | None:
     return Section(node, faults)
 
 
+# what may stand in braces in a message or in the pattern of its answer
 PLACEHOLDERS = ("first", "second", "filler", "command", "seconds", "chars", "lines")
-"""What may stand in braces in a message or in the pattern of its answer."""
 
 
 def read_doctor(section: Section) -> DoctorRules:
@@ -373,6 +358,7 @@ _STATUS_STATES = {
     "error": AgentState.ERROR,
 }
 _PROGRESS_WORDS = ("none", "set", "error", "indeterminate", "paused")
+# keys of the original synapse-a2a that change nothing here: it guesses at dialogs, and answers them
 _WITHOUT_MEANING = (
     "waiting_detection",
     "input_ready_pattern",
@@ -383,24 +369,13 @@ _WITHOUT_MEANING = (
     "long_submit_confirm_timeout",
     "long_submit_confirm_retries",
 )
-"""Keys of the original synapse-a2a that change nothing here: it guesses at dialogs, and answers them."""
 _CONDITIONS = ("title", "status", "progress", "screen", "dialog", "composer", "silence", "active")
 
 
 def read_profile(
     path: Path, data: bytes, origin: Origin, environ: Mapping[str, str]
 ) -> tuple[Profile | None, list[ProfileError]]:
-    """Read one profile.
-
-    Args:
-        path: Its file; the stem is the profile's name unless it gives another.
-        data: The file's bytes.
-        origin: Whose file it is.
-        environ: Where `{shell}` in the command is looked up (SHELL); `{python}` is this interpreter.
-
-    Returns:
-        The profile and no problems, or None and all the problems that were found.
-    """
+    """Read one profile."""
     faults = Faults(path)
     top = read_mapping(path, data, faults)
     if top is None:
@@ -454,7 +429,6 @@ def _hooks(top: Section) -> Dialect | None:
 
 
 def _command(top: Section, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """The program, and the arguments that stand behind it in the same text."""
     text = top.text("command").strip()
     try:
         words = [text] if os.path.exists(text) else shlex.split(text)  # noqa: PTH110 - never raises

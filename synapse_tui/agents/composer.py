@@ -24,24 +24,13 @@ if TYPE_CHECKING:
     from synapse_tui.terminal import Style, Terminal
 
 _DEFAULT_BACKGROUND = -1
-_MAX_HINTS = 8
-"""Rows over a composer that are looked at for its hints."""
-_FILLS = 8
-"""Rows of a composer at the top of the screen that has pushed its frame out of it, at least."""
+_MAX_HINTS = 8  # rows over a composer that are looked at for its hints
+_FILLS = 8  # rows of a composer at the top of the screen that has pushed its frame out of it, at least
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Where a composer stands; rows count from 0 at the top of the screen.
-
-    Attributes:
-        top: Its first row, margins included.
-        bottom: Its last row, margins included.
-        first: First row of the draft.
-        last: Last row of the draft.
-        column: Column where the draft begins in its first row.
-        scrolled: Whether the row with the prompt is scrolled out of it.
-    """
+    """Where a composer stands; rows count from 0 at the top of the screen."""
 
     top: int
     bottom: int
@@ -52,13 +41,7 @@ class Box:
 
 
 def find_box(terminal: Terminal, rows: Sequence[str], rules: ComposerRules) -> Box | None:
-    """The composer that takes the keys, or None when none is there for certain.
-
-    Args:
-        terminal: For the cursor and the background colours.
-        rows: The screen's rows up to the last one with text.
-        rules: What the composer looks like.
-    """
+    """The composer that takes the keys, or None when none is there for certain."""
     box = _framed(rows, rules) if rules.below is not None else _unframed(terminal, rows, rules)
     if box is None or (rules.cursor and not has_cursor(terminal, box)):
         return None
@@ -67,13 +50,7 @@ def find_box(terminal: Terminal, rows: Sequence[str], rules: ComposerRules) -> B
 
 
 def end_of_conversation(rows: Sequence[str], box: Box, rules: ComposerRules) -> int:
-    """How many rows stand over a composer, without those that belong to its frame.
-
-    Args:
-        rows: The screen's rows.
-        box: Where the composer is.
-        rules: What it looks like.
-    """
+    """How many rows stand over a composer, without those that belong to its frame."""
     end = box.top
     for place in range(box.top - 1, max(-1, box.top - 1 - _MAX_HINTS), -1):
         row = rows[place].rstrip()
@@ -90,7 +67,6 @@ def has_cursor(terminal: Terminal, box: Box) -> bool:
 
 
 def _framed(rows: Sequence[str], rules: ComposerRules) -> Box | None:
-    """A composer with a frame below: the lowest one that is near enough to the end of the screen."""
     under = 0
     for y in range(len(rows) - 1, 0, -1):
         if under > rules.footer:
@@ -104,7 +80,6 @@ def _framed(rows: Sequence[str], rules: ComposerRules) -> Box | None:
 
 
 def _above(rows: Sequence[str], rules: ComposerRules, bottom: int) -> Box | None:
-    """The body that ends at a row: up to the frame above it, or as far as rows look like the composer's."""
     top = bottom + 1
     while top > 0 and (rules.row.match(rows[top - 1]) or rules.prompt.match(rows[top - 1])):
         if rules.above is not None and rules.above.match(rows[top - 1]):
@@ -119,7 +94,6 @@ def _above(rows: Sequence[str], rules: ComposerRules, bottom: int) -> Box | None
 
 
 def _begins_at(rows: Sequence[str], rules: ComposerRules, top: int, bottom: int) -> bool:
-    """Whether a composer with a frame above begins at a row: below it, or a long draft pushed that out."""
     if top == 0:
         return bottom + 1 >= _FILLS and bool(rows[0].strip())
     return rules.above is not None and rules.above.match(rows[top - 1]) is not None
@@ -138,7 +112,6 @@ def _body(
 
 
 def _unframed(terminal: Terminal, rows: Sequence[str], rules: ComposerRules) -> Box | None:
-    """A composer without a frame: the lowest row with the prompt, and what belongs to it below."""
     for y in range(len(rows) - 1, -1, -1):
         prompt = rules.prompt.match(rows[y])
         if prompt is None:
@@ -174,34 +147,21 @@ _CHOICE_PROMPT = re.compile(rf"[ \xa0│┃║|]*[{_MARKS}][ \xa0│┃║|]*")
 _QUESTION = re.compile(r"\W*(\w.*[?？])")
 _GRANTS = re.compile(r"\b(?:yes|no|allow|approve|accept|deny|reject|trust|proceed)\b", re.IGNORECASE)
 _TAIL = 40
-_FOOTER = 6
-"""Rows with text that may stand below the choices, at most."""
+_FOOTER = 6  # rows with text that may stand below the choices, at most
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """A list of choices on the screen.
+    """A list of choices on the screen."""
 
-    Attributes:
-        kind: `permission` when a choice is a yes or a no; else `question`.
-        title: The nearest question above it; may be empty.
-    """
-
-    kind: DialogKind
-    title: str
+    kind: DialogKind  # `permission` when a choice is a yes or a no; else `question`
+    title: str  # the nearest question above it; may be empty
 
 
 def find_choices(
     rows: Sequence[str], cursor: tuple[int, int], *, numbered: bool, prompts: bool = False
 ) -> Choices | None:
-    """The list of choices that takes the keys; only for screens on which no composer holds the cursor.
-
-    Args:
-        rows: The screen's rows up to the last one with text.
-        cursor: Column and row of the cursor.
-        numbered: Whether numbers are proof enough: a prompt may hold a numbered list too.
-        prompts: Whether there may be a prompt: then numbers above another mark prove nothing.
-    """
+    """The list of choices that takes the keys; only for screens on which no composer holds the cursor."""
     x, y = cursor
     for place in range(len(rows) - 1, max(-1, len(rows) - 1 - _TAIL), -1):
         row = _ROW.match(rows[place])
@@ -219,7 +179,6 @@ def find_choices(
 
 
 def _choices(rows: Sequence[str], place: int, marked: re.Match[str]) -> list[int]:
-    """The rows in which the choices begin: their texts are aligned, and only one of them is marked."""
     column, found = marked.start("text"), [place]
     for step in (-1, 1):
         number, blanks = int(marked["number"] or 0), 0
@@ -241,7 +200,6 @@ def _choices(rows: Sequence[str], place: int, marked: re.Match[str]) -> list[int
 
 
 def _choices_title(rows: Sequence[str], first: int) -> str:
-    """The nearest question above the choices."""
     for row in reversed(rows[max(0, first - _TAIL) : first]):
         if question := _QUESTION.match(row):
             return " ".join(question[1].split())
@@ -249,23 +207,15 @@ def _choices_title(rows: Sequence[str], first: int) -> str:
 
 
 _RGB = 1 << 24
+# the 24 greys of the 256-colour palette, from rgb 8,8,8 in steps of 10 (xterm's 256colres)
 _GREY_PALETTE = range(232, 256)
-"""The 24 greys of the 256-colour palette, from rgb 8,8,8 in steps of 10 (xterm's 256colres)."""
+# A suggestion's grey lies between these; darker is text on a light screen, brighter on a dark one
 _DARKEST, _BRIGHTEST = 0x50, 0xB8
-"""A suggestion's grey lies between these; darker is text on a light screen, brighter on a dark one."""
-_COLORLESS = 0x1A
-"""Channels of a grey differ by less."""
+_COLORLESS = 0x1A  # channels of a grey differ by less
 
 
 def is_placeholder(terminal: Terminal, rules: ComposerRules, box: Box, texts: Sequence[str]) -> bool:
-    """Whether what stands in the composer is a suggestion.
-
-    Args:
-        terminal: For the styles and the cursor, which stands before a suggestion.
-        rules: How a suggestion is drawn.
-        box: Where the composer stands.
-        texts: The draft's rows as they are read.
-    """
+    """Whether what stands in the composer is a suggestion."""
     style = rules.placeholder
     text = " ".join(texts).strip()
     if not text or box.scrolled:
@@ -303,12 +253,7 @@ def _grey(color: int) -> bool:
 
 
 class Change(NamedTuple):
-    """What happened to a screen since it was read before.
-
-    Attributes:
-        text: Whether a row has another text.
-        any: Whether anything changed: text, styles or the cursor.
-    """
+    """What happened to a screen since it was read before."""
 
     text: bool
     any: bool
@@ -318,8 +263,7 @@ class ScreenText:
     """Reads one screen; another terminal is read from the beginning."""
 
     def __init__(self) -> None:
-        self.rows: Sequence[str] = ()
-        """The rows up to the last one with text, as wide as the screen."""
+        self.rows: Sequence[str] = ()  # the rows up to the last one with text, as wide as the screen
         self._terminal: Terminal | None = None
         self._tracker: DamageTracker | None = None
         self._all: list[str] = []
@@ -363,12 +307,7 @@ class ScreenText:
         return changed
 
     def tail(self, count: int, first: int = 0) -> str:
-        """The last rows, without the blanks at their ends, joined by line feeds.
-
-        Args:
-            count: How many rows at most.
-            first: No row above this one.
-        """
+        """The last rows, without the blanks at their ends, joined by line feeds."""
         start = max(first, len(self.rows) - count)
         text = self._from.get(start)
         if text is None:
@@ -376,41 +315,25 @@ class ScreenText:
         return text
 
 
-CHOICES = "list of choices"
-"""Name of a dialog that only its structure tells."""
-_WRAP_SLACK = 4
-"""Cells that agents leave free at the right of a wrapped row, at most."""
+CHOICES = "list of choices"  # name of a dialog that only its structure tells
+_WRAP_SLACK = 4  # cells that agents leave free at the right of a wrapped row, at most
 _TITLE_LENGTH = 200
-_LONG_PASTE = 200
-"""No agent puts a stand-in without numbers in place of a text shorter than this."""
-_SCROLLED_ROWS = 3
-"""A composer that shows only the end of a long draft shows at least so many rows of it."""
+_LONG_PASTE = 200  # no agent puts a stand-in without numbers in place of a text shorter than this
+_SCROLLED_ROWS = 3  # A composer that shows only the end of a long draft shows at least so many rows of it
 
 
 @dataclass(frozen=True, slots=True)
 class ComposerReading:
-    """What the screen shows of the composer.
-
-    Attributes:
-        visible: Whether the composer certainly takes keys: no dialog is up, the cursor stands in it.
-        draft: The text in it, without frame, prompt and suggestion; rows that the agent wrapped are joined.
-        rows: Rows of the screen that the draft takes up.
-        placeholder: Whether a suggestion is shown, which is no draft.
-        dialog: Whether a dialog waits for a human.
-        dialog_name: Name of the dialog's rule; empty without one.
-        dialog_kind: What it asks.
-        dialog_title: What it asks, in the agent's words; may be empty.
-        pastes: The profile's patterns for stand-ins of long pastes.
-    """
+    """What the screen shows of the composer."""
 
     visible: bool
     draft: str = ""
-    rows: int = 0
+    rows: int = 0  # rows of the screen that the draft takes up
     placeholder: bool = False
     dialog: bool = False
-    dialog_name: str = ""
+    dialog_name: str = ""  # name of the dialog's rule; empty without one
     dialog_kind: DialogKind = "permission"
-    dialog_title: str = ""
+    dialog_title: str = ""  # what it asks, in the agent's words; may be empty
     pastes: tuple[re.Pattern[str], ...] = ()
 
     @property
@@ -434,11 +357,7 @@ class ComposerReading:
 
 
 class ComposerReader:
-    """Reads the composer of one agent again and again.
-
-    Args:
-        profile: Its rules; without composer rules nothing is ever visible.
-    """
+    """Reads the composer of one agent again and again."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
@@ -446,12 +365,7 @@ class ComposerReader:
         self._reading = ComposerReading(visible=False)
 
     def read(self, terminal: Terminal, text: ScreenText) -> ComposerReading:
-        """Read the composer.
-
-        Args:
-            terminal: The agent's terminal.
-            text: What its screen shows now.
-        """
+        """Read the composer."""
         if terminal.modes.synchronized:
             return ComposerReading(visible=False)  # half a frame proves nothing
         rules = self._profile.composer
@@ -471,7 +385,6 @@ class ComposerReader:
         return self._read(terminal, text, rules, box)
 
     def _read(self, terminal: Terminal, text: ScreenText, rules: ComposerRules, box: Box) -> ComposerReading:
-        """What stands in it; looked at cell by cell only when something in its rows or the cursor changed."""
         rows = terminal.screen.rows[box.first : box.last + 1]
         cursor = terminal.cursor
         seen = (box, terminal.columns, cursor.x, cursor.y, rows, [row.stamp for row in rows])
@@ -482,12 +395,7 @@ class ComposerReader:
 
 
 def read_composer(terminal: Terminal, profile: Profile) -> ComposerReading:
-    """Read the composer off a terminal's screen, once.
-
-    Args:
-        terminal: The agent's terminal.
-        profile: Its rules; without composer rules nothing is ever visible.
-    """
+    """Read the composer off a terminal's screen, once."""
     return ComposerReader(profile).read(terminal, ScreenText.of(terminal))
 
 
@@ -513,7 +421,6 @@ def _dialog(
 
 
 def _unknown(choices: Choices | None) -> ComposerReading:
-    """A screen without a composer and without a dialog that the profile knows."""
     if choices is None:
         return ComposerReading(visible=False)
     return ComposerReading(
@@ -526,7 +433,6 @@ def _unknown(choices: Choices | None) -> ComposerReading:
 
 
 def _title(rule: DialogRule, text: str) -> str:
-    """What is asked, in the agent's words; of several matches of a pattern the lowest one counts."""
     parts: list[str] = []
     for pattern in rule.title:
         found = list(pattern.finditer(text))
@@ -549,7 +455,6 @@ def _read(terminal: Terminal, rows: Sequence[str], rules: ComposerRules, box: Bo
 
 
 def _cut(row: str, rules: ComposerRules, *, first: bool) -> str:
-    """The text of one row, without what the agent draws around it."""
     prefix = (rules.prompt if first else rules.row).match(row)
     text = row[prefix.end() :] if prefix is not None else row
     end = rules.right.search(text) if rules.right is not None else None
@@ -557,7 +462,6 @@ def _cut(row: str, rules: ComposerRules, *, first: bool) -> str:
 
 
 def _join(texts: Sequence[str], width: int) -> str:
-    """One text of the composer's rows: a row that had no room for the next word was wrapped by the agent."""
     joined = ""
     for index, text in enumerate(texts):
         if index:
@@ -589,7 +493,6 @@ def _squash(text: str) -> str:
 
 
 def _stands_for(pattern: re.Pattern[str], draft: str, text: str) -> bool:
-    """Whether the draft is nothing but a stand-in, and its numbers are those of the text."""
     found = pattern.fullmatch(" ".join(draft.split()))
     if found is None:
         return False
@@ -601,26 +504,24 @@ def _stands_for(pattern: re.Pattern[str], draft: str, text: str) -> bool:
     return all(number in wanted[name] for name, number in told.items() if name in wanted)
 
 
+# characters that a composer must at least show of the end of a text when it is too small for all of it
 WINDOW = 40
-"""Characters that a composer must at least show of the end of a text when it is too small for all of it."""
 HEAD = 20
 TAIL = 8
+# of so many characters one may be lost or too many, where characters of disputed width are about
 MOST_LOST = 4
-"""Of so many characters one may be lost or too many, where characters of disputed width are about."""
-ALIKE = 4
-"""So many characters must be alike to go on after some that are lost; less only at the end."""
-_GAP = 8
-"""Characters that may be lost, or too many, in one place."""
+ALIKE = 4  # so many characters must be alike to go on after some that are lost; less only at the end
+_GAP = 8  # characters that may be lost, or too many, in one place
 _STEPS = sorted(
     ((more, less) for more in range(_GAP + 1) for less in range(_GAP + 1) if more or less),
     key=lambda step: (sum(step), max(step)),
 )
+# categories that agents and terminals lay out differently (white space, emoji, invisible characters)
 _UNSTABLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "So", "Sk", "Zl", "Zp", "Zs"})
-"""Categories that agents and terminals lay out differently (white space, emoji, invisible characters)."""
 
 
+# categories of which joined emoji and marks are made
 _DISPUTED = frozenset({"Cf", "Mc", "Me", "Mn", "Sk", "So"})
-"""Categories of which joined emoji and marks are made."""
 _PROMPT_SIGN = re.compile(r"^[^\w\[]*")
 
 
@@ -648,10 +549,6 @@ class Proof:
     What agent and terminal lay out in different widths (joined emoji, marks) may cost its neighbours: cells
     are overwritten, or keep what stood there. So from the first such character on a few may be missing or too
     many; what stands before it, most of the rest and the end of the text must be there.
-
-    Args:
-        text: What was typed or submitted.
-        pastes: Stand-ins of the agent for a long paste.
     """
 
     def __init__(self, text: str, pastes: Sequence[re.Pattern[str]] = ()) -> None:
@@ -665,12 +562,6 @@ class Proof:
 
         The composer was empty and the user's keys are held back, so the draft can only be our text, a part
         of it that is still being drawn, or something of the agent's own.
-
-        Args:
-            draft: What the composer shows; its rows are joined by line feeds.
-
-        Returns:
-            True when the text is there to its end.
         """
         if self._is(draft):
             return True
@@ -686,12 +577,7 @@ class Proof:
         return bool(skeleton(draft)) and self._is(draft)
 
     def begun(self, draft: str, screen: str) -> bool:
-        """Whether a draft begins as the text does or is a piece of it, or else a row of the screen does.
-
-        Args:
-            draft: What the composer shows; where it scrolls that is the middle or the end.
-            screen: The screen, for a composer that is not seen.
-        """
+        """Whether a draft begins as the text does or is a piece of it, or else a row of the screen does."""
         head = self._want[:HEAD]
         if not head:
             return False
@@ -721,18 +607,15 @@ class Proof:
 
 
 def _cut_in_the_middle(got: str, want: str) -> bool:
-    """Some agents cut long texts in the middle, and characters of disputed width disturb their neighbours."""
     return len(want) > HEAD + TAIL and got[:HEAD] == want[:HEAD] and got[-TAIL:] == want[-TAIL:]
 
 
 def _cut_at_the_end(got: str, want: str) -> bool:
-    """Claude Code shows only the first row of some texts, until the next key makes it draw the others."""
     shown = got.removesuffix("…")
     return HEAD <= len(shown) < len(got) and want.startswith(shown)
 
 
 def _certain(text: str) -> int:
-    """How many characters of a text's skeleton stand before the first one of disputed width."""
     first = next((place for place, char in enumerate(text) if _disputed(char)), len(text))
     return len(skeleton(text[: max(0, first - 1)])) if first < len(text) else len(text)
 
@@ -745,11 +628,6 @@ def _laid_out_apart(got: str, want: str, certain: int) -> bool:
     """Whether the one is the other, but for a few characters here and there next to such of disputed width.
 
     It takes time in proportion to the texts.
-
-    Args:
-        got: Skeleton of what is shown.
-        want: Skeleton of the text.
-        certain: How many characters of it must be shown exactly.
     """
     left = len(want) // MOST_LOST
     here = there = 0
@@ -765,7 +643,6 @@ def _laid_out_apart(got: str, want: str, certain: int) -> bool:
 
 
 def _alike(got: str, here: int, want: str, there: int) -> bool:
-    """Whether two texts go on alike from some places; to the end of both, if that is nearer."""
     following = got[here : here + ALIKE]
     return bool(following) and following == want[there : there + ALIKE]
 
@@ -784,7 +661,6 @@ def _split(draft: str, pastes: Sequence[re.Pattern[str]]) -> tuple[list[str], li
 
 
 def _counts(match: re.Match[str], text: str) -> bool:
-    """Whether the numbers in a stand-in are those of the text; agents count a little differently."""
     groups = {name: value for name, value in match.groupdict().items() if value}
     breaks = text.count("\n")
     if "more" in groups:

@@ -14,8 +14,7 @@ from typing import NamedTuple
 from synapse_tui.disk_queue import DiskQueue
 from synapse_tui.files import private_folder
 
-DEFAULT_SIZE = (80, 24)
-"""Columns and lines of a terminal whose size was not noted."""
+DEFAULT_SIZE = (80, 24)  # columns and lines of a terminal whose size was not noted
 
 _RECORD = re.compile(
     r"(?P<sign>[@=])(?P<at>\d{1,15}) (?P<offset>\d{1,15}) (?P<size>\d{1,5}x\d{1,5})"
@@ -26,34 +25,20 @@ _RECORD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A process begins to write, or goes on in a new file.
+    """A process begins to write, or goes on in a new file."""
 
-    Attributes:
-        time: Seconds since the epoch.
-        offset: Byte of the log from which on it writes.
-        columns: Width of its terminal in cells.
-        lines: Height of its terminal in cells.
-        anew: Whether it is another process than before.
-    """
-
-    time: float
+    time: float  # seconds since the epoch
     offset: int
-    columns: int
-    lines: int
+    columns: int  # width of its terminal in cells
+    lines: int  # height of its terminal in cells
     anew: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Bytes were put out.
+    """Bytes were put out."""
 
-    Attributes:
-        time: Seconds since the epoch.
-        offset: Byte of the log that they begin at.
-        count: How many.
-    """
-
-    time: float
+    time: float  # seconds since the epoch
     offset: int
     count: int
 
@@ -143,13 +128,11 @@ def _size(text: str) -> tuple[int, int]:
 
 log = logging.getLogger(__name__)
 
+# size at which the file becomes `<name>.1` and a new one is begun; its times likewise, at half the size
 MAX_BYTES = 8_000_000
-"""Size at which the file becomes `<name>.1` and a new one is begun; its times likewise, at half the size."""
 GAP = b"\r\n[output left out: the disk was too slow]\r\n"
-TOGETHER = 0.005
-"""Seconds within which output counts as put out at one time."""
-_ITEM_BYTES = 64
-"""Memory of what waits beside its bytes."""
+TOGETHER = 0.005  # seconds within which output counts as put out at one time
+_ITEM_BYTES = 64  # memory of what waits beside its bytes
 
 
 class _Item(NamedTuple):
@@ -162,13 +145,7 @@ class _Item(NamedTuple):
 
 
 class RawLog:
-    """Appends to one file, in order, and notes the times in another; of each two files are kept.
-
-    Args:
-        path: The file; its folder is made when it is missing.
-        max_bytes: Size at which a new file is begun.
-        clock: Seconds since the epoch.
-    """
+    """Appends to one file, in order, and notes the times in another; of each two files are kept."""
 
     def __init__(
         self, path: Path, max_bytes: int = MAX_BYTES, *, clock: Callable[[], float] = time.time
@@ -179,10 +156,8 @@ class RawLog:
         self._clock = clock
         self._times = TimesWriter()
         self._size = DEFAULT_SIZE
-        self._begun = False
-        """Whether the present file of times says where it begins."""
-        self._anew = True
-        """Whether the process that writes next has not been noted."""
+        self._begun = False  # whether the present file of times says where it begins
+        self._anew = True  # whether the process that writes next has not been noted
         self._queue: DiskQueue[_Item] = DiskQueue(self._append, on_error=self._fail, on_room=self._note_gap)
 
     def started(self, columns: int, lines: int) -> None:
@@ -218,7 +193,6 @@ class RawLog:
             self._begun = False
 
     def _noted(self, items: list[_Item], at: int) -> str:
-        """The records of some items, the first of which is written at a byte of the log."""
         out: list[str] = []
         for item in _merged(items):
             if not item.data:
@@ -244,7 +218,6 @@ class RawLog:
 
 
 def _merged(items: list[_Item]) -> Iterator[_Item]:
-    """The items, output that came at one time as one."""
     last: _Item | None = None
     for item in items:
         if last is not None and last.data and item.data and item.time - last.time < TOGETHER:
@@ -258,11 +231,6 @@ def _merged(items: list[_Item]) -> Iterator[_Item]:
 
 
 def _append_private(path: Path, data: bytes) -> tuple[int, int]:
-    """Add to a file that only its owner may read; a link is not followed.
-
-    Returns:
-        Its size before and after.
-    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(path, flags, 0o600)
     with os.fdopen(descriptor, "ab") as file:

@@ -9,24 +9,19 @@ from datetime import datetime
 from synapse_tui.terminal import Terminal
 
 _LINE_END = b"\r\n"
+# what is in no rendered history; the file might have been changed by somebody
 _FOREIGN = re.compile(
     rb"\x1b(?!\[[0-9;:]*m|\[K|\[[01]\"q|\[\?2027[hl]|\]8;[^\x00-\x1f\x7f]*\x1b\\|\\)"
     rb"|[\x00-\x09\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]"
 )
-"""What is in no rendered history; the file might have been changed by somebody."""
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Lines of before, from a file.
+    """Lines of before, from a file."""
 
-    Attributes:
-        history: The lines, as `terminal.History.render` makes them.
-        saved_at: When they were kept, aware.
-    """
-
-    history: bytes
-    saved_at: datetime
+    history: bytes  # the lines, as `terminal.History.render` makes them
+    saved_at: datetime  # when they were kept, aware
 
     def show(self, terminal: Terminal) -> None:
         """Put the lines and a mark below them into the scrollback of a new terminal.
@@ -34,9 +29,6 @@ class Past:
         The screen stays blank and the cursor at its top: who reads the screen (the detector, the collector of
         answers) takes nothing of it for the agent's words. Some 10 MB/s, so the lines are cut to as many as
         the scrollback keeps.
-
-        Args:
-            terminal: A terminal that nothing has been fed to.
         """
         lines = self.history.split(_LINE_END)[-max(1, terminal.scrollback.limit) :]
         terminal.feed(_FOREIGN.sub(b"", _LINE_END.join(lines)))

@@ -17,12 +17,11 @@ from synapse_tui.errors import InvalidValue
 from synapse_tui.messages.text import check_size
 from synapse_tui.model import USER, Sender
 
-DEFAULT_EVERY = 60.0
-"""Seconds that an agent must have been ready."""
+DEFAULT_EVERY = 60.0  # seconds that an agent must have been ready
 DEFAULT_TIMES = 5
 CONTINUE = "continue"
+# the nudge where only the agent can tell that it is done
 CONTINUE_OR_REPLY = 'continue (or, when all of it is done: synapse reply "what was done")'
-"""The nudge where only the agent can tell that it is done."""
 EVERY_RANGE = (1.0, 86_400.0)
 TIMES_RANGE = (1, 100)
 MAX_PATTERN = 1000
@@ -30,22 +29,13 @@ MAX_PATTERN = 1000
 
 @dataclass(frozen=True, slots=True)
 class WatchOrder:
-    """What is asked of a watch.
+    """What is asked of a watch."""
 
-    Attributes:
-        every: Seconds that the agent must have been ready before it is nudged.
-        nudge: What it is told; empty for the usual words.
-        times: How many nudges at most.
-        until: Pattern of an answer that ends the task; empty for none.
-        task: Id of the task or unique prefix; empty for the running or newest one.
-        by: Who asks.
-    """
-
-    every: float = DEFAULT_EVERY
-    nudge: str = ""
+    every: float = DEFAULT_EVERY  # seconds that the agent must have been ready before it is nudged
+    nudge: str = ""  # what it is told; empty for the usual words
     times: int = DEFAULT_TIMES
-    until: str = ""
-    task: str = ""
+    until: str = ""  # pattern of an answer that ends the task; empty for none
+    task: str = ""  # id of the task or unique prefix; empty for the running or newest one
     by: Sender = USER
 
     @property
@@ -60,12 +50,7 @@ class WatchOrder:
 
 
 def check_order(order: WatchOrder) -> WatchOrder:
-    """Return an order if it can be followed.
-
-    Raises:
-        InvalidValue: A value is out of its range, or the pattern is none.
-        MessageError: The nudge is empty or too long.
-    """
+    """Return an order if it can be followed."""
     first, last = EVERY_RANGE
     if not first <= order.every <= last:
         raise InvalidValue(
@@ -102,63 +87,37 @@ def nudges_text(count: int) -> str:
     return f"{count} nudge{'' if count == 1 else 's'}"
 
 
+# seconds of work after a nudge that count as progress; with shorter pauses, as many as the pause has
 WORKED = 10.0
-"""Seconds of work after a nudge that count as progress; with shorter pauses, as many as the pause has."""
-IN_VAIN = 2
-"""After so many nudges in a row that brought no progress it is given up."""
+IN_VAIN = 2  # after so many nudges in a row that brought no progress it is given up
 BEGINS = "begins"
 NUDGING = "a nudge is on its way"
-MAX_STEPS = 500
-"""How much of what happened is kept."""
+MAX_STEPS = 500  # how much of what happened is kept
 
 
 class WatchState(StrEnum):
     """Whether a watch goes on, or how it ended."""
 
     ON = "on"
-    DONE = "done"
-    """The agent said that the task is done, or its answer matched."""
+    DONE = "done"  # the agent said that the task is done, or its answer matched
     GAVE_UP = "gave up"
-    STOPPED = "stopped"
-    """A person ended the watch; the task goes on without it."""
-    CANCELED = "canceled"
-    """The task was canceled."""
-    FAILED = "failed"
-    """The task failed, or the agent has ended."""
+    STOPPED = "stopped"  # A person ended the watch; the task goes on without it
+    CANCELED = "canceled"  # the task was canceled
+    FAILED = "failed"  # the task failed, or the agent has ended
 
 
 @dataclass(frozen=True, slots=True)
 class WatchStep:
-    """Something that happened under a watch.
+    """Something that happened under a watch."""
 
-    Attributes:
-        number: From 1.
-        at: When, aware.
-        text: In words.
-    """
-
-    number: int
-    at: datetime
+    number: int  # from 1
+    at: datetime  # when, aware
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class WatchReport:
-    """How a watch stands; a snapshot.
-
-    Attributes:
-        agent_id: Whom it is about.
-        task_id: The task.
-        order: What was asked for.
-        state: Whether it goes on, or how it ended.
-        sent: How many nudges were sent.
-        helped: After how many of them the agent worked for a while.
-        waits_for: Why no nudge is due at present, or what comes next; empty when it has ended.
-        left: Seconds until the next nudge; None while the clock stands.
-        steps: What happened, oldest first.
-        version: Grows with every change.
-        ended: When it ended, on the session's clock; None while it goes on.
-    """
+    """How a watch stands; a snapshot."""
 
     agent_id: str
     task_id: str
@@ -166,11 +125,11 @@ class WatchReport:
     state: WatchState
     sent: int
     helped: int
-    waits_for: str
-    left: float | None
-    steps: tuple[WatchStep, ...]
+    waits_for: str  # why no nudge is due at present, or what comes next; empty when it has ended
+    left: float | None  # seconds until the next nudge; None while the clock stands
+    steps: tuple[WatchStep, ...]  # what happened, oldest first
     version: int
-    ended: float | None = None
+    ended: float | None = None  # when it ended, on the session's clock; None while it goes on
 
     @property
     def on(self) -> bool:
@@ -188,47 +147,30 @@ class Do(StrEnum):
 
     WAIT = "wait"
     NUDGE = "nudge"
-    WITHDRAW = "withdraw"
-    """Take the nudge back that waits to be typed: something else is going on."""
+    WITHDRAW = "withdraw"  # take the nudge back that waits to be typed: something else is going on
     GIVE_UP = "give up"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is to be done now.
-
-    Attributes:
-        do: That.
-        seconds: When to look again although nothing changes; None for never.
-        reason: Why it is given up.
-    """
+    """What is to be done now."""
 
     do: Do = Do.WAIT
-    seconds: float | None = None
+    seconds: float | None = None  # when to look again although nothing changes; None for never
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What an agent does at present.
+    """What an agent does at present."""
 
-    Attributes:
-        now: Monotonic seconds.
-        hold: What keeps the clock from running: it works, asks, the person types; empty for nothing.
-        works: Whether it works.
-        asks: Whether only the person can let it go on: a dialog is open, a message is held for them.
-        dialog: Whether the agent itself asks.
-        typed: Whether the nudge that waits is being typed at this moment.
-        soon: Seconds after which time alone may have changed that; 0 for never.
-    """
-
-    now: float
-    hold: str = ""
+    now: float  # monotonic seconds
+    hold: str = ""  # what keeps the clock from running: it works, asks, the person types; empty for nothing
     works: bool = False
     asks: bool = False
     dialog: bool = False
     typed: bool = False
-    soon: float = 0.0
+    soon: float = 0.0  # seconds after which time alone may have changed that; 0 for never
 
 
 @dataclass(slots=True)
@@ -237,43 +179,27 @@ class _Since:
 
     worked: float = 0.0
     asked: bool = False
-    judged: bool = False
-    """Whether it was counted: a nudge that was taken back is due again."""
+    judged: bool = False  # whether it was counted: a nudge that was taken back is due again
 
 
 @dataclass(slots=True)
 class Watch:
-    """The rules of one watch.
-
-    Attributes:
-        order: What was asked for.
-        task_id: The task.
-        time: The time now, aware.
-        sent: How many nudges were sent.
-        helped: After how many of them the agent worked for a while.
-        in_vain: How many in a row brought nothing.
-        nudge_id: Task of the nudge that waits to be typed; empty for none.
-        state: Whether it goes on.
-        version: Grows with every change.
-        ended: When it ended, monotonic.
-    """
+    """The rules of one watch."""
 
     order: WatchOrder
     task_id: str
-    time: Callable[[], datetime]
+    time: Callable[[], datetime]  # the time now, aware
     sent: int = 0
     helped: int = 0
     in_vain: int = 0
-    nudge_id: str = ""
+    nudge_id: str = ""  # task of the nudge that waits to be typed; empty for none
     state: WatchState = WatchState.ON
     version: int = 0
     ended: float | None = None
     steps: deque[WatchStep] = field(default_factory=lambda: deque(maxlen=MAX_STEPS))
-    _rested: float | None = None
-    """Since when nothing stands against a nudge; None while something does."""
+    _rested: float | None = None  # since when nothing stands against a nudge; None while something does
     _hold: str = ""
-    _seen: tuple[float, bool] | None = None
-    """When it was last looked at, and whether the agent worked then."""
+    _seen: tuple[float, bool] | None = None  # when it was last looked at, and whether the agent worked then
     _since: _Since = field(default_factory=_Since)
 
     @property
@@ -367,14 +293,12 @@ class Watch:
         return f"{'gives up' if last else 'next nudge'} in {seconds_text(math.ceil(left))}"
 
     def _on_its_way(self, sight: Sight) -> Verdict:
-        """The nudge waits to be typed; whatever else begins meanwhile makes it needless."""
         if not sight.hold or sight.typed:
             return Verdict()
         self._stand(sight.hold, asks=sight.asks)
         return Verdict(Do.WAIT if sight.asks else Do.WITHDRAW)
 
     def _stand(self, hold: str, *, asks: bool) -> None:
-        """The clock stands."""
         if self._rested is not None or self._hold != hold:
             self._rested = None
             self._hold = hold

@@ -29,10 +29,8 @@ case "${{PATH-}}" in
 esac
 """
 _BASH_ENV = "BASH_ENV"
-_OWN_BASH_ENV = "SYNAPSE_BASH_ENV"
-"""The person's own BASH_ENV, which ours reads first; empty for none."""
-HOOKS_VARIABLE = "SYNAPSE_HOOKS"
-"""Names the socket that the agent's hooks call."""
+_OWN_BASH_ENV = "SYNAPSE_BASH_ENV"  # the person's own BASH_ENV, which ours reads first; empty for none
+HOOKS_VARIABLE = "SYNAPSE_HOOKS"  # names the socket that the agent's hooks call
 
 _OUTER_TERMINAL = frozenset({
     "LINES", "COLUMNS", "TERMCAP",
@@ -41,32 +39,28 @@ _OUTER_TERMINAL = frozenset({
     "LC_TERMINAL", "LC_TERMINAL_VERSION", "WINDOWID", "VTE_VERSION", "TERMINAL_EMULATOR", "ZED_TERM",
     "WT_SESSION", "WT_PROFILE_ID",
 })  # fmt: skip
+# set by an agent for its tools: this program may have been started from one, but its own agents were not
 _OUTER_AGENT = frozenset({
     "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID",
     "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID",
     "GEMINI_CLI", "OPENCODE", "COPILOT_CLI",
 })  # fmt: skip
-"""Set by an agent for its tools: this program may have been started from one, but its own agents were not."""
+# wishes about the outer screen; the agents' colours are fitted to it when they are painted
 _OUTER_COLORS = frozenset({"NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"})
-"""Wishes about the outer screen; the agents' colours are fitted to it when they are painted."""
 _REMOVED = _OUTER_TERMINAL | _OUTER_AGENT | _OUTER_COLORS
 _REMOVED_PREFIXES = (
     "KITTY_", "WEZTERM_", "ITERM_", "ALACRITTY_", "GHOSTTY_", "KONSOLE_", "ZELLIJ", "VSCODE_",
     "GNOME_TERMINAL_", "WARP_",
 )  # fmt: skip
 _TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+# who we are ourselves, and secrets that are never an agent's business
 _OURS = re.compile(
     r"SYNAPSE_(?:AGENT_ID|ENDPOINT|TOKEN|BIN|SPOOL|HOOKS|OPEN_FILES|BASH_ENV)$|SYNAPSE_.*(?:KEY|SECRET|PASSWORD|DATABASE)"
 )
-"""Who we are ourselves, and secrets that are never an agent's business."""
 
 
 def installed_command() -> Path:
-    """The `synapse` command of this very installation, whether or not it is on PATH.
-
-    Returns:
-        An absolute path; nothing may be there when the package was never installed.
-    """
+    """The `synapse` command of this very installation, whether or not it is on PATH."""
     beside = Path(sys.executable).parent / "synapse"
     if beside.exists():
         return beside
@@ -78,13 +72,6 @@ def command_folder(command: Path, paths: UserPaths) -> Path:
     """A folder that holds `synapse` and nothing else, to be put on PATH.
 
     The command's own folder would bring along the interpreter and tools of our virtual environment.
-
-    Args:
-        command: What `synapse` there must lead to.
-        paths: The user's folders; one folder per installation is kept below `~/.synapse/bin`.
-
-    Returns:
-        The folder; that of the command itself when none can be made.
     """
     digest = hashlib.sha256(str(command).encode()).hexdigest()[:12]
     folder = paths.synapse / "bin" / digest
@@ -109,12 +96,6 @@ def bash_start_up(folder: Path) -> Path | None:
 
     Agents run commands by `bash -c` and `bash -lc`. Start-up files of a login shell often set PATH anew;
     BASH_ENV is read after them.
-
-    Args:
-        folder: What `command_folder` gave.
-
-    Returns:
-        The file, beside the folder; None when it cannot be written.
     """
     path = folder.with_suffix(".bash")
     text = _START_UP.format(own=_OWN_BASH_ENV, folder=_quoted(str(folder))).encode()
@@ -141,21 +122,7 @@ def child_environment(
     hooks: Path | None = None,
     paths: UserPaths | None = None,
 ) -> dict[str, str]:
-    """The environment for an agent.
-
-    Args:
-        base: Environment of whoever opens the agent.
-        profile: Its variables win over the inherited ones, never over those that tell who the agent is.
-        agent_id: `synapse-claude-8100`.
-        endpoint: URL of the agent's own server.
-        token: Its secret, by which a message is known to come from it.
-        spool: Where its processes leave requests when they may not connect; None for nowhere.
-        hooks: The socket that its hooks call; None for none.
-        paths: The user's folders; None for those of this process.
-
-    Returns:
-        A new mapping, on whose PATH `synapse` is this installation's.
-    """
+    """The environment for an agent."""
     command = installed_command()
     folder = command_folder(command, paths or UserPaths.of_environment())
     env = {name: value for name, value in base.items() if not _removed(name)}
@@ -191,13 +158,7 @@ def _quoted(text: str) -> str:
 
 
 def with_profile(environ: Mapping[str, str], before: Profile, profile: Profile) -> dict[str, str]:
-    """The environment of an agent's next process, when its profile has changed.
-
-    Args:
-        environ: That of its last process.
-        before: The profile that it was made with.
-        profile: The profile now.
-    """
+    """The environment of an agent's next process, when its profile has changed."""
     gone = {name for name in before.env if name not in profile.env and not _ours(name)}
     env = {name: value for name, value in environ.items() if name not in gone}
     env |= {name: _TERMINAL[name] for name in gone & _TERMINAL.keys()}
@@ -205,7 +166,6 @@ def with_profile(environ: Mapping[str, str], before: Profile, profile: Profile) 
 
 
 def _ours(name: str) -> bool:
-    """Whether a variable tells who the agent is, whatever its profile says."""
     return name in ("PATH", _BASH_ENV) or _OURS.match(name) is not None
 
 
@@ -214,6 +174,5 @@ def _removed(name: str) -> bool:
 
 
 def _path_with(folder: Path, path: str) -> str:
-    """A PATH on which the folder comes first, once; empty entries (the current folder) are dropped."""
     rest = [entry for entry in path.split(os.pathsep) if entry and entry != str(folder)]
     return os.pathsep.join([str(folder), *rest])

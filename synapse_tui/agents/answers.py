@@ -8,20 +8,16 @@ from copy import copy
 from itertools import chain, pairwise, takewhile
 from typing import Any
 
-from synapse_tui.agents.composer.reading import skeleton
 from synapse_tui.content import Artifact
 
-MAX_ROWS = 5_000
-"""Rows that are kept; the oldest go first."""
-MIN_FOUND = 2
-"""Different rows that must be found again for a move to be believed."""
+from .composer import skeleton
+
+MAX_ROWS = 5_000  # rows that are kept; the oldest go first
+MIN_FOUND = 2  # different rows that must be found again for a move to be believed
 MAX_CANDIDATES = 8
-NEAR = 400
-"""How many of the last rows are searched for those on the screen."""
-JUMP = 6
-"""Rows that must differ, without one being found again, for the text to have been moved out of sight."""
-STICKY = 3
-"""Rows at the top that may be held there while the text passes below them."""
+NEAR = 400  # how many of the last rows are searched for those on the screen
+JUMP = 6  # rows that must differ, without one being found again, for the text to have been moved out of sight
+STICKY = 3  # rows at the top that may be held there while the text passes below them
 
 
 class StitchedRows:
@@ -29,10 +25,6 @@ class StitchedRows:
 
     A row that leaves the screen because the terminal scrolls is told. Where an agent paints moved text in
     place, the move is found by looking for the rows that changed among those known.
-
-    Attributes:
-        rows: The text.
-        truncated: Whether rows are known to be missing.
     """
 
     def __init__(self, screen: Sequence[str]) -> None:
@@ -70,11 +62,7 @@ class StitchedRows:
             self._forget(self._top - MAX_ROWS)
 
     def look(self, screen: Sequence[str]) -> bool:
-        """Take in what the screen shows now.
-
-        Returns:
-            Whether it differs from the last look.
-        """
+        """Take in what the screen shows now."""
         new, old = list(screen), self._screen
         moved, self._scrolled = self._scrolled, 0
         if new == old and not moved:
@@ -89,7 +77,6 @@ class StitchedRows:
         return True
 
     def _follow(self, old: Sequence[str], new: Sequence[str], head: int) -> None:
-        """Find out where in the text the screen is now."""
         tail = common(old[:head:-1], new[:head:-1])
         middle = range(head, len(new) - tail)
         changed = [index for index in middle if len(new[index].strip()) > 1]
@@ -116,18 +103,10 @@ class StitchedRows:
         return [top for top in likely[:MAX_CANDIDATES] if top >= 0 and len(found[top]) >= MIN_FOUND]
 
     def _score(self, new: Sequence[str], middle: range, top: int) -> int:
-        """How well what changed fits a place: rows that are as known, less those that are not."""
         pairs = zip(new[middle.start : middle.stop], self.rows[top + middle.start :], strict=False)
         return sum(1 if a == b else -1 for a, b in pairs if a and b)
 
     def _write(self, new: Sequence[str], head: int, sticky: int) -> None:
-        """Put the screen's rows in their place; what was known below it is no more.
-
-        Args:
-            new: The screen's rows.
-            head: So many of them are as they were.
-            sticky: So many may be held there; none where the terminal has moved all rows over its edge.
-        """
         top = self._top
         above = set(self.rows[max(0, top - NEAR) : top])
         kept = self.rows[top : top + len(new)]
@@ -151,8 +130,7 @@ def common(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 _BULLET = re.compile(r"^(\s*)([●•✦⏺◆◇○◉∙·])\s+(?=\S)")
-_OWN = frozenset("●⏺✦◆")
-"""Signs that agents draw and texts rarely begin their items with."""
+_OWN = frozenset("●⏺✦◆")  # signs that agents draw and texts rarely begin their items with
 _WORD = re.compile(r"\w")
 _BULLET = re.compile(r"^\s*[^\w\s\"'`(\[{<]\S*\s")
 
@@ -163,12 +141,6 @@ def without_bullets(rows: Sequence[str]) -> list[str]:
     An answer comes in several pieces where tools are used in between. A bullet is the agent's when it stands
     where the answer begins farthest to the left, and a piece begins with it: the rows of a list that follow
     one another have theirs from the text.
-
-    Args:
-        rows: The answer, without empty rows before it.
-
-    Returns:
-        As many rows.
     """
     first = _BULLET.match(rows[0]) if rows else None
     column = len(first[1]) if first else min(map(indent_of, filter(None, rows)), default=0)
@@ -196,7 +168,6 @@ def _signs(rows: Sequence[str], column: int) -> frozenset[str]:
 
 
 def _begins_piece(rows: Sequence[str], place: int) -> bool:
-    """Whether the row with a bullet is the first one of a piece, and no item of a list."""
     if place and _WORD.search(rows[place - 1]):
         return False
     column = indent_of(rows[place])
@@ -214,39 +185,32 @@ _SIGN = re.compile(r"[^\w\s]+ ")
 _GUTTER = re.compile(r"^[^\w\[\(\"'`<{#\uff3b-]*")
 _DIGITS = re.compile(r"\d+")
 _RULE = re.compile(r"^[\s─━═▀▄▁▔╭╮╰╯┌┐└┘│┃╷╵╹╻]*$")
+# how long it took, and when it ended, as some agents say under an answer
 _STATUS = re.compile(
     r"^\s*(?:[✻✽✢✶✳·∗*─▣]+ .*?\b|Worked for )(?:<?\d+(?:\.\d+)?(?:h|m|s|ms) ?)+"
     r"(?:[•·] (?:\w+ )?\d+:\d+(?: [AP]M)? *)?─*\s*$"
 )
-"""How long it took, and when it ended, as some agents say under an answer."""
-_TIP = re.compile(r"^\s*[└⎿] +Tip: ")
-"""What some agents show under their spinner."""
+_TIP = re.compile(r"^\s*[└⎿] +Tip: ")  # what some agents show under their spinner
+# A few words at the right edge over the composer, which come and go while it is empty
 _HINT = re.compile(r"^\s{40,}\S(?:.{0,30}\S)?\s*$")
-"""A few words at the right edge over the composer, which come and go while it is empty."""
 _SIDE = re.compile(r"^\s*[│┃▌▏|]\s?")
 _FAR_RIGHT = re.compile(r"(?<=\S)\s{3,}\S{1,12}\s*$")
 _SIDE_END = re.compile(r"\s*[│┃▐▕|]\s*$")
 _ELLIPSIS = re.compile(r"\s*(?:…|⋯|\.{3})$")
+# what some agents show in place of the end of a long message
 _NOTE = re.compile(
     r"^\W*(?:…|⋯|\.{3})|(?:…|⋯|\.{3})\W*$"
     r"|\d\s*(?:\w+ )?(?:lines?|rows?|char(?:acter)?s?|words?)\b|\b(?:hidden|truncated|omitted|collapsed)\b",
     re.IGNORECASE,
 )
-"""What some agents show in place of the end of a long message."""
 _NOTE_LENGTH = 60
 _MIN_ECHO = 8
 _MIN_CUT_ECHO = 24
-_HEAD = 14
-"""Characters of a message's first word that a row must hold for it to be the first of its echo."""
+_HEAD = 14  # characters of a message's first word that a row must hold for it to be the first of its echo
 
 
 def without_frame(rows: Sequence[str], idle: Sequence[str]) -> list[str]:
-    """Rows of a screen without the composer and the footer.
-
-    Args:
-        rows: The screen after the turn, its composer empty.
-        idle: The screen before it, its composer empty.
-    """
+    """Rows of a screen without the composer and the footer."""
     end = len(rows)
     for old, new in zip(reversed(idle), reversed(rows), strict=False):
         if _plain(old) != _plain(new):
@@ -262,12 +226,6 @@ def after_echo(
 
     An agent that prints all of its conversation anew shows the message twice: the last one counts then. A
     message that is quoted in the answer does not.
-
-    Args:
-        rows: What was seen of the conversation.
-        text: The message.
-        pastes: Stand-ins of the agent for a long message.
-        known: So many rows stood there before the message: one that ended alike may be among them.
     """
     want = skeleton(text)
     head = text.split(maxsplit=1)[0][:_HEAD] if text.strip() else ""
@@ -299,7 +257,6 @@ def cut_prompts(rows: Sequence[str], prompts: Sequence[str]) -> list[str]:
 
 
 def _begins_echo(row: str, want: str) -> bool:
-    """Whether a row shows the beginning of a prompt."""
     rest = _before_ellipsis(row, want)
     return (rest is not None and len(want) - len(rest) > _MIN_ECHO) or any(
         got == want or (len(got) > _MIN_ECHO and want.startswith(got)) for got in _echo_skeletons_untimed(row)
@@ -307,12 +264,7 @@ def _begins_echo(row: str, want: str) -> bool:
 
 
 def cut_work(rows: Sequence[str], working: Sequence[tuple[re.Pattern[str], int]]) -> list[str]:
-    """Rows up to the one under the answer that tells that the agent works.
-
-    Args:
-        rows: What was seen of the conversation.
-        working: What tells it, and among how many of the last rows it is.
-    """
+    """Rows up to the one under the answer that tells that the agent works."""
     ends = [
         place
         for pattern, reach in working
@@ -371,7 +323,6 @@ def _plain(row: str) -> str:
 
 
 def _echo_end(rows: Sequence[str], start: int, want: str) -> int | None:
-    """Where the echo of a text that begins in a row ends; None when none begins there."""
     place, rest, cut = start, want, False
     while rest and place < len(rows) and not (cut and not rows[place].strip()):
         row = rows[place]
@@ -392,7 +343,6 @@ def _echo_end(rows: Sequence[str], start: int, want: str) -> int | None:
 
 
 def _before_ellipsis(row: str, rest: str) -> str | None:
-    """What is left of a message when a row ends with an ellipsis in place of that; None when it does not."""
     row = _SIDE_END.sub("", _FAR_RIGHT.sub("", row.rstrip()))
     text = _ELLIPSIS.sub("", row)
     got = next(filter(rest.startswith, _echo_skeletons(text)), "") if text != row else ""
@@ -400,13 +350,6 @@ def _before_ellipsis(row: str, rest: str) -> str | None:
 
 
 def _tells_of_more(rows: Sequence[str], start: int, place: int) -> bool:
-    """Whether a row stands in an echo in place of the end of the message.
-
-    Args:
-        rows: What was seen of the conversation.
-        start: The first row of the echo.
-        place: The row below what is shown of the message.
-    """
     note = rows[place].strip() if place < len(rows) else ""
     return bool(len(note) <= _NOTE_LENGTH and _NOTE.search(note) and _is_within(rows, start, place))
 
@@ -418,7 +361,6 @@ def _is_within(rows: Sequence[str], start: int, place: int) -> bool:
 
 
 def _after_elision(rows: Sequence[str], start: int, place: int, rest: str, want: str) -> str | None:
-    """What is left of a message when a row stands for some lines of it; None when none does."""
     following = _echo_skeleton(rows[place + 1]) if len(rows) > place + 1 else ""
     if min(len(want) - len(rest), len(following)) < _MIN_ECHO or not _is_within(rows, start, place):
         return None
@@ -455,7 +397,6 @@ def _echo_skeletons(row: str) -> Iterator[str]:
 
 
 def _echo_skeletons_untimed(row: str) -> Iterator[str]:
-    """The same, and without the time that some agents put at the right edge."""
     return chain(_echo_skeletons(row), _echo_skeletons(_FAR_RIGHT.sub("", row)))
 
 
@@ -466,21 +407,12 @@ def _begins_alike(first: Sequence[str], second: Sequence[str]) -> bool:
 
 _BARS = frozenset("┃│▐█▌░▒▓|")
 _FAR = 40
+# at the right edge, apart from the text; the row of a table begins with a border too
 _SCROLLBAR = re.compile(r"\s{2,}[┃│▐█▌░▒▓]$")
-"""At the right edge, apart from the text; the row of a table begins with a border too."""
 
 
 class AnswerCollector:
-    """Collects the rows of one answer, also of agents that paint their own scrolling.
-
-    Args:
-        text: The message as it was typed.
-        screen: Gives the rows of the screen as they are now.
-        pastes: Stand-ins of the agent for a long message.
-        below: Gives how many rows stand below so many of the screen: the composer and what is under it. None
-            where no composer is seen.
-        working: What tells that the agent works, and among how many of the screen's last rows it is.
-    """
+    """Collects the rows of one answer, also of agents that paint their own scrolling."""
 
     def __init__(
         self,
@@ -501,8 +433,8 @@ class AnswerCollector:
         # Rows that stay the same are frame, but an answer like the one before stays the same too.
         self._frame = [] if self._below else self._idle
         self._seen = StitchedRows(self._idle)
+        # what was seen before the composer went out of sight; None while it is seen, or never was
         self._kept: list[str] | None = None
-        """What was seen before the composer went out of sight; None while it is seen, or never was."""
 
     def state(self) -> dict[str, object]:
         """What was collected so far, as JSON."""
@@ -532,11 +464,7 @@ class AnswerCollector:
         self._seen.scrolled(row.rstrip())
 
     def observe(self) -> bool:
-        """Look at the screen.
-
-        Returns:
-            Whether it differs from the last look.
-        """
+        """Look at the screen."""
         rows = self._screen()
         below = self._count_below(len(rows))
         if below:
@@ -552,16 +480,7 @@ class AnswerCollector:
     def so_far(
         self, prompts: Sequence[str] = (), steered_by: Sequence[str] = ()
     ) -> tuple[Callable[[], str], int]:
-        """The answer as far as it can be told while the agent works.
-
-        Args:
-            prompts: Later prompts: what follows one is cut off.
-            steered_by: Messages that came into the turn: they are taken out.
-
-        Returns:
-            What reads it out of the rows of now, in any thread (empty while its beginning is not seen), and
-            how many rows there are.
-        """
+        """The answer as far as it can be told while the agent works."""
         still = copy(self)
         still._seen = StitchedRows.resumed(self._seen.state())
         cuts = tuple(prompts), tuple(steered_by)
@@ -579,13 +498,7 @@ class AnswerCollector:
     def finish(
         self, prompts: Sequence[str] = (), steered_by: Sequence[str] = (), *, exited: bool = False
     ) -> Artifact:
-        """The answer.
-
-        Args:
-            prompts: Later prompts: what follows one is cut off.
-            steered_by: Messages that came into the turn: they are taken out.
-            exited: Whether the agent ended in the midst of its work: what it drew at its end is no answer.
-        """
+        """The answer."""
         self.observe()
         text, found = self._read(prompts, steered_by, exited=exited)
         return Artifact(text, truncated=self._seen.truncated or not found)
@@ -593,7 +506,6 @@ class AnswerCollector:
     def _read(
         self, prompts: Sequence[str], steered_by: Sequence[str] = (), *, exited: bool = False
     ) -> tuple[str, bool]:
-        """The answer, and whether its beginning was found."""
         rows = without_frame(self._seen.rows, self._frame)
         if exited:
             reach = [(pattern, tail - self._below) for pattern, tail in self._working]

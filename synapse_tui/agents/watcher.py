@@ -19,10 +19,10 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Literal
 
-from synapse_tui.agents.answers.answer import AnswerCollector
+from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.console import Pulse
 from synapse_tui.agents.delivery.gate import NO_COMPOSER, UNSTEADY, AgentTerminal, Hold, dialog_open, why_held
-from synapse_tui.agents.process.keyboard import Keyboard
+from synapse_tui.agents.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.errors import AgentExited, MessageError, NotWatched, SynapseError
@@ -48,13 +48,7 @@ def watch_to_json(watch: Watch) -> dict[str, Any]:
 
 
 def watch_from_json(content: Mapping[str, Any], time: Callable[[], datetime]) -> Watch:
-    """A watch again; its clock begins anew, and what its agent did since the last nudge is not known.
-
-    Raises:
-        KeyError: Something is missing.
-        TypeError: Something is of another kind.
-        ValueError: A time is none.
-    """
+    """A watch again; its clock begins anew, and what its agent did since the last nudge is not known."""
     order = dict(content["order"])
     order["by"] = Sender(**order["by"])
     watch = Watch(WatchOrder(**order), str(content["task_id"]), time, nudge_id=str(content["nudge_id"]))
@@ -67,20 +61,12 @@ def watch_from_json(content: Mapping[str, Any], time: Callable[[], datetime]) ->
     return watch
 
 
-SOON = 1.0
-"""Seconds after which a composer that is not to be seen for a moment is looked at again."""
+SOON = 1.0  # seconds after which a composer that is not to be seen for a moment is looked at again
 
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A running process, as a watch sees it.
-
-    Attributes:
-        view: Its terminal and state.
-        keyboard: The person's keys.
-        turns: The turn that runs.
-        collector: Makes what collects the answer to a text.
-    """
+    """A running process, as a watch sees it."""
 
     view: AgentTerminal
     keyboard: Keyboard
@@ -99,14 +85,7 @@ class Post:
 
 
 def see(post: Post, profile: Profile, outbox: Outbox, nudge: Task | None) -> Sight:
-    """Look at an agent.
-
-    Args:
-        post: The agent.
-        profile: What is known of it.
-        outbox: What waits to be typed into it.
-        nudge: The nudge that waits; None for none.
-    """
+    """Look at an agent."""
     now, works = post.view.now(), post.report.state is AgentState.PROCESSING
     if nudge is not None and outbox.is_parked(nudge.id):
         return Sight(now, f"the nudge is held: {nudge.reason}", works=works, asks=True)
@@ -140,12 +119,7 @@ AT_KEYBOARD = "(what was begun at the keyboard)"
 
 
 def named_task(book: TaskBook, outbox: Outbox, post: Post, task_id: str) -> Task:
-    """The task of an id, if it goes on in that agent.
-
-    Raises:
-        TaskNotFound: There is none.
-        MessageError: It has ended, or the agent does not work on it.
-    """
+    """The task of an id, if it goes on in that agent."""
     task = book.get(task_id)
     if task.state.final:
         raise MessageError(
@@ -157,14 +131,7 @@ def named_task(book: TaskBook, outbox: Outbox, post: Post, task_id: str) -> Task
 
 
 def usual_task(book: TaskBook, outbox: Outbox, post: Post, by: Sender) -> Task:
-    """The task that runs, else the newest that waits, else one that goes on from the newest that ended.
-
-    Args:
-        book: The agent's tasks.
-        outbox: Those that wait.
-        post: The agent.
-        by: Who asks for the watch.
-    """
+    """The task that runs, else the newest that waits, else one that goes on from the newest that ended."""
     running = book.get(post.turns.running) if post.turns.running else None
     if running is not None and not running.instructs:
         return running
@@ -183,7 +150,6 @@ def usual_task(book: TaskBook, outbox: Outbox, post: Post, by: Sender) -> Task:
 
 
 def _joined(book: TaskBook, post: Post, by: Sender) -> Task:
-    """A task for what the person has begun in the pane; what is written from now on answers it."""
     task = _made(book, by, AT_KEYBOARD, {})
     post.turns.join(task, post.collector(AT_KEYBOARD), post.report)
     return book.get(task.id)
@@ -194,12 +160,9 @@ def _made(book: TaskBook, by: Sender, text: str, metadata: Mapping[str, object])
     return book.change(task.id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED, reason="watched")
 
 
-PATIENCE = 5.0
-"""Seconds that a search may take, the start of the process included."""
-MAX_TEXT = 200_000
-"""How many of the last characters are searched."""
-_NO_MATCH = 3
-"""Exit status; Python's own errors end with 1 or 2."""
+PATIENCE = 5.0  # seconds that a search may take, the start of the process included
+MAX_TEXT = 200_000  # how many of the last characters are searched
+_NO_MATCH = 3  # exit status; Python's own errors end with 1 or 2
 _PROGRAM = f"""
 import json, re, sys
 pattern, text = json.load(sys.stdin)
@@ -208,16 +171,7 @@ sys.exit(0 if re.search(pattern, text, re.MULTILINE) else {_NO_MATCH})
 
 
 async def matches(pattern: str, text: str, seconds: float = PATIENCE) -> bool | None:
-    """Search a text.
-
-    Args:
-        pattern: A regular expression; `^` and `$` match at every line.
-        text: Where it is searched for.
-        seconds: How long that may take.
-
-    Returns:
-        Whether it was found; None when that took too long or could not be done.
-    """
+    """Search a text."""
     try:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -253,19 +207,7 @@ _ENDS = {
 
 
 class Watcher:
-    """Watches over one agent; at most one task at a time.
-
-    Args:
-        agent_id: The agent.
-        profile: What is known of it.
-        book: Its tasks.
-        outbox: Its waiting messages.
-        events: Told of every change.
-        accept: Takes a message for the agent.
-        cancel: Takes a message back.
-        wake: Lets everyone who waits for a change of the agent look again.
-        time: The time now, aware.
-    """
+    """Watches over one agent; at most one task at a time."""
 
     def __init__(  # noqa: PLR0913 - what a session is made of
         self,
@@ -293,8 +235,7 @@ class Watcher:
         self._watch: Watch | None = None
         self._version = 0
         self._told = -1
-        self._searched: tuple[str, ...] = ()
-        """Texts of the task in which the pattern was looked for last."""
+        self._searched: tuple[str, ...] = ()  # texts of the task in which the pattern was looked for last
         self._news = Pulse()
         self._woken = False
 
@@ -316,26 +257,14 @@ class Watcher:
         return self._watch.report(self._agent_id, self._now()) if self._watch is not None else None
 
     async def news(self, seen: int, seconds: float) -> WatchReport | None:
-        """Wait until a watch is another one than was seen.
-
-        Args:
-            seen: `version` of the report that was seen.
-            seconds: How long at most.
-        """
+        """Wait until a watch is another one than was seen."""
         report = self.report
         if report is not None and report.on and report.version == seen:
             await self._news.wait(seconds)
         return self.report
 
     def begin(self, order: WatchOrder) -> WatchReport:
-        """Watch over a task.
-
-        Raises:
-            InvalidValue: A value of the order is out of its range.
-            MessageError: The agent is watched already, takes no messages, or has nothing to be watched.
-            TaskNotFound: There is no such task.
-            AgentExited: The agent has ended.
-        """
+        """Watch over a task."""
         check_order(order)
         post = self._alive()
         if self._watch is not None and self._watch.on:
@@ -355,11 +284,7 @@ class Watcher:
         return self._tell()
 
     def stop(self, reason: str = "stopped") -> WatchReport:
-        """End the watch; the task goes on without it, or ends with what the agent wrote last.
-
-        Raises:
-            NotWatched: There is none.
-        """
+        """End the watch; the task goes on without it, or ends with what the agent wrote last."""
         watch = self._on()
         watch.end(WatchState.STOPPED, reason, self._now())
         self._close(watch, f"the watch was {reason}")
@@ -407,11 +332,7 @@ class Watcher:
             self._woken = False
 
     async def step(self) -> float | None:
-        """Do what is due.
-
-        Returns:
-            Seconds until something may be due without a change; None when only a change can bring that.
-        """
+        """Do what is due."""
         watch, post = self._watch, self._post
         if watch is None or not watch.on or post is None:
             return None
@@ -466,12 +387,10 @@ class Watcher:
             watch.withdrawn(by_person=False)
 
     def _look_at_nudge(self, watch: Watch) -> None:
-        """See whether somebody took the nudge out of the outbox."""
         if watch.nudge_id and watch.nudge_id not in self._outbox:
             watch.withdrawn(by_person=True)
 
     async def _matched(self, watch: Watch, task: Task) -> bool:
-        """Look for the pattern in what the agent has written, once for each text."""
         texts = tuple(artifact.text for artifact in task.artifacts)
         if not watch.order.until or not texts or texts == self._searched:
             return False
@@ -494,7 +413,6 @@ class Watcher:
         self._notice(f"gave up: {reason}", "warning")
 
     def _over(self, watch: Watch, task: Task | None) -> None:
-        """The task has ended."""
         state = _ENDS.get(task.state, WatchState.FAILED) if task is not None else WatchState.FAILED
         why = "the agent said so" if task is not None and task.replied else task.reason if task else ""
         reason = f": {why}" if why else ""
@@ -503,7 +421,6 @@ class Watcher:
         self._notice(f"{state.value} after {nudges_text(watch.sent)}{reason}", level)
 
     def _close(self, watch: Watch, reason: str, state: TaskState = TaskState.COMPLETED) -> None:
-        """Let the task end that only the watch kept open; one whose turn runs, or that waits, goes on."""
         task = self._task(watch)
         if task is not None and not task.state.final and not self._goes_on(watch, task):
             delivery = DeliveryState.DONE if state is TaskState.COMPLETED else DeliveryState.FAILED
@@ -511,13 +428,11 @@ class Watcher:
         self._drop(watch.nudge_id)
 
     def _goes_on(self, watch: Watch, task: Task) -> bool:
-        """Whether a task is open without the watch too."""
         running = self._post is not None and self._post.turns.running == task.id
         followed = any(each.follows == task.id and each.id != watch.nudge_id for each in self._outbox)
         return running or followed or is_asked(task) or task.id in self._outbox
 
     def _drop(self, nudge_id: str) -> None:
-        """Take a nudge back that is not needed any more; one that is held for the person stays theirs."""
         if nudge_id not in self._outbox or self._outbox.is_parked(nudge_id):
             return
         if self._book.get(nudge_id).delivery not in BEING_TYPED:

@@ -3,70 +3,136 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from synapse_tui.agents.composer.reading import ComposerReader, ComposerReading, ScreenText
+from synapse_tui.agents.composer import ComposerReader, ComposerReading, ScreenText
 from synapse_tui.agents.profiles.profile import READY_DEBOUNCE, Profile, StateRule
 from synapse_tui.hooks import HookKind
 from synapse_tui.model import AgentState, StateReport
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent
 
-from .timeline import Timeline
-
 if TYPE_CHECKING:
     from synapse_tui.terminal import Terminal
+
+MAX_PASSAGES = 200  # how many states are remembered
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A time in which one rule decided the state."""
+
+    report: StateReport
+    began: float  # seconds on the session's monotonic clock; after `report.since` where only the rule changed
+    at: datetime  # the same as a date, aware: the monotonic clock stands still while the machine sleeps
+
+    @property
+    def state(self) -> AgentState:
+        """The state."""
+        return self.report.state
+
+    def to_json(self) -> dict[str, object]:
+        """As JSON, for a newer version of the host in the same boot of the machine."""
+        report = self.report
+        return {
+            "state": report.state.value,
+            "rule": report.rule,
+            "matched": report.matched,
+            "detail": report.detail,
+            "since": report.since,
+            "began": self.began,
+            "at": self.at.isoformat(),
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Passage:
+        """Read what `to_json` made."""
+        report = StateReport(
+            AgentState(content["state"]),
+            str(content["rule"]),
+            str(content["matched"]),
+            float(content["since"]),
+            str(content["detail"]),
+        )
+        return cls(report, float(content["began"]), datetime.fromisoformat(content["at"]))
+
+
+class Timeline:
+    """The last passages of an agent, through any number of its processes."""
+
+    def __init__(
+        self,
+        passages: Sequence[Passage] = (),
+        *,
+        today: Callable[[], datetime] = lambda: datetime.now(UTC),
+        limit: int = MAX_PASSAGES,
+    ) -> None:
+        self._today = today
+        self._passages: deque[Passage] = deque(passages, maxlen=limit)
+
+    @property
+    def passages(self) -> Sequence[Passage]:
+        """The passages, oldest first."""
+        return tuple(self._passages)
+
+    @property
+    def last(self) -> StateReport | None:
+        """The newest report; None before the first."""
+        return self._passages[-1].report if self._passages else None
+
+    def add(self, report: StateReport, now: float) -> None:
+        """Note another state, or another reason for the same."""
+        self._passages.append(Passage(report, now, self._today()))
+
+    def since(self) -> datetime:
+        """When the present state began, whatever rules decided it; as early as is remembered."""
+        found = self._passages[-1]
+        for passage in reversed(self._passages):
+            if passage.state is not found.state:
+                break
+            found = passage
+        return found.at
+
+    def past(self, now: float) -> Sequence[tuple[Passage, float]]:
+        """The passages and how many seconds each took, oldest first."""
+        ends = [*(passage.began for passage in self.passages[1:]), now]
+        return [
+            (passage, max(0.0, end - passage.began))
+            for passage, end in zip(self._passages, ends, strict=True)
+        ]
+
 
 _MATCHED_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What is known of an agent at one moment.
-
-    Attributes:
-        screen: What the screen shows.
-        composer: What is read of the composer and of dialogs.
-        title: The window title.
-        status: The last OSC 7501 state; empty for none.
-        status_fields: Its fields.
-        progress: The last OSC 9;4 state; None for none.
-        quiet: Seconds since something last changed on the screen or in the title.
-    """
+    """What is known of an agent at one moment."""
 
     screen: ScreenText
     composer: ComposerReading
     title: str = ""
-    status: str = ""
+    status: str = ""  # the last OSC 7501 state; empty for none
     status_fields: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    progress: int | None = None
-    quiet: float = 0.0
+    progress: int | None = None  # the last OSC 9;4 state; None for none
+    quiet: float = 0.0  # seconds since something last changed on the screen or in the title
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A rule that holds.
-
-    Attributes:
-        rule: The rule.
-        matched: What it matched, at most 200 characters.
-        detail: What a person should know; may be empty.
-    """
+    """A rule that holds."""
 
     rule: StateRule
-    matched: str
-    detail: str = ""
+    matched: str  # what it matched, at most 200 characters
+    detail: str = ""  # what a person should know; may be empty
 
 
 def decide(rules: Sequence[StateRule], signals: Signals) -> Verdict | None:
-    """The first rule that holds, or None.
-
-    Args:
-        rules: In their order.
-        signals: What is known now.
-    """
+    """The first rule that holds, or None."""
     for rule in rules:
         matched = _match(rule, signals)
         if matched is not None:
@@ -75,13 +141,7 @@ def decide(rules: Sequence[StateRule], signals: Signals) -> Verdict | None:
 
 
 def next_change(rules: Sequence[StateRule], signals: Signals, holds: StateRule | None) -> float | None:
-    """Seconds until silence alone may change which rule holds; None for never.
-
-    Args:
-        rules: In their order.
-        signals: What is known now.
-        holds: The rule that holds now: those behind it change nothing; None for none.
-    """
+    """Seconds until silence alone may change which rule holds; None for never."""
     if holds is not None:
         rules = rules[: rules.index(holds) + 1]
     waits = [
@@ -94,7 +154,6 @@ def next_change(rules: Sequence[StateRule], signals: Signals, holds: StateRule |
 
 
 def _match(rule: StateRule, signals: Signals) -> str | None:
-    """What a rule matched, or None when one of its conditions does not hold."""
     if not (_status_holds(rule, signals) and _composer_holds(rule, signals) and _quiet_holds(rule, signals)):
         return None
     if rule.progress and signals.progress not in rule.progress:
@@ -145,7 +204,6 @@ def _row_at(text: str, found: re.Match[str]) -> str:
 
 
 def _told(rule: StateRule, signals: Signals, parts: list[str]) -> str:
-    """What matched, in words for a person."""
     if rule.status:
         kind = signals.status_fields.get("kind", "")
         parts.append(f"OSC 7501 {signals.status}" + (f" {kind}" if kind else ""))
@@ -171,12 +229,10 @@ def _detail(rule: StateRule, signals: Signals) -> str:
     return signals.status_fields.get("msg", "")[:_MATCHED_LENGTH] if rule.status else ""
 
 
-HOOKED = "hook"
-"""The rule of a state that only a hook has told."""
+HOOKED = "hook"  # the rule of a state that only a hook has told
+# seconds after a prompt, or a tool of its turn, within which the screen shows that the agent works
 WORKS = 3.0
-"""Seconds after a prompt, or a tool of its turn, within which the screen shows that the agent works."""
-ASKS = 5.0
-"""Seconds within which a dialog that was announced is on the screen: Codex takes almost one."""
+ASKS = 5.0  # seconds within which a dialog that was announced is on the screen: Codex takes almost one
 _NEVER = float("-inf")
 _ENDS = (HookKind.IDLE, HookKind.INTERRUPTED, HookKind.END)
 
@@ -185,23 +241,14 @@ class HookHints:
     """Keeps what was told for as long as it counts."""
 
     def __init__(self) -> None:
-        self._works = _NEVER
-        """Until when the agent is taken to work."""
-        self._asks = _NEVER
-        """Until when a dialog is taken to come."""
-        self._call = ""
-        """The tool call that the dialog is about; empty when that is not known."""
+        self._works = _NEVER  # until when the agent is taken to work
+        self._asks = _NEVER  # until when a dialog is taken to come
+        self._call = ""  # the tool call that the dialog is about; empty when that is not known
+        # whether a prompt was told, and no end of its turn: tools of background work tell nothing
         self._in_turn = False
-        """Whether a prompt was told, and no end of its turn: tools of background work tell nothing."""
 
     def take(self, kind: HookKind, call: str, now: float) -> None:
-        """Take what a hook tells.
-
-        Args:
-            kind: What happened.
-            call: The tool call that it is about; empty for none.
-            now: Seconds on the session's clock.
-        """
+        """Take what a hook tells."""
         if kind in _ENDS:
             self._works, self._in_turn = _NEVER, False
             if kind is not HookKind.IDLE:  # work in the background may ask behind the end of the turn
@@ -216,15 +263,7 @@ class HookHints:
             self._asks = _NEVER  # somebody else has answered: no dialog comes
 
     def state(self, screen: AgentState | None, now: float) -> AgentState | None:
-        """What the agent does by its hooks, where the screen does not say so yet.
-
-        Args:
-            screen: The state by the screen; None when no rule holds.
-            now: Seconds on the session's clock.
-
-        Returns:
-            WAITING or PROCESSING; None when the screen decides.
-        """
+        """What the agent does by its hooks, where the screen does not say so yet."""
         if screen is AgentState.WAITING:
             self._asks = self._works = _NEVER
         elif now < self._asks:
@@ -240,23 +279,16 @@ class HookHints:
         return min((until for until in (self._works, self._asks) if until > now), default=None)
 
 
+# agents without synchronized output show half frames, on which no rule holds, for some milliseconds
 _UNKNOWN_DEBOUNCE = READY_DEBOUNCE
-"""Agents without synchronized output show half frames, on which no rule holds, for some milliseconds."""
 
-_FRAME_PATIENCE = 0.2
-"""Seconds that an agent may take for one synchronized frame (DEC mode 2026)."""
+_FRAME_PATIENCE = 0.2  # seconds that an agent may take for one synchronized frame (DEC mode 2026)
 
 
 class StateDetector:
     """Follows one process of an agent.
 
     READY comes from a rule that matched, never from the absence of others: what no rule knows is UNKNOWN.
-
-    Args:
-        profile: The rules.
-        now: Seconds on the session's monotonic clock, at the spawn.
-        timeline: Where the states are noted, behind those of earlier processes; None for a new one.
-        report: What an earlier host said last of this very process; None for a new process.
     """
 
     def __init__(
@@ -276,8 +308,7 @@ class StateDetector:
         self._title = ""
         self._composer = ComposerReader(profile)
         self._reading = ComposerReading(visible=False)
-        self._half = False
-        """Whether the reading is one of half a frame."""
+        self._half = False  # whether the reading is one of half a frame
         self._changed = now
         self._frame_began: float | None = None
         self._deadline: float | None = now + profile.startup.timeout
@@ -306,12 +337,7 @@ class StateDetector:
         return self._reading
 
     def event(self, event: TerminalEvent, now: float) -> None:
-        """Take a signal that the terminal told while it was fed; `update` follows.
-
-        Args:
-            event: Any terminal event; those that tell no state are ignored.
-            now: Seconds on the session's clock.
-        """
+        """Take a signal that the terminal told while it was fed; `update` follows."""
         if self.report.state is AgentState.EXITED:
             return
         match event:
@@ -326,25 +352,11 @@ class StateDetector:
         self._changed = now
 
     def hooked(self, kind: HookKind, call: str, now: float) -> None:
-        """Take what a hook of the agent's tells; `update` follows.
-
-        Args:
-            kind: What happened.
-            call: The tool call that it is about; empty for none.
-            now: Seconds on the session's clock.
-        """
+        """Take what a hook of the agent's tells; `update` follows."""
         self._hints.take(kind, call, now)
 
     def update(self, terminal: Terminal, now: float) -> StateReport | None:
-        """Decide anew, after output or at the deadline.
-
-        Args:
-            terminal: The agent's terminal; all output so far has been fed to it.
-            now: Seconds on the session's clock.
-
-        Returns:
-            The new report when state, rule or detail changed; else None.
-        """
+        """Decide anew, after output or at the deadline."""
         if self.report.state is AgentState.EXITED:
             return None
         self._look(terminal, now)
@@ -368,19 +380,13 @@ class StateDetector:
         return self._settle(state, verdict, now, hooked=hinted is not None) if now >= held else None
 
     def exited(self, now: float, how: str = "") -> StateReport:
-        """Take that the process has ended; nothing changes after that.
-
-        Args:
-            now: Seconds on the session's clock.
-            how: In which way, for a person.
-        """
+        """Take that the process has ended; nothing changes after that."""
         self._deadline = None
         if self.report.state is not AgentState.EXITED:
             self._report(StateReport(AgentState.EXITED, "process", "", now, how), now)
         return self.report
 
     def _look(self, terminal: Terminal, now: float) -> None:
-        """Read the screen, and note whether it changed; one that is still being drawn is not looked at."""
         if not terminal.modes.synchronized:
             self._frame_began = None
         elif self._frame_began is None:
@@ -396,7 +402,6 @@ class StateDetector:
             self._half = terminal.modes.synchronized
 
     def _hinted(self, verdict: Verdict | None, now: float) -> AgentState | None:
-        """The state by what hooks tell, where the screen does not show it yet; None for none."""
         hinted = self._hints.state(verdict.rule.state if verdict is not None else None, now)
         # While an agent starts, its screen alone tells when that is over; a dialog may come all the same.
         return hinted if self._was_ready or hinted is AgentState.WAITING else None
@@ -453,7 +458,6 @@ class StateDetector:
 
 
 def _unruled(state: AgentState, *, hooked: bool) -> str:
-    """Why a state is reported that no rule decided."""
     if hooked:
         return HOOKED
     return "starting" if state is AgentState.STARTING else "no rule matches"

@@ -8,30 +8,24 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-QUIET = 0.8
-"""Seconds without a key after which the user counts as not typing."""
+QUIET = 0.8  # seconds without a key after which the user counts as not typing
+# the same while the agent has shown nothing since the last key: what was typed is not visible yet
 QUIET_BLIND = 3.0
-"""The same while the agent has shown nothing since the last key: what was typed is not visible yet."""
 
+# seconds between a key of the user's and one of ours; agents wait up to some 0.1 s after an Escape
 APART = 0.3
-"""Seconds between a key of the user's and one of ours; agents wait up to some 0.1 s after an Escape."""
 
-KEY_GAP = 0.02
-"""Seconds between two keys that were held back, at the most: faster ones are taken for a paste."""
+KEY_GAP = 0.02  # seconds between two keys that were held back, at the most: faster ones are taken for a paste
+# the same before and after Enter, Escape and a paste: together with others they mean something else
 END_GAP = 0.15
-"""The same before and after Enter, Escape and a paste: together with others they mean something else."""
+# seconds that an agent has to read a key before another one that must be read apart from it is sent
 READS = 3.0
-"""Seconds that an agent has to read a key before another one that must be read apart from it is sent."""
-READ_AGAIN = 0.005
-"""Seconds between two looks whether it has."""
+READ_AGAIN = 0.005  # seconds between two looks whether it has
+# seconds without a key, and since a dialog opened, after which a key is meant for it and not for a draft
 DELIBERATE = 0.7
-"""Seconds without a key, and since a dialog opened, after which a key is meant for it and not for a draft."""
-OPENS = 1.0
-"""Seconds in which an agent opens the menu that a key of the user's asked for."""
-FLICKER = 0.15
-"""Seconds for which a dialog that is being redrawn may be gone."""
-ALWAYS = NEVER = float("-inf")
-"""Open since ever; until no time at all."""
+OPENS = 1.0  # seconds in which an agent opens the menu that a key of the user's asked for
+FLICKER = 0.15  # seconds for which a dialog that is being redrawn may be gone
+ALWAYS = NEVER = float("-inf")  # open since ever; until no time at all
 
 _REPORTS = re.compile(
     rb"\x1b\[<[0-9;]*[Mm]"  # SGR mouse
@@ -45,13 +39,13 @@ _ENDS_DRAFT = re.compile(rb"[\r\x03\x04\x15]|\x1b\[13(?:;1(?::1)?)?u")
 _ENTER = re.compile(rb"\r|\x1b\[13(?:;1(?::1)?)?u")
 _ESCAPE = re.compile(rb"\x1b|\x1b\[27(?:;1(?::1)?)?u")
 _STOP = re.compile(rb"\x1b|\x03|\x1b\[27(?:;1(?::1)?)?u|\x1b\[99;5(?::1)?u")
+# keys that move within a dialog and cannot answer it: arrows, Tab, Home, End, page keys, Ctrl+N, Ctrl+P
 _ARROWS = re.compile(rb"\x1b(?:\[[0-9;:]*[A-HZ~]|O[A-H])|[\t\x0e\x10]|\x1b\[9(?:;[0-9:]*)?u")
-"""Keys that move within a dialog and cannot answer it: arrows, Tab, Home, End, page keys, Ctrl+N, Ctrl+P."""
 _ONE_KEY = re.compile(
     rb"\x1b?(?:[\x00-\x1a\x1c-\x7f]|[\xc2-\xf4][\x80-\xbf]+)|\x1b|\x1b\[[0-9;:?]*[@-~]|\x1bO."
 )
+# single characters that answer a dialog; alone they are no text of a draft
 _ANSWERS = re.compile(rb"[0-9YyNn]")
-"""Single characters that answer a dialog; alone they are no text of a draft."""
 
 
 def presses_enter(data: bytes) -> bool:
@@ -79,15 +73,9 @@ def is_shortcut(data: bytes) -> bool:
 
 
 class Dialog(NamedTuple):
-    """A dialog that takes the keys.
+    """A dialog that takes the keys."""
 
-    Attributes:
-        name: Of the profile's rule; empty where only the agent's state shows that it is open.
-        title: What it asks.
-        grants: Whether it asks for a permission.
-    """
-
-    name: str = ""
+    name: str = ""  # of the profile's rule; empty where only the agent's state shows that it is open
     title: str = ""
     grants: bool = True
 
@@ -105,16 +93,6 @@ class DialogGuard:
     A key is meant for a dialog unless it goes on with typing that began before the dialog opened or less than
     `DELIBERATE` after it. A menu that the user's own key opened takes all keys at once; what asks for a
     permission is never such a menu.
-
-    Args:
-        clock: Monotonic seconds.
-        dialog: The dialog that takes the keys; None when the composer does.
-        opens_menu: Whether keys that are sent to the composer may open a menu.
-        read: Takes in what the agent has put out up to now.
-        kept: Called once for each dialog when keys are held back while it is open.
-
-    Attributes:
-        typing_begins: Whether the last key was typed after a pause.
     """
 
     def __init__(
@@ -134,15 +112,12 @@ class DialogGuard:
         self._told_kept = False
         self.typing_begins = False
         self._typed_at = float("-inf")
-        self._burst = float("-inf")
-        """When the typing began that goes on."""
+        self._burst = float("-inf")  # when the typing began that goes on
+        # the dialog that is open; None also when it was answered: the same once more is another one
         self._seen: Dialog | None = None
-        """The dialog that is open; None also when it was answered: the same once more is another one."""
         self._gone_at: float | None = None
-        self._opened_at = ALWAYS
-        """When it opened; `ALWAYS` for a menu that the user asked for."""
-        self._asked_until = NEVER
-        """Until when a dialog that opens is one that the user's last key asked for."""
+        self._opened_at = ALWAYS  # when it opened; `ALWAYS` for a menu that the user asked for
+        self._asked_until = NEVER  # until when a dialog that opens is one that the user's last key asked for
 
     def typed(self) -> None:
         """A key is typed now; whom it goes to is asked next."""
@@ -154,11 +129,7 @@ class DialogGuard:
         self._typed_at = now
 
     def look(self, *, fresh: bool = False) -> Dialog | None:
-        """Note which dialog is open.
-
-        Args:
-            fresh: Whether what the agent has put out is taken in first.
-        """
+        """Note which dialog is open."""
         if fresh:
             self._read()
         dialog, now = self._dialog(), self._clock()
@@ -240,16 +211,6 @@ class Keyboard:
     Keys that are typed while nothing is held back go to the agent at once, with one exception: Enter and
     Escape are not sent behind, nor anything behind them, what a busy agent has not read yet. Read together
     they mean something else: the text of the next prompt is sent with this one, Escape becomes Alt.
-
-    Args:
-        write: Sends bytes to the agent.
-        clock: Monotonic seconds.
-        guard: Tells which keys answer a dialog; None where there are no dialogs.
-        sending: Told of the user's bytes just before they are sent.
-        later: Calls back after some seconds; None for the running loop.
-        taken: Calls back once the agent has taken what it was sent.
-        unread: Tells whether the agent has not read yet all that it was sent.
-        followed: Called when all that was held back has followed.
     """
 
     def __init__(
@@ -274,19 +235,17 @@ class Keyboard:
         self._all_followed = followed
         self._holding = False
         self._held: deque[_Held] = deque()
-        self._aside_at: float | None = None
-        """Since when what is held back does not keep back what is typed."""
+        self._aside_at: float | None = None  # since when what is held back does not keep back what is typed
         self._following: object | None = None
+        # whether what follows was held back, and is not just typed to an agent that is busy
         self._held_back = False
-        """Whether what follows was held back, and is not just typed to an agent that is busy."""
         self._followed = _Held(float("-inf"), b"")
         self._last_key = float("-inf")
         self._last_sent = float("-inf")
         self._shown = True
+        # whether keys were counted since the last that ends a draft: for agents without a known composer
         self.drafting = False
-        """Whether keys were counted since the last that ends a draft: for agents without a known composer."""
-        self._wrote = False
-        """Whether text was typed since the last pause and the last Enter."""
+        self._wrote = False  # whether text was typed since the last pause and the last Enter
 
     @property
     def last_key(self) -> float:
@@ -400,7 +359,6 @@ class Keyboard:
     # -- what was held back ---
 
     def _follow(self, following: object) -> None:
-        """Send what was held back, each in its time, unless it is held again."""
         if following is not self._following:
             return
         wait = 0.0
@@ -455,7 +413,6 @@ class Keyboard:
         self._send(data)
 
     def _keep(self, data: bytes) -> None:
-        """Hold back keys that are not meant for the dialog that is open."""
         # An Enter without text before it was impatient: later it would send a draft that stands there.
         kept = data if self._wrote else without_enter(data)
         if kept and not presses_stop(kept):
@@ -485,17 +442,14 @@ def _types_text(data: bytes) -> bool:
 
 
 def _is_report(data: bytes) -> bool:
-    """Whether this is the mouse or the focus, and no typing."""
     return not _REPORTS.sub(b"", data)
 
 
 def _gap(before: _Held, after: _Held) -> float:
-    """Seconds between two writes: those between the keys, but no more than agents need."""
     return min(after.at - before.at, END_GAP if _apart(before.data, after.data) else KEY_GAP)
 
 
 def _apart(before: bytes, after: bytes) -> bool:
-    """Whether one of two keys means something else when the agent reads both at once."""
     ends = any(_ESCAPE.fullmatch(data) or presses_enter(data) for data in (before, after))
     return ends or before.endswith(b"\x1b[201~")
 

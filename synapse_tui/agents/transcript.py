@@ -16,41 +16,27 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from synapse_tui.agents.composer.reading import skeleton
 from synapse_tui.agents.profiles.profile import Transcript, TranscriptLines
 from synapse_tui.content import Artifact
 
-from .answer import without_note
+from .answers import without_note
+from .composer import skeleton
 
 log = logging.getLogger(__name__)
 
-TAIL = 8 * 1024 * 1024
-"""Bytes at a file's end that are read: one turn, not the whole conversation."""
-FILES = 4
-"""How many files, newest first, are looked into: other agents of that kind may write beside ours."""
-SLACK = 2.0
-"""Seconds that a file may seem older than what it tells: clocks of file systems are coarse."""
+TAIL = 8 * 1024 * 1024  # bytes at a file's end that are read: one turn, not the whole conversation
+FILES = 4  # how many files, newest first, are looked into: other agents of that kind may write beside ours
+SLACK = 2.0  # seconds that a file may seem older than what it tells: clocks of file systems are coarse
 _VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
 _OTHERS = re.compile(r"[\W_]+")
+# types of content blocks that hold text; calls of tools and their results are others
 _TEXTS = frozenset({"", "text", "input_text", "output_text"})
-"""Types of content blocks that hold text; calls of tools and their results are others."""
 
 
 def read_answer(
     transcript: Transcript, text: str, *, since: float, cwd: Path, environ: Mapping[str, str]
 ) -> str:
-    """What the agent answered to a text, as far as its file tells by now; blocking.
-
-    Args:
-        transcript: Where and how the agent writes.
-        text: What was typed and submitted.
-        since: When, in seconds since the epoch: files that are older are not looked at.
-        cwd: Working folder of the agent.
-        environ: Environment of its process.
-
-    Returns:
-        All its texts of that turn, a blank line between two; empty when there are none or none is found.
-    """
+    """What the agent answered to a text, as far as its file tells by now; blocking."""
     want = skeleton(text)
     for path in _newest(transcript, since=since, cwd=cwd, environ=environ):
         try:
@@ -66,14 +52,7 @@ def read_answer(
 def read_prompts(
     transcript: Transcript, *, since: float, cwd: Path, environ: Mapping[str, str]
 ) -> Iterator[str]:
-    """What the user has said, each prompt as the agent wrote it down; blocking.
-
-    Args:
-        transcript: Where and how the agent writes.
-        since: When, in seconds since the epoch: files that are older are not looked at.
-        cwd: Working folder of the agent.
-        environ: Environment of its process.
-    """
+    """What the user has said, each prompt as the agent wrote it down; blocking."""
     for path in _newest(transcript, since=since, cwd=cwd, environ=environ):
         try:
             yield from filter(None, (_text(transcript.user, line) for line in _lines(path)))
@@ -85,10 +64,6 @@ def agrees(answer: str, screen: str) -> bool:
     """Whether an answer from a file is the whole of what the screen shows: its end, and most of its rows.
 
     Between them the screen may show more of what tools did: then most of the answer's lines must stand there.
-
-    Args:
-        answer: From the file; it may have been written in part only.
-        screen: The same answer as it was read off the screen.
     """
     rows = [row for row in map(_letters, screen.splitlines()) if row]
     whole = _letters(answer)
@@ -102,7 +77,6 @@ def agrees(answer: str, screen: str) -> bool:
 
 
 def _letters(text: str) -> str:
-    """Letters and digits of a text: an agent draws its marks of emphasis, lists and tables in other ways."""
     return _OTHERS.sub("", unicodedata.normalize("NFC", text))
 
 
@@ -126,7 +100,6 @@ def _newest(transcript: Transcript, *, since: float, cwd: Path, environ: Mapping
 
 
 def _lines(path: Path) -> Iterator[Mapping[str, object]]:
-    """The JSON objects of a file's end; what is no whole line of JSON is left out."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > TAIL:
@@ -142,7 +115,6 @@ def _lines(path: Path) -> Iterator[Mapping[str, object]]:
 
 
 def _answer(transcript: Transcript, lines: Iterator[Mapping[str, object]], want: str) -> list[str] | None:
-    """The agent's texts after the newest line of the user that holds the text; None without such a line."""
     found: list[str] | None = None
     over = False
     for line in lines:
@@ -155,7 +127,6 @@ def _answer(transcript: Transcript, lines: Iterator[Mapping[str, object]], want:
 
 
 def _text(wanted: TranscriptLines, line: Mapping[str, object]) -> str:
-    """The text of a line, when it is of the wanted ones; else empty."""
     if any(_written(_at(line, key)) != value for key, value in wanted.where.items()):
         return ""
     return _joined(_at(line, wanted.text)).strip()
@@ -168,7 +139,6 @@ def _at(value: object, path: str) -> object:
 
 
 def _written(value: object) -> str:
-    """A value as a profile writes it."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -186,19 +156,12 @@ def _block(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+# seconds before each look into the file: some agents write a moment after they are ready again
 PAUSES = (0.0, 0.1, 0.2, 0.4)
-"""Seconds before each look into the file: some agents write a moment after they are ready again."""
 
 
 class AnswerReader:
-    """Finds the best text of answers, off the loop.
-
-    Args:
-        transcript: Where the agent writes its conversation; None when that is not known.
-        cwd: Working folder of the agent.
-        environ: Environment of its process.
-        clock: Seconds since the epoch.
-    """
+    """Finds the best text of answers, off the loop."""
 
     def __init__(
         self,
@@ -217,16 +180,7 @@ class AnswerReader:
     def read(
         self, text: str, screen: Artifact, *, whole: str = "", age: float, done: Callable[[Artifact], None]
     ) -> None:
-        """Find the answer to a text, and tell it: at once where there is no file to read.
-
-        Args:
-            text: What was typed.
-            screen: The answer as it was read off the screen.
-            whole: The same with what follows later prompts; the file tells whether that belongs to it, since
-                some agents take what was queued into the turn, between two calls of tools.
-            age: Seconds since it was submitted.
-            done: Told the answer, exactly once.
-        """
+        """Find the answer to a text, and tell it: at once where there is no file to read."""
         if self._transcript is None:
             done(screen)
             return
