@@ -204,8 +204,6 @@ def _needs_no_wait(driver: sqlite3.Connection) -> bool:
     return True
 
 
-
-
 class Sqlite:
     """A file. Its transactions that may write come one at a time (`BEGIN IMMEDIATE`), so none needs more.
 

@@ -176,5 +176,3 @@ class DeliveryRow(SQLModel, table=True):
     created_at: datetime
     due_at: datetime
     ended_at: datetime | None = None
-
-
