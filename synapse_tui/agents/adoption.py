@@ -31,7 +31,7 @@ from .state import Passage
 if TYPE_CHECKING:
     from .console import AgentConsole
     from .session import AgentSession
-    from .tasks.turns import TurnTracker
+    from .turns import TurnTracker
 
 Json = dict[str, Any]
 T = TypeVar("T")

@@ -6,24 +6,22 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from synapse_tui.agents.delivery.deliverer import Delivery
-from synapse_tui.agents.delivery.gate import dialog_for_keys, dialog_open
-from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.conclusion import Keeper
-from synapse_tui.agents.tasks.feed import TaskFeed
-from synapse_tui.agents.tasks.outbox import Outbox
-from synapse_tui.agents.tasks.progress import Progress
-from synapse_tui.agents.tasks.turns import TurnTracker
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.streams import Progress, TaskFeed
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import AgentState, ExitStatus, StateReport, Task
 from synapse_tui.pty import ReadScheduler
 from synapse_tui.terminal import TerminalEvent
 
 from .console import AgentConsole, ConsoleListener, Launch
+from .delivery.deliverer import Delivery
+from .delivery.gate import dialog_for_keys, dialog_open
 from .delivery.typist import Pace
 from .keyboard import DialogGuard, Keyboard, is_shortcut, presses_enter, presses_stop
+from .profiles.profile import Profile
 from .state import Timeline
 from .transcript import AnswerReader
+from .turns import Keeper, TurnTracker
 from .watcher import Post, Watcher
 
 

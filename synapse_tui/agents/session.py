@@ -22,6 +22,8 @@ from synapse_tui.events import (
     Notice,
 )
 from synapse_tui.hooks import HookKind
+from synapse_tui.messages.tasks import Journal, TaskAccess, TaskBook
+from synapse_tui.messages.text import check_size
 from synapse_tui.model import (
     INTERRUPT_PRIORITY,
     USER,
@@ -52,9 +54,6 @@ from .run import AgentRun, RunListener, Work
 from .seeding import Past
 from .state import Timeline
 from .tasking import Acts, Tasking
-from .tasks.access import TaskAccess
-from .tasks.book import Journal, TaskBook
-from .tasks.message_text import check_size
 from .transcript import AnswerReader
 
 

@@ -27,11 +27,11 @@ from synapse_tui.events import (
     EventBus,
     Notice,
 )
+from synapse_tui.messages.records import Change
 from synapse_tui.model import AgentSpec, Task
 from synapse_tui.paths import UserPaths
 from synapse_tui.pty import ReadScheduler
 from synapse_tui.settings import Settings
-from synapse_tui.store.batch import Change
 from synapse_tui.workspace import Handover
 
 from .following import ProfileFiles

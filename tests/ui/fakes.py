@@ -29,6 +29,7 @@ from synapse_tui.events import (
     WatchChanged,
 )
 from synapse_tui.host.routing import Receipt
+from synapse_tui.messages.records import Change
 from synapse_tui.model import (
     IN_INBOX,
     USER,
@@ -43,7 +44,6 @@ from synapse_tui.model import (
     TaskState,
 )
 from synapse_tui.names import check_name
-from synapse_tui.store.batch import Change
 from synapse_tui.terminal import Terminal
 from tests.ui.external_fakes import FakeExternals
 from tests.ui.history_fakes import FakeHistory
