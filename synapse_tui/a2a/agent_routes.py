@@ -14,12 +14,11 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse
 
-from synapse_tui.agents.delivery.explanation import Explanation
-from synapse_tui.agents.delivery.outbox_control import OutboxControl, WaitingMessage
-from synapse_tui.agents.state.timeline import Passage
-from synapse_tui.agents.tasks.outbox import wants_answer
+from synapse_tui.agents.delivery.outbox_control import Explanation, OutboxControl, WaitingMessage
+from synapse_tui.agents.state import Passage
 from synapse_tui.errors import InvalidValue
 from synapse_tui.instructions import Composed
+from synapse_tui.messages.outbox import wants_answer
 from synapse_tui.model import USER, Task
 
 from .agent import HostedAgent

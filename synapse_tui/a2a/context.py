@@ -14,8 +14,8 @@ from fastapi import Depends, Query, Request
 from pydantic import ValidationError
 
 from synapse_tui.addresses import fold
-from synapse_tui.agents.tasks.book import peer_task
 from synapse_tui.errors import MessageError, TaskNotFound
+from synapse_tui.messages.tasks import peer_task
 from synapse_tui.model import INTERRUPT_PRIORITY, USER, MessageRequest, Sender, Task, TaskState
 
 from .access import Principal

@@ -23,25 +23,11 @@ from starlette.responses import JSONResponse
 
 from synapse_tui.addresses import ALL, Address, fold, resolve
 from synapse_tui.agents.delivery.incoming import receive, text_with_files
-from synapse_tui.agents.tasks.desk import late_message, told_before
-from synapse_tui.agents.tasks.feed import Chunk
 from synapse_tui.content import TaskMessage, text_of_parts
-from synapse_tui.errors import (
-    AgentNotFound,
-    InvalidValue,
-    MessageError,
-    SynapseError,
-    TaskNotFound,
-)
-from synapse_tui.model import (
-    DEFAULT_PRIORITY,
-    MessageRequest,
-    Reply,
-    Sender,
-    Task,
-    TaskState,
-    check_priority,
-)
+from synapse_tui.errors import AgentNotFound, InvalidValue, MessageError, SynapseError, TaskNotFound
+from synapse_tui.messages.service import late_message, told_before
+from synapse_tui.messages.streams import Chunk
+from synapse_tui.model import DEFAULT_PRIORITY, MessageRequest, Reply, Sender, Task, TaskState, check_priority
 
 from .agent import HostedAgent, Services
 from .agent_routes import inbox_router, instructions_router, outbox_router, status_router

@@ -11,10 +11,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, ConfigDict
 
-from synapse_tui.agents.watch.order import DEFAULT_EVERY, DEFAULT_TIMES, WatchOrder
-from synapse_tui.agents.watch.watch import WatchReport
+from synapse_tui.agents.watch import DEFAULT_EVERY, DEFAULT_TIMES, WatchOrder, WatchReport
+from synapse_tui.messages.records import Delivery, PushState
 from synapse_tui.model import USER, Sender
-from synapse_tui.store.push import Delivery, PushState
 
 from .agent import HostedAgent
 from .context import Agent, Shared, VerifiedId, Wait, find_task, type_of, while_wanted

@@ -24,8 +24,8 @@ from synapse_tui.a2a.protocol.files import MAX_BYTES, files_of, read_files
 from synapse_tui.a2a.protocol.retries import MAX_TOLD, Retries
 from synapse_tui.a2a.protocol.struct import json_of, struct_of, value_of
 from synapse_tui.a2a.wire import check_media_type
-from synapse_tui.agents.tasks.feed import Chunk
 from synapse_tui.content import Artifact, Part, TaskMessage
+from synapse_tui.messages.streams import Chunk
 from synapse_tui.model import USER, DeliveryState, MessageRequest, Task, TaskState
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import served
