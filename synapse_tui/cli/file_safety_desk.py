@@ -14,7 +14,7 @@ from synapse_tui.errors import AddressError, AgentExited, AgentNotFound, History
 from synapse_tui.file_safety import FileKeys, Holder, Lock, Modification
 from synapse_tui.files import write_advice
 from synapse_tui.model import USER
-from synapse_tui.project_folder import make_project_folder
+from synapse_tui.paths import make_project_folder
 
 from .caller import Caller
 from .group import profile_names

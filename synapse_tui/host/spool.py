@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from synapse_tui.a2a.signing import TokenVerifier
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.model import USER
-from synapse_tui.project_folder import FOLDER, remove_project_folder
+from synapse_tui.paths import FOLDER, remove_project_folder
 from synapse_tui.registry import Registry
 from synapse_tui.spool.folder import SpoolFolder
 from synapse_tui.spool.places import SPOOL, AgentPlace, new_spool, remove_abandoned, temporary_folder

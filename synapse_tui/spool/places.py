@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from synapse_tui.project_folder import FOLDER, make_project_folder
+from synapse_tui.paths import FOLDER, make_project_folder
 
 from .folder import STALE, SpoolFolder, check_ours
 from .lock import is_abandoned

@@ -19,7 +19,7 @@ import pytest
 from synapse_tui.errors import PeerUnreachable
 from synapse_tui.host import spool_carrier
 from synapse_tui.model import USER, Sender
-from synapse_tui.project_folder import FOLDER
+from synapse_tui.paths import FOLDER
 from synapse_tui.spool import client as spool_client
 from synapse_tui.spool.lock import is_abandoned
 from synapse_tui.spool.messages import MAX_REQUEST, SpoolRequest, write_whole

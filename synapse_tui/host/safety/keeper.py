@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from synapse_tui.errors import HistoryError
+from synapse_tui.paths import make_project_folder
 from synapse_tui.process_times import is_alive
-from synapse_tui.project_folder import make_project_folder
 from synapse_tui.store.location import Location, patience_with
 
 if TYPE_CHECKING:
