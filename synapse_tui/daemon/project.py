@@ -9,9 +9,8 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
+from synapse_tui.agents.profiles.finding import ProfileSet, TrustStore, load_profiles
 from synapse_tui.agents.profiles.specs import parse_spec
-from synapse_tui.agents.profiles.trust import TrustStore
 from synapse_tui.errors import SynapseError
 from synapse_tui.host import Host
 from synapse_tui.host.following import ProfileFiles

@@ -6,8 +6,7 @@ import secrets
 import shlex
 from dataclasses import dataclass
 
-from synapse_tui.agents.profiles.key_names import key_names
-from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.agents.profiles.profile import Profile, key_names
 from synapse_tui.model import AgentState, DeliveryState, TaskState
 
 from .examination import Examination

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from synapse_tui.agents.delivery.sanitize import typed_text
+from synapse_tui.agents.delivery.intake import typed_text
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.host import Host
 from synapse_tui.model import AgentState, DeliveryState, MessageRequest, Sender, Task, TaskState

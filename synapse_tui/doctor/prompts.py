@@ -8,8 +8,8 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from synapse_tui.agents.profiles.doctor_reader import filled
 from synapse_tui.agents.profiles.profile import DOCTOR_PROMPTS, DoctorPrompt, DoctorRules
+from synapse_tui.agents.profiles.reader import filled
 from synapse_tui.errors import InvalidValue
 
 LONG_BYTES = 20_000

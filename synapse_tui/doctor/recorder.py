@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from synapse_tui.agents.composer.screen_text import ScreenText
+from synapse_tui.agents.composer import ScreenText
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.state.rules import Signals, decide
+from synapse_tui.agents.state import Signals, decide
 from synapse_tui.events import AgentStateChanged, Event, EventBus
 from synapse_tui.model import AgentState
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged

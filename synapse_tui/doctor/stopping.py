@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from synapse_tui.agents.profiles.key_names import key_names
-from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.agents.profiles.profile import Profile, key_names
 from synapse_tui.model import AgentState
 
 from .advice import advice_for

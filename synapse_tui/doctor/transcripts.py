@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from synapse_tui.agents.answers.transcript import read_answer, read_prompts
 from synapse_tui.agents.profiles.profile import Transcript
+from synapse_tui.agents.transcript import read_answer, read_prompts
 
 
 class Transcripts:

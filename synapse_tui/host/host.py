@@ -17,10 +17,11 @@ from synapse_tui.a2a.services import Services
 from synapse_tui.a2a.sockets import LoopbackSockets, adopted_sockets
 from synapse_tui.addresses import Address, agent_id_for
 from synapse_tui.agents.adoption import read_handover, spec_of
-from synapse_tui.agents.process.seeding import Past
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.agents.seeding import Past
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.database.location import location_of
 from synapse_tui.errors import AgentNotFound, CommandNotFound, SynapseError
 from synapse_tui.events import (
     AgentAdded,
@@ -32,6 +33,7 @@ from synapse_tui.events import (
     EventBus,
     Notice,
 )
+from synapse_tui.messages.records import Change
 from synapse_tui.model import AgentSpec, Task
 from synapse_tui.names import check_name
 from synapse_tui.open_files import raise_open_files
@@ -39,9 +41,8 @@ from synapse_tui.paths import UserPaths
 from synapse_tui.pty import Guardian, GuardianHandle, ReadScheduler
 from synapse_tui.pty.command import check_folder, find_command
 from synapse_tui.registry import Registry
+from synapse_tui.safety.service import FileSafetyOffice
 from synapse_tui.settings import Settings
-from synapse_tui.store.batch import Change
-from synapse_tui.store.location import location_of
 from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
 
 from .externals import Externals
@@ -55,7 +56,6 @@ from .reach import Reach
 from .records import RecordKeeper
 from .replies import Replies
 from .routing import Receipt, Router, desks_of, name_at
-from .safety.office import FileSafetyOffice
 from .serving import Servers
 from .spool import SpoolKeeper
 from .watchdog import Watchdog

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from synapse_tui.agents.process.log_times import DEFAULT_SIZE, Begun, Resized
+from synapse_tui.agents.raw_log import DEFAULT_SIZE, Begun, Resized
 
 from .asciicast import CastEncoder, Header
 from .log_reader import LogItem, Output

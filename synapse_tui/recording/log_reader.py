@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from synapse_tui.agents.process.log_times import (
+from synapse_tui.agents.raw_log import (
     Begun,
     LogRecord,
     Resized,

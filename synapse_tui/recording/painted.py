@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synapse_tui.agents.answers.stitching import StitchedRows
+from synapse_tui.agents.answers import StitchedRows
 from synapse_tui.terminal import Terminal
 
 _KEPT = 1000

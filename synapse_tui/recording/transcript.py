@@ -10,7 +10,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from synapse_tui.agents.process.log_times import DEFAULT_SIZE, Begun
+from synapse_tui.agents.raw_log import DEFAULT_SIZE, Begun
 from synapse_tui.terminal import LineScrolled, ScreenSwitched, Terminal, TerminalEvent
 from synapse_tui.terminal.cells import readable
 from synapse_tui.terminal.dump_text import join_rows

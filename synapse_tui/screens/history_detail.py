@@ -9,8 +9,8 @@ from pathlib import Path
 from textual.content import Content
 
 from synapse_tui.durations import duration, moment
+from synapse_tui.messages.records import Record, Story
 from synapse_tui.model import Task
-from synapse_tui.store.records import Record, Story
 from synapse_tui.widgets.marks import delivery_mark
 from synapse_tui.widgets.parties import proof
 from synapse_tui.widgets.rows import short_path

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
 
-from synapse_tui.store.words import folded
+from synapse_tui.messages.search import folded
 
 from .text import one_line, shorten
 

@@ -16,8 +16,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.style import Style
 
+from synapse_tui.messages.records import Record
 from synapse_tui.model import Task
-from synapse_tui.store.records import Record
 
 from .history_row import Look, history_row
 from .segment_bar import Piece

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.cells import cell_len
 
 from synapse_tui.durations import moment
-from synapse_tui.store.records import Record
+from synapse_tui.messages.records import Record
 from synapse_tui.themes import agent_colour
 
 from .excerpt import excerpt, stands_in

@@ -11,8 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synapse_tui.agents.tasks.outbox import HELD_BY_USER
-from synapse_tui.agents.watch.watch import WatchState
+from synapse_tui.agents.watch import WatchState
+from synapse_tui.messages.outbox import HELD_BY_USER
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus
 
 from .marks import Mark, state_mark
@@ -20,7 +20,6 @@ from .text import one_line, plural
 
 if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
-
 
 HELD_LONG = 120.0
 """Seconds after which a message that is held calls for a person."""

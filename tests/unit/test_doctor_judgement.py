@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from synapse_tui.agents.profiles.profile import Hazards, Profile
-from synapse_tui.agents.state.rules import decide
+from synapse_tui.agents.state import decide
 from synapse_tui.doctor.blocked import Dialog, judge_dialog
 from synapse_tui.doctor.life import Begin, End, judge_end, judge_start
 from synapse_tui.doctor.recorder import RuleUse, Sample
