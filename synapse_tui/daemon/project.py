@@ -19,7 +19,7 @@ from synapse_tui.instructions.delegation import DELEGATE
 from synapse_tui.instructions.files import read_file
 from synapse_tui.model import DEMO_AGENTS, AgentSpec
 from synapse_tui.paths import UserPaths, shipped_profiles
-from synapse_tui.pty.command import find_command
+from synapse_tui.pty.spawn import find_command
 from synapse_tui.settings import Settings, load_settings
 from synapse_tui.settings.files import SettingsFiles
 

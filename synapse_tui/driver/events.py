@@ -5,7 +5,7 @@ from __future__ import annotations
 import rich.repr
 from textual import events
 
-from synapse_tui.terminal.keys import KeyEvent
+from synapse_tui.terminal.input import KeyEvent
 
 from .names import textual_character, textual_name
 from .outer import OuterTerminal

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from synapse_tui.terminal.keys import (
+from synapse_tui.terminal.input import (
     KITTY_ALL_KEYS,
     KITTY_ALTERNATE_KEYS,
     KITTY_DISAMBIGUATE,

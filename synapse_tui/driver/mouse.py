@@ -7,7 +7,7 @@ from typing import Final
 
 from textual import events
 
-from synapse_tui.terminal.mouse import MouseEvent, MouseKind
+from synapse_tui.terminal.input import MouseEvent, MouseKind
 
 _SGR = re.compile(rb"\x1b\[<(-?\d+);(-?\d+);(-?\d+)([Mm])")
 _WHEELS: Final[tuple[MouseKind, ...]] = ("wheel_up", "wheel_down", "wheel_left", "wheel_right")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from textual.keys import _character_to_key
 
-from synapse_tui.terminal.key_tables import KITTY_NUMBERS, PLAIN_NAMES
-from synapse_tui.terminal.keys import KeyEvent
+from synapse_tui.terminal.input import KITTY_NUMBERS, PLAIN_NAMES, KeyEvent
 
 UNKNOWN_NAME = "<unknown>"
 """Name of a sequence that nobody knows: no binding can have it."""

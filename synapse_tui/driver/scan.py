@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal, NamedTuple
 
-from synapse_tui.terminal.paste import PASTE_END, PASTE_START
+from synapse_tui.terminal.input import PASTE_END, PASTE_START
 
 MAX_SEQUENCE: Final = 4096
 """Longest CSI sequence, in bytes."""

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from synapse_tui.terminal.keys import KeyEvent
-from synapse_tui.terminal.paste import PASTE_END
+from synapse_tui.terminal.input import PASTE_END, KeyEvent
 
 from .decode import decode_key
 from .mouse import decode_mouse

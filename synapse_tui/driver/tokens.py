@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from synapse_tui.terminal.keys import KeyEvent
-from synapse_tui.terminal.mouse import MouseEvent
+from synapse_tui.terminal.input import KeyEvent, MouseEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from synapse_tui.names import check_name
 from synapse_tui.open_files import raise_open_files
 from synapse_tui.paths import UserPaths
 from synapse_tui.pty import Guardian, GuardianHandle, ReadScheduler
-from synapse_tui.pty.command import check_folder, find_command
+from synapse_tui.pty.spawn import check_folder, find_command
 from synapse_tui.registry import Registry
 from synapse_tui.safety.service import FileSafetyOffice
 from synapse_tui.settings import Settings

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual import events
 from textual.timer import Timer
 
-from synapse_tui.terminal.mouse import MouseEvent, MouseKind, encode_mouse
+from synapse_tui.terminal.input import MouseEvent, MouseKind, encode_mouse
 
 from .line_text import Point
 from .selection import Selection, Unit

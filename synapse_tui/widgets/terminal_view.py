@@ -12,7 +12,7 @@ from textual.message import Message
 from synapse_tui.driver.events import TerminalKey, TerminalKeyRelease, TerminalText
 from synapse_tui.driver.names import textual_name
 from synapse_tui.mention import Mention
-from synapse_tui.terminal.keys import KeyEvent
+from synapse_tui.terminal.input import KeyEvent
 from synapse_tui.terminal.render import clean_link
 
 from .line_text import Point

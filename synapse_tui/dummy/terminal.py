@@ -1,9 +1,175 @@
-"""What a terminal sends, as keys, runs of text and pastes."""
+"""The terminal itself: raw mode, size, bytes."""
 
 from __future__ import annotations
 
+import contextlib
+import heapq
+import os
 import re
-from dataclasses import dataclass
+import select
+import signal
+import termios
+import time
+import tty
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+
+
+@dataclass(order=True, slots=True)
+class Timer:
+    """A call that is due at some time."""
+
+    due: float
+    order: int
+    callback: Callable[[], None] = field(compare=False)
+    canceled: bool = field(default=False, compare=False)
+
+
+class Loop:
+    """Waits for input, time and signals."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self.running = True
+        self._timers: list[Timer] = []
+        self._order = count()
+        self._readers: dict[int, Callable[[], None]] = {}
+        self._signals: dict[int, Callable[[], None]] = {}
+        self._wake, self._woken = os.pipe()
+        os.set_blocking(self._wake, False)
+        os.set_blocking(self._woken, False)
+
+    def later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        """Call back once after some seconds, unless the timer is cancelled."""
+        timer = Timer(self.clock() + seconds, next(self._order), callback)
+        heapq.heappush(self._timers, timer)
+        return timer
+
+    def read(self, descriptor: int, callback: Callable[[], None]) -> None:
+        """Call back whenever a descriptor can be read."""
+        self._readers[descriptor] = callback
+
+    def unread(self, descriptor: int) -> None:
+        """Stop that."""
+        self._readers.pop(descriptor, None)
+
+    def on_signal(self, number: int, callback: Callable[[], None]) -> None:
+        """Call back from the loop when a signal came."""
+        self._signals[number] = callback
+        signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
+        signal.signal(number, lambda _number, _frame: None)
+
+    def run(self) -> None:
+        """Go on until `running` is false."""
+        while self.running:
+            self._wait()
+            self._run_timers()
+
+    def _wait(self) -> None:
+        timeout = max(0.0, self._timers[0].due - self.clock()) if self._timers else None
+        ready, _, _ = select.select([self._wake, *self._readers], [], [], timeout)
+        for descriptor in ready:
+            if descriptor == self._wake:
+                self._run_signals()
+            elif descriptor in self._readers:
+                self._readers[descriptor]()
+
+    def _run_signals(self) -> None:
+        for number in set(os.read(self._wake, 4096)):
+            callback = self._signals.get(number)
+            if callback is not None:
+                callback()
+
+    def _run_timers(self) -> None:
+        now = self.clock()
+        while self.running and self._timers and self._timers[0].due <= now:
+            timer = heapq.heappop(self._timers)
+            if not timer.canceled:
+                timer.callback()
+
+
+class Tty:
+    """A terminal that is put into raw mode and given back as it was.
+
+    Args:
+        descriptor: Read from and written to.
+    """
+
+    def __init__(self, descriptor: int = 0, output: int = 1) -> None:
+        self.descriptor = descriptor
+        self._output = output
+        self._saved: list[int | list[bytes | int]] | None = None
+
+    def raw(self) -> None:
+        """Take keys as they come; what was typed before is dropped."""
+        self._saved = termios.tcgetattr(self.descriptor)
+        tty.setraw(self.descriptor, termios.TCSAFLUSH)
+
+    def restore(self) -> None:
+        """Give the terminal back as it was found."""
+        if self._saved is not None:
+            with contextlib.suppress(termios.error):
+                termios.tcsetattr(self.descriptor, termios.TCSANOW, self._saved)
+            self._saved = None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and lines, at least 20 and 5."""
+        try:
+            size = os.get_terminal_size(self._output)
+        except OSError:
+            return 80, 24
+        return max(size.columns, 20), max(size.lines, 5)
+
+    def write(self, text: str) -> None:
+        """Write all of it; surrogate escapes become the bytes that they stand for.
+
+        When the terminal is gone nobody sees it; the next read tells.
+        """
+        data = memoryview(text.encode("utf-8", "surrogateescape"))
+        with contextlib.suppress(OSError):
+            while data:
+                data = data[os.write(self._output, data) :]
+
+    def read(self, most: int = 65536) -> bytes:
+        """What is there; empty when the terminal is gone."""
+        try:
+            return os.read(self.descriptor, most)
+        except OSError:
+            return b""
+
+
+class LateTty(Tty):
+    """A terminal that shows what is written some time later: the program is ahead of its screen.
+
+    Args:
+        loop: Calls back.
+        seconds: How much later.
+    """
+
+    def __init__(self, loop: Loop, seconds: float) -> None:
+        super().__init__()
+        self._loop = loop
+        self._seconds = seconds
+        self._late: list[str] = []
+
+    def write(self, text: str) -> None:
+        """Write it later, together with what else is written until then."""
+        if not self._late:
+            self._loop.later(self._seconds, self._show)
+        self._late.append(text)
+
+    def restore(self) -> None:
+        """Show the rest, and give the terminal back."""
+        self._show()
+        super().restore()
+
+    def _show(self) -> None:
+        late, self._late = "".join(self._late), []
+        if late:
+            super().write(late)
+
 
 PASTE_START = b"\x1b[200~"
 PASTE_END = b"\x1b[201~"

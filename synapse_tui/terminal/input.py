@@ -8,21 +8,124 @@ the terminals that know both.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from types import MappingProxyType
+from typing import Final, Literal
 
-from .key_tables import (
-    CONTROL_CODES,
-    CURSOR_FINALS,
-    FUNCTION_FINALS,
-    KEYPAD_FINALS,
-    KEYPAD_TEXT,
-    KITTY_NUMBERS,
-    MODIFIER_KEYS,
-    PLAIN_NAMES,
-    TILDE_NUMBERS,
-)
 from .modes import Modes
+
+CURSOR_FINALS: Final[Mapping[str, str]] = MappingProxyType(
+    {"up": "A", "down": "B", "right": "C", "left": "D", "kp_begin": "E", "end": "F", "home": "H"}
+)
+"""Keys that send `CSI x`, and `SS3 x` with DECCKM (xterm ctlseqs, "PC-Style Function Keys")."""
+
+FUNCTION_FINALS: Final[Mapping[str, str]] = MappingProxyType({"f1": "P", "f2": "Q", "f3": "R", "f4": "S"})
+"""Keys that send `SS3 x`, and `CSI 1 ; m x` with modifiers."""
+
+TILDE_NUMBERS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "insert": 2,
+        "delete": 3,
+        "page_up": 5,
+        "page_down": 6,
+        **{f"f{n}": code for n, code in zip(range(5, 13), (15, 17, 18, 19, 20, 21, 23, 24), strict=True)},
+        **{f"f{n}": code for n, code in zip(range(13, 21), (25, 26, 28, 29, 31, 32, 33, 34), strict=True)},
+    }
+)
+"""Keys that send `CSI n ~` (VT220; F13 to F20 as xterm and rxvt number them)."""
+
+_KITTY_LOCKS = ("caps_lock", "scroll_lock", "num_lock", "print_screen", "pause", "menu")
+_KITTY_NAMES = (
+    " ".join(f"f{n}" for n in range(13, 36))
+    + " "
+    + " ".join(f"kp_{n}" for n in range(10))
+    + " kp_decimal kp_divide kp_multiply kp_subtract kp_add kp_enter kp_equal kp_separator"
+    " kp_left kp_right kp_up kp_down kp_page_up kp_page_down kp_home kp_end kp_insert kp_delete kp_begin"
+    " media_play media_pause media_play_pause media_reverse media_stop media_fast_forward media_rewind"
+    " media_track_next media_track_previous media_record lower_volume raise_volume mute_volume"
+    " left_shift left_control left_alt left_super left_hyper left_meta"
+    " right_shift right_control right_alt right_super right_hyper right_meta"
+    " iso_level3_shift iso_level5_shift"
+).split()
+
+KITTY_NUMBERS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "escape": 27,
+        "enter": 13,
+        "tab": 9,
+        "backspace": 127,
+        "space": 32,
+        **{name: 57358 + index for index, name in enumerate(_KITTY_LOCKS)},
+        **{name: 57376 + index for index, name in enumerate(_KITTY_NAMES)},
+    }
+)
+"""Numbers of the keys that kitty sends as `CSI n u` (kitty protocol "Functional key definitions")."""
+
+KITTY_NAMES: Final[Mapping[int, str]] = MappingProxyType(
+    {number: name for name, number in KITTY_NUMBERS.items()}
+)
+"""The way back from `KITTY_NUMBERS`."""
+
+MODIFIER_KEYS: Final = frozenset(
+    name
+    for name in KITTY_NUMBERS
+    if name.startswith(("left_", "right_", "iso_level")) or name.endswith("_lock")
+)
+"""Keys that only change others; reported by kitty's flag 8 alone."""
+
+KEYPAD_TEXT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **{f"kp_{n}": str(n) for n in range(10)},
+        "kp_decimal": ".",
+        "kp_divide": "/",
+        "kp_multiply": "*",
+        "kp_subtract": "-",
+        "kp_add": "+",
+        "kp_enter": "\r",
+        "kp_equal": "=",
+        "kp_separator": ",",
+    }
+)
+"""What a key of the numeric keypad types."""
+
+KEYPAD_FINALS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **{f"kp_{n}": chr(ord("p") + n) for n in range(10)},
+        "kp_decimal": "n",
+        "kp_divide": "o",
+        "kp_multiply": "j",
+        "kp_subtract": "m",
+        "kp_add": "k",
+        "kp_enter": "M",
+        "kp_equal": "X",
+        "kp_separator": "l",
+    }
+)
+"""What it sends as `SS3 x` in application mode (VT100, xterm ctlseqs "VT220-Style Function Keys")."""
+
+CONTROL_CODES: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        **{chr(code + 0x60): code for code in range(1, 27)},
+        **dict(zip(("space", "@", "2"), (0, 0, 0), strict=True)),
+        **dict(zip("[\\]^_", range(27, 32), strict=True)),
+        **dict(zip("34567", range(27, 32), strict=True)),
+        "~": 30,
+        "/": 31,
+        "?": 127,
+        "8": 127,
+    }
+)
+"""What Ctrl makes of a key in the legacy encoding (kitty protocol "Legacy ctrl mapping of ASCII keys")."""
+
+PLAIN_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        f"kp_{name}": name
+        for name in ("left", "right", "up", "down", "page_up", "page_down", "home", "end", "insert", "delete")
+    }
+)
+"""Keys of the keypad without num lock, and what they are where the keypad is not told apart."""
+
 
 KeyKind = Literal["press", "repeat", "release"]
 
@@ -326,3 +429,129 @@ def _kitty_modifiers(event: KeyEvent, flags: int) -> str:
     if flags & KITTY_EVENT_TYPES and event.kind != "press":
         return f"{bits + 1}:{2 if event.kind == 'repeat' else 3}"
     return str(bits + 1) if bits else ""
+
+
+MouseKind = Literal["press", "release", "move", "wheel_up", "wheel_down", "wheel_left", "wheel_right"]
+
+_WHEEL = {"wheel_up": 64, "wheel_down": 65, "wheel_left": 66, "wheel_right": 67}
+_WHEEL_ROWS = 3
+_ONE_BYTE_LIMIT = 222
+_TWO_BYTE_LIMIT = 2014
+
+
+@dataclass(frozen=True, slots=True)
+class MouseEvent:
+    """One report of the mouse.
+
+    Attributes:
+        x: Column of the cell, from 0.
+        y: Row of the cell, from 0.
+        button: 1 left, 2 middle, 3 right, 8 to 11 the further ones; 0 for none (a move with no button held, a
+            wheel).
+        kind: What happened.
+    """
+
+    x: int
+    y: int
+    button: int = 0
+    kind: MouseKind = "press"
+    shift: bool = False
+    alt: bool = False
+    ctrl: bool = False
+
+
+def encode_mouse(event: MouseEvent, modes: Modes, *, cell_size: tuple[int, int] = (8, 16)) -> bytes:
+    """The bytes a child is sent for a mouse event.
+
+    Args:
+        event: What happened, in cells of the child's screen.
+        modes: The child's modes.
+        cell_size: Width and height of a cell in pixels, for a child that asked for pixels (?1016): the same
+            that it is told when it asks for the size.
+
+    Returns:
+        The report; cursor keys for the wheel on the alternate screen with ?1007; empty when the child did not
+        ask for the event, or its encoding cannot tell a place so far out.
+    """
+    if not modes.mouse:
+        return _alternate_scroll(event, modes)
+    if not _wanted(event, modes.mouse):
+        return b""
+    code = _button_code(event)
+    if modes.mouse != 9:
+        code += 4 * event.shift + 8 * event.alt + 16 * event.ctrl
+    return _encode(event, code, modes, cell_size)
+
+
+def _wanted(event: MouseEvent, mode: int) -> bool:
+    if mode == 9:
+        return event.kind == "press" and 1 <= event.button <= 3
+    if event.kind == "move":
+        return mode == 1003 or (mode == 1002 and event.button > 0)
+    return True
+
+
+def _button_code(event: MouseEvent) -> int:
+    if event.kind in _WHEEL:
+        return _WHEEL[event.kind]
+    move = 32 if event.kind == "move" else 0
+    if event.button >= 8:
+        return 128 + event.button - 8 + move
+    return (event.button - 1 if event.button else 3) + move
+
+
+def _encode(event: MouseEvent, code: int, modes: Modes, cell_size: tuple[int, int]) -> bytes:
+    x, y = event.x + 1, event.y + 1
+    if modes.mouse_encoding in {"sgr", "sgr-pixels"}:
+        if modes.mouse_encoding == "sgr-pixels":
+            width, height = cell_size
+            x, y = event.x * width + width // 2 + 1, event.y * height + height // 2 + 1
+        return f"\x1b[<{code};{x};{y}{'m' if event.kind == 'release' else 'M'}".encode()
+    if event.kind == "release":
+        code = code & ~0b11 & 0x3F | 3  # these encodings do not tell which button it was
+    if modes.mouse_encoding == "urxvt":
+        return f"\x1b[{code + 32};{x};{y}M".encode()
+    limit = _TWO_BYTE_LIMIT if modes.mouse_encoding == "utf8" else _ONE_BYTE_LIMIT
+    if max(event.x, event.y) > limit:
+        return b""
+    encoding = "utf-8" if modes.mouse_encoding == "utf8" else "latin-1"
+    return b"\x1b[M" + f"{chr(code + 32)}{chr(x + 32)}{chr(y + 32)}".encode(encoding)
+
+
+def _alternate_scroll(event: MouseEvent, modes: Modes) -> bytes:
+    if not (modes.alternate_scroll and modes.alternate_screen) or event.kind not in {
+        "wheel_up",
+        "wheel_down",
+    }:
+        return b""
+    final = "A" if event.kind == "wheel_up" else "B"
+    return f"\x1b{'O' if modes.application_cursor else '['}{final}".encode() * _WHEEL_ROWS
+
+
+PASTE_START: Final = b"\x1b[200~"
+PASTE_END: Final = b"\x1b[201~"
+
+_END_MARKS = re.compile("\x1b\\[20[01]~|\x9b20[01]~")
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+
+
+def encode_paste(text: str, modes: Modes) -> bytes:
+    """The bytes a child is sent for a pasted text.
+
+    Control characters but tab and line ends are taken out, so that no text can end the paste and go on as
+    keys (xterm does so by default, `allowPasteControls`). A line end becomes CR, as terminals send it.
+
+    Args:
+        text: The text, with any of the line ends LF, CR LF, CR.
+        modes: The child's modes; with ?2004 the text is put between `CSI 200 ~` and `CSI 201 ~`.
+    """
+    clean = _CONTROLS.sub("", _END_MARKS.sub("", text))
+    data = clean.replace("\r\n", "\r").replace("\n", "\r").encode("utf-8", "replace")
+    return PASTE_START + data + PASTE_END if modes.bracketed_paste else data
+
+
+def encode_focus(focused: bool, modes: Modes) -> bytes:
+    """The bytes a child is sent when its pane gains or loses the focus; empty unless it asked (?1004)."""
+    if not modes.focus_events:
+        return b""
+    return b"\x1b[I" if focused else b"\x1b[O"
