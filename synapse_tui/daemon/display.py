@@ -17,7 +17,7 @@ from synapse_tui.driver.synapse_driver import DETACHED_SIZE, Tap
 from synapse_tui.errors import SynapseError
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
-from synapse_tui.recording.recorder import ScreenRecorder
+from synapse_tui.recording.asciicast import ScreenRecorder
 from synapse_tui.screens.session import RestoreOffer, SessionControls
 from synapse_tui.screens.view_state import restore_view, view_state
 from synapse_tui.widgets.appearance import adopt_environment
