@@ -26,7 +26,7 @@ from synapse_tui.a2a.signing import (
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.errors import PeerUnreachable, SynapseError
 from synapse_tui.model import USER
-from synapse_tui.project_folder import FOLDER, remove_project_folder
+from synapse_tui.paths import FOLDER, remove_project_folder
 from synapse_tui.registry import Registry
 from synapse_tui.spool.files import SpoolAnswer, SpoolRequest
 from synapse_tui.spool.folder import (

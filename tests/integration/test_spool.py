@@ -19,7 +19,7 @@ import pytest
 from synapse_tui.errors import PeerUnreachable
 from synapse_tui.host import spool as host_spool
 from synapse_tui.model import USER, Sender
-from synapse_tui.project_folder import FOLDER
+from synapse_tui.paths import FOLDER
 from synapse_tui.spool import client as spool_client
 from synapse_tui.spool.files import MAX_REQUEST, SpoolRequest, is_abandoned, write_whole
 from tests.fake_agent import FakeAgent
