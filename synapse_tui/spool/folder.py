@@ -15,7 +15,7 @@ from pathlib import Path
 
 from synapse_tui.errors import UnsafePath
 from synapse_tui.files import is_open, make_folder
-from synapse_tui.project_folder import FOLDER, make_project_folder
+from synapse_tui.paths import FOLDER, make_project_folder
 
 from .files import (
     ANSWER,

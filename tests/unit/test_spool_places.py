@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-import pytest
 import resource
 import stat
 from pathlib import Path
+
+import pytest
+
 from synapse_tui.paths import FOLDER, IGNORED, find_project, make_project_folder, remove_project_folder
 from synapse_tui.spool.folder import AgentPlace, SpoolFolder, new_spool, remove_abandoned
+
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
