@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.external.journal import Journal
 from synapse_tui.addresses import Address
 from synapse_tui.model import Task, TaskState

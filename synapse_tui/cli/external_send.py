@@ -8,8 +8,8 @@ from typing import NoReturn
 
 import click
 
-from synapse_tui.a2a import dialect
-from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.a2a.external.record import ExternalAgent
 from synapse_tui.a2a.external.store import ExternalStore
 from synapse_tui.addresses import Address
@@ -138,8 +138,8 @@ def _ways(caller: Caller) -> list[_Way]:
 
 
 def _hand_over(caller: Caller, way: _Way, agent: ExternalAgent, text: str, *, wanted: bool) -> PeerTask:
-    call = dialect.external_send_call(agent.alias, text, response_expected=wanted)
-    return caller.client().external(way.endpoint, call, sender_id=way.sender_id)
+    call = calls.external_send(agent.alias, text, response_expected=wanted)
+    return caller.client().call(way.endpoint, call, sender_id=way.sender_id)
 
 
 def _wait(caller: Caller, way: _Way, agent: ExternalAgent, task: PeerTask, timeout: float) -> PeerTask:
@@ -154,11 +154,9 @@ def _wait(caller: Caller, way: _Way, agent: ExternalAgent, task: PeerTask, timeo
             _too_late(agent.alias, task, timeout, agent_waits=bool(way.sender_id))
         began = time.monotonic()
         before = task
-        look = dialect.external_task_call(
-            agent.alias, task.task_id, seen=task.updated_at, seconds=min(LOOK, left)
-        )
+        look = calls.external_task(agent.alias, task, min(LOOK, left))
         try:
-            task = client.external(way.endpoint, look, sender_id=way.sender_id)
+            task = client.call(way.endpoint, look, sender_id=way.sender_id)
         except PeerUnreachable as error:
             name = task.task_id[:8]
             raise PeerUnreachable(

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from synapse_tui.a2a import calls
 from synapse_tui.addresses import Address
 from synapse_tui.errors import PeerRefused, SynapseError
 
@@ -92,7 +93,7 @@ class Reader:
         found = []
         for agent in agents:
             try:
-                messages = self._client.inbox(agent.endpoint, sender_id=self._who)
+                messages = self._unread(agent)
             except SynapseError as error:
                 if isinstance(error, PeerRefused) and error.status == NO_ROUTE:
                     self.without.append(agent)
@@ -102,12 +103,19 @@ class Reader:
                 found += [Found(agent, messages)] if messages else []
         return found
 
+    def _unread(self, agent: Address) -> list[dict[str, Any]]:
+        """All unread messages of an agent, a page at a time."""
+        found: list[dict[str, Any]] = []
+        while page := self._client.call(agent.endpoint, calls.inbox(skip=len(found)), sender_id=self._who):
+            found += page
+        return found
+
     def mark(self, found: Sequence[Found]) -> None:
         """Tell the agents' servers what was read."""
         for each in found:
             try:
                 ids = [str(message["id"]) for message in each.messages]
-                self._client.mark_read(each.agent.endpoint, ids, sender_id=self._who)
+                self._client.call(each.agent.endpoint, calls.mark_read(ids), sender_id=self._who)
             except SynapseError as error:
                 self.errors.append(error)
 

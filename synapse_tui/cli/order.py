@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from synapse_tui.a2a.dialect import PeerTask
-from synapse_tui.a2a.light import LightClient
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.calls import PeerTask
+from synapse_tui.a2a.client import Client
 from synapse_tui.addresses import Address
 from synapse_tui.errors import (
     AgentExited,
@@ -101,7 +102,7 @@ class _Errand:
         client: Calls servers.
     """
 
-    def __init__(self, order: Order, target: Address, client: LightClient) -> None:
+    def __init__(self, order: Order, target: Address, client: Client) -> None:
         self._order = order
         self._target = target
         self._client = client
@@ -160,15 +161,21 @@ class _Errand:
             return
         with contextlib.suppress(PeerError):  # an older host: then the receiver's task is waited for
             if order.follows:
-                self._own = self._client.asked(order.caller.endpoint, order.follows)
+                self._own = self._asked(order.follows)
                 return
-            self._own = self._client.create(
-                order.caller.endpoint,
+            call = calls.create(
                 order.text,
                 sender=order.sender,
                 target_agent=target.agent_id,
                 target_endpoint=target.endpoint,
             )
+            self._own = self._client.call(order.caller.endpoint, call)
+
+    def _asked(self, task_id: str) -> PeerTask | None:
+        """The sender's own open task that waits for the answer of another agent's task."""
+        tasks = self._client.call(self._order.caller.endpoint, calls.tasks())
+        asking = (task for task in reversed(tasks) if task.question[0])
+        return next((task for task in asking if task.answers(task_id)), None)
 
     def _send(self) -> None:
         """Send the message, again and again while its receiver is busy and keeps none."""
@@ -195,8 +202,7 @@ class _Errand:
 
     def _try_to_send(self) -> PeerTask:
         order = self._order
-        return self._client.send(
-            self._target.endpoint,
+        call = calls.send(
             order.text,
             sender=order.sender,
             priority=order.priority,
@@ -204,6 +210,7 @@ class _Errand:
             metadata=self._about(),
             follows=order.follows,
         )
+        return self._client.call(self._target.endpoint, call)
 
     def _about(self) -> dict[str, object]:
         """What goes with the message."""
@@ -214,7 +221,9 @@ class _Errand:
         """The receiver's task as it stands, and how far the message has come that goes on with it."""
         if self._follow_up is not None and not self._follow_up.state.final:
             with contextlib.suppress(PeerError):
-                self._follow_up = self._client.task(self._target.endpoint, self._follow_up.task_id)
+                self._follow_up = self._client.call(
+                    self._target.endpoint, calls.task(self._follow_up.task_id)
+                )
         return as_sent(task, self._follow_up)
 
     def _answer(self, timeout: float) -> PeerTask:
@@ -225,15 +234,19 @@ class _Errand:
             self._give_up()
             return given
         endpoint = self._target.endpoint
-        mine = self._order.caller.endpoint
+        mine, sender_id = self._order.caller.endpoint, self._order.sender.sender_id
         self._waiter = waiter = Waiter(
-            (lambda task, seconds: client.wait(mine, task, seconds, sender_id=self._order.sender.sender_id))
+            (lambda task, seconds: client.call(mine, calls.wait(task, seconds), sender_id=sender_id))
             if own
-            else (lambda task, seconds: self._with_follow_up(client.wait(endpoint, task, seconds))),
+            else (
+                lambda task, seconds: self._with_follow_up(client.call(endpoint, calls.wait(task, seconds)))
+            ),
             alive=lambda: self._order.caller.lives(self._target.agent_id),
             timeout=timeout,
             tell=lambda status: note(f"{self._target.agent_id}: {status} ({ids_of(given)})"),
-            progress=(lambda: self._with_follow_up(client.task(endpoint, given.task_id))) if own else None,
+            progress=(lambda: self._with_follow_up(client.call(endpoint, calls.task(given.task_id))))
+            if own
+            else None,
         )
         result = waiter.wait(own or given, given, self._target.agent_id)
         if own and result.task_id != own.task_id:
@@ -264,7 +277,7 @@ class _Errand:
         if self._own is not None and not self._order.follows:
             with contextlib.suppress(PeerError):
                 caller = self._order.caller
-                self._client.cancel(caller.endpoint, self._own.task_id, sender_id=caller.agent_id)
+                self._client.call(caller.endpoint, calls.cancel(self._own.task_id), sender_id=caller.agent_id)
 
     def _ended(self, task: PeerTask | None) -> SynapseError | None:
         if task is None or self._order.timeout is None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.addresses import Address
 from synapse_tui.errors import (
     AgentExited,
@@ -170,7 +171,9 @@ class Desk:
     def _read(self, agents: Sequence[Address]) -> None:
         for agent in agents:
             try:
-                self.waiting += [(agent, message) for message in self._client.outbox(agent.endpoint)]
+                self.waiting += [
+                    (agent, message) for message in self._client.call(agent.endpoint, calls.outbox())
+                ]
             except SynapseError as error:
                 if isinstance(error, PeerRefused) and error.status == NO_ROUTE:
                     self.without.append(agent)
@@ -221,16 +224,19 @@ class Desk:
 
     def _act(self, agent: Address, task_id: str, request: Request) -> None:
         who = self._caller.agent_id
-        answer = self._client.act(agent.endpoint, task_id, request.action, place=request.place, sender_id=who)
+        call = calls.act(task_id, request.action, request.place)
+        answer = self._client.call(agent.endpoint, call, sender_id=who)
         self.done += [(agent, task) for task in answer]
         if request.action == "move":
-            found = (each for each in self._client.outbox(agent.endpoint) if each["id"] == task_id)
+            found = (
+                each for each in self._client.call(agent.endpoint, calls.outbox()) if each["id"] == task_id
+            )
             self.places[task_id] = next((int(each["position"]) for each in found), 0)
 
     def _look_for_left(self, agent: Address, action: str) -> None:
         """See which messages of the caller's `all` did not mean."""
         who = self._caller.agent_id
-        for message in self._client.outbox(agent.endpoint):
+        for message in self._client.call(agent.endpoint, calls.outbox()):
             mine = not who or (message.get("sender") or {}).get("sender_id") == who
             if mine and (words := left_out(message, action)):
                 self.left.append(f"{agent.agent_id}: {words}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a.calls import PeerTask
 
 from .order import Outcome, ids_of
 from .output import error_json, fail, note, plain, show, show_json

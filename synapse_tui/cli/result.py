@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from synapse_tui.a2a.dialect import PeerTask
-from synapse_tui.a2a.light import LightClient
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.calls import PeerTask
+from synapse_tui.a2a.client import Client
 from synapse_tui.addresses import Address
 from synapse_tui.errors import PeerRefused, PeerUnreachable, SynapseError, TaskNotFound
 from synapse_tui.task_words import standing
@@ -46,7 +47,7 @@ def command(context: click.Context, *, task: str, wait_timeout: float, as_json: 
     end_with(context, [outcome.error])
 
 
-def _outcome(caller: Caller, client: LightClient, task_id: str, timeout: float) -> Outcome:
+def _outcome(caller: Caller, client: Client, task_id: str, timeout: float) -> Outcome:
     """What became of a message to an agent that runs, or else to an external one."""
     try:
         target, found = find_task(caller, client, task_id)
@@ -60,7 +61,7 @@ def _outcome(caller: Caller, client: LightClient, task_id: str, timeout: float) 
     return _result(caller, client, target, found, timeout)
 
 
-def find_task(caller: Caller, client: LightClient, task_id: str) -> tuple[Address, PeerTask]:
+def find_task(caller: Caller, client: Client, task_id: str) -> tuple[Address, PeerTask]:
     """Find a task at the agents that run, those of this project first.
 
     Args:
@@ -80,7 +81,7 @@ def find_task(caller: Caller, client: LightClient, task_id: str) -> tuple[Addres
     unreachable: SynapseError | None = None
     for agent in sorted((address_of(record, project) for record in live), key=lambda each: not each.local):
         try:
-            return agent, client.task(agent.endpoint, task_id)
+            return agent, client.call(agent.endpoint, calls.task(task_id))
         except PeerUnreachable as error:
             unreachable = error
         except PeerRefused as error:
@@ -93,7 +94,7 @@ def find_task(caller: Caller, client: LightClient, task_id: str) -> tuple[Addres
     )
 
 
-def _result(caller: Caller, client: LightClient, target: Address, task: PeerTask, timeout: float) -> Outcome:
+def _result(caller: Caller, client: Client, target: Address, task: PeerTask, timeout: float) -> Outcome:
     who = target.agent_id
 
     if not timeout and not task.state.final:
@@ -104,7 +105,9 @@ def _result(caller: Caller, client: LightClient, target: Address, task: PeerTask
         )
         return Outcome(target, task, goes_on)
     waiter = Waiter(
-        lambda before, seconds: client.wait(target.endpoint, before, seconds, sender_id=caller.agent_id),
+        lambda before, seconds: client.call(
+            target.endpoint, calls.wait(before, seconds), sender_id=caller.agent_id
+        ),
         alive=lambda: caller.lives(who),
         timeout=timeout,
         tell=lambda status: note(f"{who}: {status} (task {task.task_id[:8]})"),

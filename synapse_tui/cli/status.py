@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from synapse_tui.a2a.light import LightClient
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.client import Client
 from synapse_tui.addresses import Address
 from synapse_tui.errors import SynapseError
 
@@ -83,12 +84,12 @@ def _meant(caller: Caller, agent: str) -> Sequence[Address]:
     return caller.here()
 
 
-def _ask(client: LightClient, agents: Sequence[Address]) -> list[Seen]:
+def _ask(client: Client, agents: Sequence[Address]) -> list[Seen]:
     """Ask all at once: one that does not answer keeps nobody waiting."""
 
     def ask(agent: Address) -> Seen:
         try:
-            return Seen(agent, client.status(agent.endpoint, why=True))
+            return Seen(agent, client.call(agent.endpoint, calls.status(why=True)))
         except SynapseError as error:
             return Seen(agent, {}, error)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a.calls import PeerTask
 from synapse_tui.errors import AgentExited, PeerUnreachable
 from synapse_tui.model import AGENT_EXITED
 from synapse_tui.task_words import standing

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from synapse_tui.a2a import dialect
+from synapse_tui.a2a import calls
 from synapse_tui.addresses import Address
 from synapse_tui.agents.watch import WatchOrder, check_order
 from synapse_tui.errors import InvalidValue, PeerRefused, SynapseError
@@ -122,7 +122,7 @@ class Desk:
         watches, errors = [], []
         for agent in agents:
             try:
-                watch = self._client.watch(agent.endpoint, dialect.watch_call())
+                watch = self._client.call(agent.endpoint, calls.watch())
             except SynapseError as error:
                 errors.append(error)
                 fail(error, name="synapse")
@@ -142,7 +142,7 @@ class Desk:
         Raises:
             PeerError: It cannot be reached, or is not watched.
         """
-        watch = self._client.watch(agent.endpoint, dialect.END_WATCH, sender_id=self._caller.agent_id)
+        watch = self._client.call(agent.endpoint, calls.end_watch(), sender_id=self._caller.agent_id)
         if self._json:
             show_json(watch)
         else:
@@ -155,8 +155,8 @@ class Desk:
             PeerError: It cannot be begun.
             AgentExited: The agent ended.
         """
-        call = dialect.begin_watch_call(given)
-        watch = self._client.watch(agent.endpoint, call, sender_id=self._caller.agent_id)
+        call = calls.begin_watch(given)
+        watch = self._client.call(agent.endpoint, call, sender_id=self._caller.agent_id)
         if watch is None:
             raise PeerRefused(f"{agent.agent_id} has begun no watch", 502, "is it an agent of this version?")
         if not follow:
@@ -186,7 +186,7 @@ class Desk:
 
     def _over(self, agent: Address, watch: Watch) -> int:
         """Tell how it ended; gives the exit code."""
-        task = self._client.task(agent.endpoint, str(watch.get("task", "")))
+        task = self._client.call(agent.endpoint, calls.task(str(watch.get("task", ""))))
         text = task.texts[-1] if task.texts else ""
         if self._json:
             show_json({**watch, "text": text, "status": task.state.value})

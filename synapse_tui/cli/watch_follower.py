@@ -8,8 +8,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from synapse_tui.a2a import dialect
-from synapse_tui.a2a.light import LightClient
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.client import Client
 from synapse_tui.addresses import Address
 from synapse_tui.errors import AgentExited, PeerUnreachable, SynapseError
 
@@ -38,7 +38,7 @@ class Follower:
 
     def __init__(
         self,
-        client: LightClient,
+        client: Client,
         agent: Address,
         tell: Callable[[str], None],
         *,
@@ -79,14 +79,14 @@ class Follower:
     def end(self, watch: Watch) -> None:
         """Ask the host to end the watch; one that is over already is no error."""
         with contextlib.suppress(SynapseError):
-            now = self._client.watch(self._agent.endpoint, dialect.watch_call())
+            now = self._client.call(self._agent.endpoint, calls.watch())
             if now is not None and now.get("task") == watch.get("task"):
-                self._client.watch(self._agent.endpoint, dialect.END_WATCH, sender_id=self._sender_id)
+                self._client.call(self._agent.endpoint, calls.end_watch(), sender_id=self._sender_id)
 
     def _look(self, watch: Watch) -> Watch | None:
-        call = dialect.watch_call(seen=int(watch.get("version", -1)), seconds=LONGEST_LOOK)
+        call = calls.watch(seen=int(watch.get("version", -1)), seconds=LONGEST_LOOK)
         try:
-            newer = self._client.watch(self._agent.endpoint, call)
+            newer = self._client.call(self._agent.endpoint, call)
         except PeerUnreachable as error:
             self._failed(error)
             return watch

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
-from urllib.parse import urlencode
+from typing import Any, TypeVar
 
 import click
 
-from synapse_tui.a2a.dialect import Call
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.calls import Call
 from synapse_tui.errors import InvalidValue
 
 from .caller import Caller
@@ -20,6 +19,7 @@ from .options import json_option
 from .output import note, plain, show, show_json
 from .tables import show_table
 
+T = TypeVar("T")
 _AGENT = click.argument("agent", shell_complete=complete_agents)
 
 
@@ -49,12 +49,10 @@ def add(
     as_json: bool,
 ) -> None:
     """Have URL told of AGENT's tasks: when one is completed or fails, if no event is named."""
-    caller = Caller.of()
     body: dict[str, object] = {"url": url, "persist": persist}
     body |= {"events": list(events)} if events else {}
     body |= {"secret": _secret(secret_env)} if secret_env else {}
-    call = Call("POST", "/webhooks", json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
-    webhook = caller.client().webhook(caller.find_one(agent).endpoint, call, sender_id=caller.agent_id)
+    webhook = _call(agent, calls.add_webhook(body))
     if as_json:
         show_json(webhook)
     else:
@@ -66,7 +64,7 @@ def add(
 @json_option
 def list_all(*, agent: str, as_json: bool) -> None:
     """List AGENT's webhooks."""
-    found = _read(agent, "/webhooks")
+    found = _call(agent, calls.webhooks())
     rows = [
         (
             _word(each, "id"),
@@ -93,8 +91,7 @@ def list_all(*, agent: str, as_json: bool) -> None:
 @json_option
 def log(*, agent: str, webhook: str, limit: int, as_json: bool) -> None:
     """Tell what AGENT's webhooks, or one of them, were told of late, newest first."""
-    path = f"/webhooks/{_id(webhook)}/deliveries" if webhook else "/webhooks/deliveries"
-    found = _read(agent, f"{path}?limit={limit}")
+    found = _call(agent, calls.webhook_deliveries(_id(webhook) if webhook else "", limit=limit))
     rows = [
         (
             *(_word(each, key) for key in ("created_at", "event_type")),
@@ -113,21 +110,16 @@ def log(*, agent: str, webhook: str, limit: int, as_json: bool) -> None:
 @json_option
 def remove(*, agent: str, webhook: str, as_json: bool) -> None:
     """Tell WEBHOOK, an id or the whole URL, no more; what waits for it is dropped."""
-    caller = Caller.of()
-    by_url = "://" in webhook
-    target = f"/webhooks?{urlencode({'url': webhook})}" if by_url else f"/webhooks/{_id(webhook)}"
-    endpoint = caller.find_one(agent).endpoint
-    told = caller.client().webhook(endpoint, Call("DELETE", target), sender_id=caller.agent_id)
+    told = _call(agent, calls.remove_webhook(webhook if "://" in webhook else _id(webhook)))
     if as_json:
         show_json(told)
     else:
         show(f"{_word(told, 'id')}: {_word(told, 'url')} is told no more")
 
 
-def _read(agent: str, target: str) -> list[dict[str, Any]]:
+def _call(agent: str, call: Call[T]) -> T:
     caller = Caller.of()
-    endpoint = caller.find_one(agent).endpoint
-    return caller.client().webhooks(endpoint, Call("GET", target), sender_id=caller.agent_id)
+    return caller.client().call(caller.find_one(agent).endpoint, call, sender_id=caller.agent_id)
 
 
 def _tell(

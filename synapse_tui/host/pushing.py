@@ -139,4 +139,4 @@ class _LazySender:
         from synapse_tui.a2a.network import client_context  # noqa: PLC0415
         from synapse_tui.a2a.push.sender import PushSender  # noqa: PLC0415 - imports httpcore
 
-        return PushSender(self._policy, certificates=client_context(self._network, near=False))
+        return PushSender(self._policy, certificates=client_context(self._network, local=False))

@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator
 
 import httpx
 
-from synapse_tui.a2a import dialect
-from synapse_tui.a2a.dialect import Call, PeerTask
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.calls import Call, PeerTask, read_task
 from synapse_tui.content import Part, TaskMessage
 from synapse_tui.errors import PeerRefused, TaskNotFound
 from synapse_tui.model import TaskState
@@ -53,7 +53,8 @@ class DialectPeer:
             "context_id": outgoing.context_id or None,
             "metadata": {"response_expected": True, "message_id": outgoing.message_id},
         }
-        call = Call("POST", "/tasks/send", json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
+        data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        call = Call("POST", "/tasks/send", read_task, data)
         yield await self._call(call, sends=True)
 
     async def subscribe(self, task_id: str) -> AsyncGenerator[Update, None]:
@@ -71,7 +72,7 @@ class DialectPeer:
         Raises:
             PeerError: It did not go as asked.
         """
-        return await self._call(dialect.task_call(task_id), sends=False)
+        return await self._call(calls.task(task_id), sends=False)
 
     async def cancel(self, task_id: str) -> Snapshot:
         """Cancel a task.
@@ -79,13 +80,13 @@ class DialectPeer:
         Raises:
             PeerError: It did not go as asked.
         """
-        return await self._call(dialect.task_call(task_id, "cancel"), sends=False)
+        return await self._call(calls.cancel(task_id), sends=False)
 
     async def close(self) -> None:
         """End the connection."""
         await self._http.aclose()
 
-    async def _call(self, call: Call, *, sends: bool) -> Snapshot:
+    async def _call(self, call: Call[PeerTask], *, sends: bool) -> Snapshot:
         headers = {"Accept": "application/json"}
         if call.body:
             headers["Content-Type"] = "application/json"
@@ -98,8 +99,7 @@ class DialectPeer:
         except (httpx.HTTPError, TimeoutError) as error:
             raise problem_of(error, self._url, sends=sends) from error
         try:
-            answer = dialect.read_answer(self._url, response.status_code, response.content)
-            return _snapshot(dialect.read_task(self._url, answer))
+            return _snapshot(call.read(self._url, response.status_code, response.content))
         except TaskNotFound as error:
             raise PeerRefused(error.message, 404, error.hint) from error
 
