@@ -19,8 +19,8 @@ from synapse_tui.model import AgentSpec
 from synapse_tui.screens.session import RestoreOffer, SessionControls
 from synapse_tui.screens.view_state import restore_view, view_state
 from synapse_tui.widgets.appearance import adopt_environment
+from synapse_tui.widgets.deck import as_layout
 from synapse_tui.widgets.text import plural
-from synapse_tui.widgets.tiles import as_layout
 
 from .connection import Connection
 from .project import ProjectFiles
