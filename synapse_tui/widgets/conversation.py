@@ -35,7 +35,7 @@ from .text import one_line, plural, printable, shorten
 from .views import Mark, delivery_mark, party, state_mark
 
 Role = Literal["head", "own-head", "own", "text", "progress", "question", "note", "alert", "blank"]
-"""How a piece of a line looks; the names of the component classes of `ConversationLog` without `conversation--`."""
+"""How a run of text looks: the component classes of `ConversationLog` without their prefix."""
 WIDEST = 100
 """Cells of a line of text: longer ones are hard to read."""
 OWN_SHARE = 0.75
@@ -630,7 +630,7 @@ CHOOSING = "↑↓ choose · c copies · Esc back"
 
 
 class ConversationStatus(SegmentBar):
-    """How the conversation stands, and what can be done; targets are the commands of `ConversationView.Asked`."""
+    """How the conversation stands and what can be done; targets: commands of `ConversationView.Asked`."""
 
     DEFAULT_CSS = "ConversationStatus { background: $chrome; }"
 
