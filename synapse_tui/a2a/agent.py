@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Protocol
 
 from synapse_tui.agents.delivery.briefing import Briefing
-from synapse_tui.agents.delivery.explanation import Explanation
-from synapse_tui.agents.delivery.outbox_control import OutboxControl
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.desk import TaskDesk
-from synapse_tui.agents.tasks.feed import TaskFeed
-from synapse_tui.agents.watch.watcher import Watcher
+from synapse_tui.agents.delivery.outbox_control import Explanation, OutboxControl
+from synapse_tui.agents.watcher import Watcher
+from synapse_tui.messages.service import TaskDesk
+from synapse_tui.messages.streams import TaskFeed
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import MessageRequest, StateReport, Task, TaskPage, TaskQuery
 
 

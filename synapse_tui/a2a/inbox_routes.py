@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from synapse_tui.agents.delivery.outbox_control import WaitingMessage
-from synapse_tui.agents.tasks.outbox import wants_answer
+from synapse_tui.messages.outbox import wants_answer
 from synapse_tui.model import USER, Task
 
 from .problems import HttpProblem

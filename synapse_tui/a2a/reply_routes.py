@@ -16,9 +16,9 @@ from fastapi import APIRouter, Query
 from pydantic import ValidationError
 
 from synapse_tui.agents.delivery.incoming import receive
-from synapse_tui.agents.tasks.desk import late_message
 from synapse_tui.content import text_of_parts
 from synapse_tui.errors import MessageError, SynapseError
+from synapse_tui.messages.service import late_message
 from synapse_tui.model import MessageRequest, Reply, Sender, Task, TaskState
 
 from .agent import HostedAgent

@@ -19,8 +19,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from synapse_tui.addresses import ALL, Address, fold, resolve
-from synapse_tui.agents.tasks.desk import told_before
 from synapse_tui.errors import AgentNotFound, InvalidValue, SynapseError, TaskNotFound
+from synapse_tui.messages.service import told_before
 from synapse_tui.model import DEFAULT_PRIORITY, MessageRequest, check_priority
 
 from .agent import HostedAgent

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from synapse_tui.addresses import Address
-from synapse_tui.agents.tasks.desk import TaskDesk
+from synapse_tui.messages.service import TaskDesk
 
 from .access import Access
 from .agent import HostedAgent

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from synapse_tui.agents.delivery.explanation import Explanation
-from synapse_tui.agents.state.timeline import Passage
+from synapse_tui.agents.delivery.outbox_control import Explanation
+from synapse_tui.agents.state import Passage
 from synapse_tui.model import Task
 
 from .outbox_routes import BEGINNING, message_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator
 
-from synapse_tui.agents.tasks.feed import Chunk
+from synapse_tui.messages.streams import Chunk
 from synapse_tui.model import Task
 
 from .agent import HostedAgent

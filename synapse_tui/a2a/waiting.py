@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Query, Request
 
-from synapse_tui.agents.tasks.book import peer_task
+from synapse_tui.messages.tasks import peer_task
 from synapse_tui.model import Task, TaskState
 
 from .agent import HostedAgent

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict
 
-from synapse_tui.agents.watch.order import DEFAULT_EVERY, DEFAULT_TIMES, WatchOrder
-from synapse_tui.agents.watch.watch import WatchReport
+from synapse_tui.agents.watch import DEFAULT_EVERY, DEFAULT_TIMES, WatchOrder, WatchReport
 from synapse_tui.model import USER, Sender
 
 from .agent import HostedAgent

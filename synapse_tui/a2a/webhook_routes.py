@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict
 
+from synapse_tui.messages.records import Delivery, PushState
 from synapse_tui.model import USER
-from synapse_tui.store.push import Delivery, PushState
 
 from .problems import HttpProblem
 from .push import PushDesk, Webhook

@@ -8,7 +8,7 @@ import click
 
 from synapse_tui.a2a import dialect_watch
 from synapse_tui.addresses import Address
-from synapse_tui.agents.watch.order import WatchOrder, check_order
+from synapse_tui.agents.watch import WatchOrder, check_order
 from synapse_tui.errors import InvalidValue, PeerRefused, SynapseError
 
 from .caller import Caller

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from synapse_tui.errors import SynapseError
-from synapse_tui.recording.recorder import ScreenRecorder
+from synapse_tui.recording.asciicast import ScreenRecorder
 
 
 class ScreenTap:

@@ -6,9 +6,7 @@ import rich.repr
 from textual import events
 from textual.keys import _character_to_key
 
-from synapse_tui.terminal.key_tables import KITTY_NUMBERS, PLAIN_NAMES
-from synapse_tui.terminal.keys import KeyEvent
-from synapse_tui.terminal.mouse import MouseEvent, MouseKind
+from synapse_tui.terminal.input import KITTY_NUMBERS, PLAIN_NAMES, KeyEvent, MouseEvent, MouseKind
 
 from .outer import OuterTerminal
 from .tokenizer import TextToken

@@ -6,15 +6,16 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from synapse_tui.terminal.key_tables import (
+from synapse_tui.terminal.input import (
     CURSOR_FINALS,
     FUNCTION_FINALS,
     KEYPAD_FINALS,
     KEYPAD_TEXT,
     KITTY_NAMES,
     TILDE_NUMBERS,
+    KeyEvent,
+    KeyKind,
 )
-from synapse_tui.terminal.keys import KeyEvent, KeyKind
 
 UNKNOWN: Final = KeyEvent("")
 """The event of a sequence that nobody knows."""

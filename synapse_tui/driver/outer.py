@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from synapse_tui.terminal.keys import (
+from synapse_tui.terminal.input import (
     KITTY_ALL_KEYS,
     KITTY_ALTERNATE_KEYS,
     KITTY_DISAMBIGUATE,

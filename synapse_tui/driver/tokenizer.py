@@ -11,9 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
-from synapse_tui.terminal.keys import KeyEvent
-from synapse_tui.terminal.mouse import MouseEvent, MouseKind
-from synapse_tui.terminal.paste import PASTE_END, PASTE_START
+from synapse_tui.terminal.input import PASTE_END, PASTE_START, KeyEvent, MouseEvent, MouseKind
 
 from .keys import decode_key
 

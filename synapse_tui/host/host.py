@@ -12,9 +12,9 @@ from uuid import uuid4
 
 from synapse_tui.a2a.sockets import LoopbackSockets
 from synapse_tui.addresses import Address, agent_id_for
-from synapse_tui.agents.process.seeding import Past
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.agents.seeding import Past
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import AgentNotFound
 from synapse_tui.events import (
@@ -27,11 +27,11 @@ from synapse_tui.events import (
     EventBus,
     Notice,
 )
+from synapse_tui.messages.records import Change
 from synapse_tui.model import AgentSpec, Task
 from synapse_tui.paths import UserPaths
 from synapse_tui.pty import ReadScheduler
 from synapse_tui.settings import Settings
-from synapse_tui.store.batch import Change
 from synapse_tui.workspace import Handover
 
 from .following import ProfileFiles

@@ -12,7 +12,7 @@ from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import CommandNotFound
 from synapse_tui.model import AgentSpec
 from synapse_tui.names import check_name
-from synapse_tui.pty.command import check_folder, find_command
+from synapse_tui.pty.spawn import check_folder, find_command
 
 
 class Door:

@@ -9,13 +9,14 @@ from pathlib import Path
 from synapse_tui.a2a.services import Services
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.database.location import location_of
 from synapse_tui.events import EventBus, Notice
 from synapse_tui.open_files import raise_open_files
 from synapse_tui.paths import UserPaths
 from synapse_tui.pty import Guardian, ReadScheduler
 from synapse_tui.registry import Registry
+from synapse_tui.safety.service import FileSafetyOffice
 from synapse_tui.settings import Settings
-from synapse_tui.store.location import location_of
 
 from .externals import Externals
 from .factory import SessionFactory
@@ -30,7 +31,6 @@ from .reach import Reach
 from .records import RecordKeeper
 from .replies import Replies
 from .routing import Router, desks_of, name_at
-from .safety.office import FileSafetyOffice
 from .serving import Servers
 from .spool import SpoolKeeper
 from .watchdog import Watchdog

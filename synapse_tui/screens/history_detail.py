@@ -9,8 +9,8 @@ from pathlib import Path
 from textual.content import Content
 
 from synapse_tui.durations import duration, moment
+from synapse_tui.messages.records import Record, Story
 from synapse_tui.model import Task
-from synapse_tui.store.records import Record, Story
 from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.text import one_line, printable
 from synapse_tui.widgets.views import delivery_mark, proof

@@ -18,7 +18,7 @@ from .dialog import label
 from .unasked import Unasked
 
 if TYPE_CHECKING:
-    from synapse_tui.agents.profiles.trust import UntrustedFile
+    from synapse_tui.agents.profiles.finding import UntrustedFile
 
 
 class TrustQuestion(Unasked[bool]):

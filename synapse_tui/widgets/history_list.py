@@ -19,9 +19,9 @@ from textual.strip import Strip
 from textual.style import Style
 
 from synapse_tui.durations import moment
+from synapse_tui.messages.records import Record
+from synapse_tui.messages.search import folded
 from synapse_tui.model import Task
-from synapse_tui.store.records import Record
-from synapse_tui.store.words import folded
 from synapse_tui.themes import agent_colour
 
 from .error_handling import FaultTolerant

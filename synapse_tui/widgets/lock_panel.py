@@ -19,7 +19,7 @@ from textual.widgets.option_list import Option
 
 from synapse_tui.durations import duration
 from synapse_tui.errors import HistoryError
-from synapse_tui.file_safety import Lock
+from synapse_tui.safety.locks import Lock
 from synapse_tui.themes import agent_colour
 
 from .error_handling import FaultTolerant

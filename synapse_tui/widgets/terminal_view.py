@@ -18,8 +18,7 @@ from textual.widget import Widget
 from synapse_tui.driver.events import TerminalKey, TerminalKeyRelease, TerminalText, textual_name
 from synapse_tui.mention import ComposerView, Mention, MentionView
 from synapse_tui.terminal import Line, Terminal
-from synapse_tui.terminal.keys import KeyEvent
-from synapse_tui.terminal.mouse import MouseEvent, MouseKind, encode_mouse
+from synapse_tui.terminal.input import KeyEvent, MouseEvent, MouseKind, encode_mouse
 from synapse_tui.terminal.render import clean_link
 
 from .mention_overlay import MentionOverlay

@@ -11,8 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synapse_tui.agents.tasks.outbox import HELD_BY_USER
-from synapse_tui.agents.watch.watch import WatchState
+from synapse_tui.agents.watch import WatchState
+from synapse_tui.messages.outbox import HELD_BY_USER
 from synapse_tui.model import (
     IN_INBOX,
     USER,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.agents.delivery.intake import MessageStyle
-from synapse_tui.agents.profiles.trust import TrustStore
+from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.daemon.project import ProjectFiles
 from synapse_tui.errors import UnknownProfile
 from synapse_tui.model import AgentSpec

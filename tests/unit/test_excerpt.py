@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from synapse_tui.store.words import terms_of
+from synapse_tui.messages.search import terms_of
 from synapse_tui.widgets.history_list import excerpt, stands_in
 
 

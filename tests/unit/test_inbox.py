@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from synapse_tui.agents.tasks import outbox as limits
 from synapse_tui.errors import HistoryError, MessageError, TaskNotFound
+from synapse_tui.messages import outbox as limits
+from synapse_tui.messages.recovery import Standing, after_end
 from synapse_tui.model import IN_INBOX, DeliveryState, Sender, TaskState
-from synapse_tui.store.aftermath import Standing, after_end
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import served, signer
 

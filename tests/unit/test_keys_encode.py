@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.terminal.keys import KeyEvent, encode_input, encode_key
+from synapse_tui.terminal.input import KeyEvent, encode_input, encode_key
 from synapse_tui.terminal.modes import Modes
 
 K = KeyEvent

@@ -9,7 +9,7 @@ from textual.widget import Widget
 
 from synapse_tui.driver import TerminalKey, TerminalKeyRelease
 from synapse_tui.driver.keys import UNKNOWN, decode_key
-from synapse_tui.terminal.keys import KeyEvent
+from synapse_tui.terminal.input import KeyEvent
 
 
 @pytest.mark.parametrize(

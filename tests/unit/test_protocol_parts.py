@@ -25,8 +25,8 @@ from synapse_tui.a2a.protocol.retries import MAX_TOLD, Retries
 from synapse_tui.a2a.protocol.struct import json_of, struct_of, value_of
 from synapse_tui.a2a.refusals import refusal
 from synapse_tui.a2a.services import NO_SERVICES, Services
-from synapse_tui.agents.tasks.feed import Chunk
 from synapse_tui.content import Artifact, Part, TaskMessage
+from synapse_tui.messages.streams import Chunk
 from synapse_tui.model import USER, DeliveryState, MessageRequest, Task, TaskState
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import served

@@ -23,9 +23,8 @@ from synapse_tui.driver.tokenizer import (
     Token,
     Tokenizer,
 )
-from synapse_tui.terminal.keys import KeyEvent, encode_input, encode_key
+from synapse_tui.terminal.input import KeyEvent, MouseEvent, encode_input, encode_key, encode_mouse
 from synapse_tui.terminal.modes import Modes
-from synapse_tui.terminal.mouse import MouseEvent, encode_mouse
 
 K = KeyEvent
 
