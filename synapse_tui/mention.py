@@ -36,40 +36,33 @@ class MentionKey(Protocol):
         """Its name (`enter`, `a`)."""
 
     @property
-    def text(self) -> str:
-        """What it types."""
+    def text(self) -> str: ...
 
     @property
     def kind(self) -> str:
         """`press`, `repeat` or `release`."""
 
     @property
-    def shift(self) -> bool:
-        """Whether Shift is held."""
+    def shift(self) -> bool: ...
 
     @property
-    def alt(self) -> bool:
-        """Whether Alt is held."""
+    def alt(self) -> bool: ...
 
     @property
-    def ctrl(self) -> bool:
-        """Whether Ctrl is held."""
+    def ctrl(self) -> bool: ...
 
     @property
-    def super(self) -> bool:
-        """Whether Super is held."""
+    def super(self) -> bool: ...
 
 
 class ComposerView(Protocol):
     """What the agent's screen shows of its composer."""
 
     @property
-    def visible(self) -> bool:
-        """Whether the composer certainly takes keys."""
+    def visible(self) -> bool: ...
 
     @property
-    def draft(self) -> str:
-        """The text in it."""
+    def draft(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +74,9 @@ class Pasted:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A message that the user sends to other agents.
+    """A message that the user sends to other agents."""
 
-    Attributes:
-        address: `all`, or the exact id of the one agent.
-        targets: The agents.
-        text: The message.
-        priority: 1 to 5.
-    """
-
-    address: str
+    address: str  # `all`, or the exact id of the one agent
     targets: tuple[Address, ...]
     text: str
     priority: int = DEFAULT_PRIORITY
@@ -98,43 +84,25 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
-    """What follows from a key or a paste.
-
-    Attributes:
-        forward: What goes to the child now, in order: the tokens that were given in, and pasted text.
-        message: The message to send; None for none.
-    """
+    """What follows from a key or a paste."""
 
     forward: tuple[T | Pasted, ...] = ()
-    message: Mention | None = None
+    message: Mention | None = None  # the message to send; None for none
 
 
 @dataclass(frozen=True, slots=True)
 class MentionView:
-    """What the overlay shows.
+    """What the overlay shows."""
 
-    Attributes:
-        composing: Whether the address is complete and a message is being written.
-        address: The address as it stands, with `@`.
-        text: The message so far; lines are separated by LF.
-        cursor: Index in `address` while it is being typed, then in `text`.
-        target: Whom the message goes to, in a word; empty while that is open.
-        completions: What can be chosen: endings of the address, or the agents that an ambiguous one could
-            mean.
-        selected: Index of the one that is marked; -1 for none.
-        priority: 1 to 5.
-        problem: Why Enter did not send, for the user; empty for none.
-    """
-
-    composing: bool
-    address: str
-    text: str
-    cursor: int
-    target: str
+    composing: bool  # whether the address is complete and a message is being written
+    address: str  # the address as it stands, with `@`
+    text: str  # the message so far; lines are separated by LF
+    cursor: int  # index in `address` while it is being typed, then in `text`
+    target: str  # whom the message goes to, in a word; empty while that is open
     completions: tuple[Completion, ...]
-    selected: int
+    selected: int  # index of the one that is marked; -1 for none
     priority: int
-    problem: str = ""
+    problem: str = ""  # why Enter did not send, for the user; empty for none
 
 
 _WORD = re.compile(r"\w")
@@ -142,18 +110,12 @@ _WORD = re.compile(r"\w")
 
 @dataclass(slots=True)
 class _Unit(Generic[T]):
-    """A piece of the text with the tokens that made it; none when it was pasted or completed."""
-
     text: str
     tokens: list[T] = field(default_factory=list)
 
 
 class Draft(Generic[T]):
-    """A text with a cursor.
-
-    Attributes:
-        cursor: Index of the unit after the cursor; a unit is what one key typed.
-    """
+    """A text with a cursor."""
 
     def __init__(self) -> None:
         self._units: list[_Unit[T]] = []
@@ -164,7 +126,6 @@ class Draft(Generic[T]):
         return len(self._units)
 
     def text(self, start: int = 0, end: int | None = None) -> str:
-        """The text of the units from start to end."""
         return "".join(unit.text for unit in self._units[start:end])
 
     def tokens(self) -> list[T | Pasted]:
@@ -180,12 +141,6 @@ class Draft(Generic[T]):
         return found
 
     def insert(self, text: str, token: T | None = None) -> None:
-        """Insert text at the cursor.
-
-        Args:
-            text: With a token, what it typed; without one, any text.
-            token: What typed it.
-        """
         units = [_Unit(character) for character in text] if token is None else [_Unit(text, [token])]
         self._units[self.cursor : self.cursor] = units
         self.cursor += len(units)
@@ -240,14 +195,12 @@ class Draft(Generic[T]):
         return at
 
     def line_start(self, least: int = 0) -> int:
-        """Where the line of the cursor begins."""
         at = self.cursor
         while at > least and self._units[at - 1].text != "\n":
             at -= 1
         return at
 
     def line_end(self) -> int:
-        """Where the line of the cursor ends."""
         at = self.cursor
         while at < len(self._units) and self._units[at].text != "\n":
             at += 1
@@ -364,16 +317,6 @@ def key_name(event: MentionKey) -> str:
 
 
 def edit(draft: Draft[T], name: str, least: int) -> bool:
-    """Move the cursor or delete.
-
-    Args:
-        draft: The text.
-        name: The key, as `key_name` gives it.
-        least: Unit that the cursor never goes in front of.
-
-    Returns:
-        Whether the key is one of line editing.
-    """
     if name in _MOVES:
         draft.cursor = _MOVES[name](draft, least)
         return True
@@ -395,31 +338,16 @@ _NEWLINES: Final = frozenset(
 class Step(Enum):
     """What became of a key."""
 
-    KEPT = auto()
-    """It is part of the text."""
-    USED = auto()
-    """It was a command to the overlay."""
-    REFUSED = auto()
-    """It cannot belong to an address: what is held goes to the child, and the key after it."""
-    RETURNED = auto()
-    """It was the command to give what is held to the child."""
-    DROPPED = auto()
-    """It was the command to throw away what is held, or took away the last of it."""
-    SENT = auto()
-    """It sends the message."""
+    KEPT = auto()  # it is part of the text
+    USED = auto()  # it was a command to the overlay
+    REFUSED = auto()  # it cannot belong to an address: what is held goes to the child, and the key after it
+    RETURNED = auto()  # it was the command to give what is held to the child
+    DROPPED = auto()  # it was the command to throw away what is held, or took away the last of it
+    SENT = auto()  # it sends the message
 
 
 class Overlay(Generic[T]):
-    """One mention from its `@` on.
-
-    Args:
-        addresses: Gives all live agents.
-        sender: Id of the agent of the pane.
-
-    Attributes:
-        draft: All that is held.
-        message: The message, once a step was `SENT`.
-    """
+    """One mention from its `@` on."""
 
     def __init__(self, *, addresses: Callable[[], Sequence[Address]], sender: str) -> None:
         self._addresses = addresses
@@ -436,11 +364,9 @@ class Overlay(Generic[T]):
 
     @property
     def composing(self) -> bool:
-        """Whether the address is complete."""
         return self._prefix > 0
 
     def view(self) -> MentionView:
-        """What is to be shown."""
         start = self._prefix
         text = self.draft.text(start)
         address = self.draft.text(0, start - 1) if start else text
@@ -460,20 +386,10 @@ class Overlay(Generic[T]):
         )
 
     def set_priority(self, priority: int) -> None:
-        """Set the priority that holds unless the message begins with `!N`.
-
-        Raises:
-            InvalidValue: It is not from 1 to 5.
-        """
+        """Set the priority that holds unless the message begins with `!N`."""
         self._priority = check_priority(priority)
 
     def press(self, event: MentionKey, token: T) -> Step:
-        """Take a key that was pressed.
-
-        Args:
-            event: The key.
-            token: What stands for it towards the child.
-        """
         self._problem = ""
         name = key_name(event)
         if name == "escape":
@@ -486,11 +402,6 @@ class Overlay(Generic[T]):
         return self._type_address(event.text, token) if plain else self._press_address(name)
 
     def choose(self, index: int) -> Step:
-        """Take a completion that was clicked.
-
-        Args:
-            index: Its index in the view.
-        """
         self._selected, self._chosen = index, True
         return Step.USED if self.composing else self._accept()
 
@@ -554,7 +465,6 @@ class Overlay(Generic[T]):
         return Step.REFUSED
 
     def _accept(self) -> Step:
-        """Put the marked completion in place of what was typed; typed keys that fit stay as they are."""
         completions = self._completions()
         completion = completions[min(self._selected, len(completions) - 1)]
         typed = self._body()
@@ -572,7 +482,6 @@ class Overlay(Generic[T]):
     # -- the message ---------------------------------------------------------------------------------------
 
     def paste(self, text: str) -> None:
-        """Insert pasted text into the message."""
         self._problem = ""
         self.draft.insert(text)
 
@@ -594,7 +503,6 @@ class Overlay(Generic[T]):
         return Step.USED
 
     def _choose_next(self, by: int, count: int) -> None:
-        """Mark another of the agents that an ambiguous address could mean; at first none is."""
         first = 0 if by > 0 else count - 1
         self._selected = (self._selected + by) % count if self._chosen else first
         self._chosen = True
@@ -637,12 +545,6 @@ class Overlay(Generic[T]):
         return ""
 
     def _read_message(self) -> Mention:
-        """The message as it stands.
-
-        Raises:
-            AddressError: The address means nobody any more, or it is open whom.
-            InvalidValue: There is no text, or the priority is none.
-        """
         priority, text = self._read_priority(self.draft.text(self._prefix))
         check_priority(priority)
         if not text.strip():
@@ -654,11 +556,6 @@ class Overlay(Generic[T]):
         return Mention(address, tuple(targets), text.strip(), priority)
 
     def _resolve_targets(self) -> list[Address]:
-        """The agents that the message would go to now.
-
-        Raises:
-            AddressError: There are none any more.
-        """
         return resolve(self._address(), self._addresses(), sender=self._sender)
 
     def _body_of_address(self) -> str:
@@ -684,16 +581,16 @@ def _told(error: SynapseError) -> str:
     return f"{error.message}; {error.hint}" if error.hint else error.message
 
 
-ECHO_TIMEOUT: Final = 1.0
-"""Seconds for which typed text that the agent has not shown yet counts as a draft."""
+ECHO_TIMEOUT: Final = 1.0  # seconds for which typed text that the agent has not shown yet counts as a draft
 SETTLE: Final = 0.15
 """Seconds in which a draft may show up after a key that types nothing but may bring up one (history, a
 suggestion): until then a mention is held on probation."""
 
+# seconds after the Enter that sent a message in which another one is its repetition
 ENTER_REPEAT: Final = 0.7
-"""Seconds after the Enter that sent a message in which another one is its repetition."""
 
 _MODIFIER = re.compile(r"(?:left|right)_(?:shift|control|alt|super|hyper|meta)|iso_level\d_shift|\w+_lock")
+# keys after which a composer that was empty still is
 _ONLY_EMPTIES: Final = frozenset(
     {
         *(
@@ -708,17 +605,10 @@ _ONLY_EMPTIES: Final = frozenset(
         *("ctrl+u", "ctrl+k", "ctrl+w", "ctrl+h", "ctrl+d", "ctrl+c", "alt+d"),
     }
 )
-"""Keys after which a composer that was empty still is."""
 
 
 class MentionInterceptor(Generic[T]):
-    """Intercepts mentions in one agent's pane.
-
-    Args:
-        addresses: Gives all live agents.
-        sender: Id of the agent of the pane.
-        clock: Monotonic seconds.
-    """
+    """Intercepts mentions in one agent's pane."""
 
     def __init__(
         self, *, addresses: Callable[[], Sequence[Address]], sender: str, clock: Callable[[], float]
@@ -737,7 +627,6 @@ class MentionInterceptor(Generic[T]):
 
     @property
     def active(self) -> bool:
-        """Whether keys are held."""
         return self._overlay is not None
 
     @property
@@ -755,14 +644,7 @@ class MentionInterceptor(Generic[T]):
         return self._overlay is not None and self._clock() < self._probation_until
 
     def settle(self, composer: ComposerView) -> list[Outcome[T]]:
-        """Decide about a mention on probation: a draft has shown up, or has had its time.
-
-        Args:
-            composer: What the agent's screen shows now.
-
-        Returns:
-            What follows, in order.
-        """
+        """Decide about a mention on probation: a draft has shown up, or has had its time."""
         if composer.draft and self.doubtful:
             return [self.give_back()]
         if self._on_probation:
@@ -773,22 +655,11 @@ class MentionInterceptor(Generic[T]):
         ]
 
     def observe(self, composer: ComposerView) -> None:
-        """Look at the agent's screen; called with every key, and better also after output.
-
-        Args:
-            composer: What it shows now.
-        """
+        """Look at the agent's screen; called with every key, and better also after output."""
         if composer.draft:
             self._unsettled_until = float("-inf")  # what was typed is seen: from now on the screen tells
 
     def key(self, event: MentionKey, token: T, composer: ComposerView) -> Outcome[T]:
-        """Take a key.
-
-        Args:
-            event: The key.
-            token: What stands for it towards the child.
-            composer: What the agent's screen shows now.
-        """
         self.observe(composer)
         if self._on_probation and composer.draft:
             given = self.give_back().forward
@@ -848,20 +719,11 @@ class MentionInterceptor(Generic[T]):
         return Outcome(tuple(tokens))
 
     def choose(self, index: int) -> None:
-        """Take a completion that was clicked.
-
-        Args:
-            index: Its index in the view.
-        """
         if self._overlay is not None:
             self._overlay.choose(index)
 
     def set_priority(self, priority: int) -> None:
-        """Set the priority of the message that is being written.
-
-        Raises:
-            InvalidValue: It is not from 1 to 5.
-        """
+        """Set the priority of the message that is being written."""
         if self._overlay is not None:
             self._overlay.set_priority(priority)
 
@@ -887,7 +749,6 @@ class MentionInterceptor(Generic[T]):
         return soon and event.key == "enter"
 
     def _note_passed(self, event: MentionKey) -> None:
-        """The child has a key that its screen may not show yet: an empty composer there may not be empty."""
         if event.text:
             self._unsettled_until = max(self._unsettled_until, self._clock() + ECHO_TIMEOUT)
         elif key_name(event) not in _ONLY_EMPTIES:

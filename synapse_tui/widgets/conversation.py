@@ -18,7 +18,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.geometry import Size
 from textual.message import Message
-from textual.reactive import var
+from textual.reactive import reactive, var
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
@@ -34,44 +34,31 @@ from .segment_bar import Piece, SegmentBar, width_of
 from .text import one_line, plural, printable, shorten
 from .views import Mark, delivery_mark, party, state_mark
 
+# how a run of text looks: the component classes of `ConversationLog` without their prefix
 Role = Literal["head", "own-head", "own", "text", "progress", "question", "note", "alert", "blank"]
-"""How a run of text looks: the component classes of `ConversationLog` without their prefix."""
-WIDEST = 100
-"""Cells of a line of text: longer ones are hard to read."""
-OWN_SHARE = 0.75
-"""How much of the width the person's own messages may take."""
-MAX_LINES = 5000
-"""Lines of one entry that are shown."""
+WIDEST = 100  # cells of a line of text: longer ones are hard to read
+OWN_SHARE = 0.75  # how much of the width the person's own messages may take
+MAX_LINES = 5000  # lines of one entry that are shown
+# characters of a line that are wrapped together: when it grows, only the last of them are wrapped again
 MAX_LINE = 10_000
-"""Characters of a line that are wrapped together: when it grows, only the last of them are wrapped again."""
 TAB = 4
 _WORDS = re.compile(r"\s*\S+|\s+$")
+# what joins and modifies emoji: programs disagree on the widths
 _MODIFIERS = re.compile("[\u200d\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]")
-"""What joins and modifies emoji: programs disagree on the widths."""
 _OPEN = (TaskState.SUBMITTED, TaskState.WORKING, TaskState.INPUT_REQUIRED)
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationModel:
-    """A conversation as the widgets show it.
-
-    Attributes:
-        alias: The agent's alias.
-        name: Its own name.
-        protocol: How it is called.
-        entries: What was said, oldest first.
-        tasks: Its tasks, oldest first.
-        labels: What hosted agents are called, by id.
-        known: Whether the agent is still in the registry.
-    """
+    """A conversation as the widgets show it."""
 
     alias: str
     name: str = ""
-    protocol: str = ""
-    entries: Sequence[Entry] = ()
-    tasks: Sequence[Task] = ()
+    protocol: str = ""  # how it is called
+    entries: Sequence[Entry] = ()  # what was said, oldest first
+    tasks: Sequence[Task] = ()  # its tasks, oldest first
     labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    known: bool = True
+    known: bool = True  # whether the agent is still in the registry
 
     @property
     def open_task(self) -> Task | None:
@@ -99,11 +86,9 @@ class ConversationModel:
 
     @property
     def mark(self) -> Mark:
-        """The mark of its state."""
         return state_mark(self.state[0])
 
     def author(self, entry: Entry) -> str:
-        """Who said something."""
         return party(entry.sender_id, self.labels) if entry.kind == "sent" else self.alias
 
 
@@ -117,38 +102,22 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the log.
+    """One line of the log."""
 
-    Attributes:
-        pieces: What stands in it, after the indent.
-        indent: Cells before it.
-        key: The entry that it belongs to; empty for none.
-    """
-
-    pieces: tuple[Run, ...] = ()
+    pieces: tuple[Run, ...] = ()  # what stands in it, after the indent
     indent: int = 0
-    key: str = ""
+    key: str = ""  # the entry that it belongs to; empty for none
 
 
+# lines of entries that were made before, by the entry's key, with what they were made of
 Known = dict[str, tuple[object, tuple[Line, ...]]]
-"""Lines of entries that were made before, by the entry's key, with what they were made of."""
 
 
 def lines_of(picture: ConversationModel, width: int, now: datetime, known: Known | None = None) -> list[Line]:
-    """A conversation as lines.
-
-    Args:
-        picture: The conversation.
-        width: Cells of a line.
-        now: The time now, aware.
-        known: Lines that were made before; an answer that streams in changes one entry of hundreds.
-    """
     return _Lines(picture, width, now, {} if known is None else known).made()
 
 
 class _Lines:
-    """Makes the lines of one picture."""
-
     def __init__(self, picture: ConversationModel, width: int, now: datetime, known: Known) -> None:
         self._picture = picture
         self._width = width
@@ -156,11 +125,10 @@ class _Lines:
         self._known = known
         self._day = now.astimezone().date()
         last = {entry.task_id: entry.key for entry in picture.entries if entry.kind == "sent"}
+        # how the task stands of the last message about it, by the message's key
         self._fates = {last[task.id]: _fate(task) for task in picture.tasks if task.id in last}
-        """How the task stands of the last message about it, by the message's key."""
 
     def made(self) -> list[Line]:
-        """All lines."""
         lines: list[Line] = []
         before: Entry | None = None
         for entry in self._picture.entries:
@@ -197,7 +165,6 @@ class _Lines:
             yield from (Line((Run(text, _ROLES.get(entry.kind, "text")),), 3, entry.key) for text in texts)
 
     def _own(self, entry: Entry) -> Iterator[Line]:
-        """The person's own messages stand at the right, in a box as wide as they need."""
         width = self._width
         room = max(8, min(int(width * OWN_SHARE), WIDEST) - 2)
         texts = wrapped(entry.text, room)
@@ -307,16 +274,11 @@ def _breakable(text: str) -> Iterator[str]:
             yield word[start:]
 
 
-PAGE = 0.8
-"""How much of the height a page goes."""
+PAGE = 0.8  # how much of the height a page goes
 
 
 class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
-    """Shows what was said; it stays at the end while it is there.
-
-    Args:
-        now: The time now, aware.
-    """
+    """Shows what was said; it stays at the end while it is there."""
 
     DEFAULT_CSS = """
     ConversationLog {
@@ -355,40 +317,33 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
         text: str
 
     picture: var[ConversationModel | None] = var(None)
-    marked: var[str] = var("")
-    """Key of the entry that is chosen; empty for none."""
+    marked: var[str] = var("")  # key of the entry that is chosen; empty for none
 
     def __init__(self, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         super().__init__()
         self.now = now
         self._lines: list[Line] = []
-        self._made: ConversationModel | None = None
-        """What the lines were made of."""
+        self._made: ConversationModel | None = None  # what the lines were made of
         self._keys: list[str] = []
         self._known: Known = {}
         self._styles: dict[str, Style] = {}
-        self._follows = True
-        """Whether the view goes along with what is new."""
+        self._follows = True  # whether the view goes along with what is new
 
     # What is shown
 
     def watch_picture(self) -> None:
-        """Make new lines; the view stays at the end if it was there."""
         self._make()
         self.refresh()
 
     def on_resize(self) -> None:
-        """Lines depend on the width."""
         self._make()
 
     def notify_style_update(self) -> None:
-        """The theme may have other colours."""
         super().notify_style_update()
         self._styles = {}
 
     @property
     def at_end(self) -> bool:
-        """Whether the newest is in view."""
         return self.scroll_offset.y >= self.max_scroll_y
 
     def _make(self) -> None:
@@ -418,7 +373,6 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
         self._follows = self.at_end or (self._follows and new_value >= old_value)
 
     def render_line(self, y: int) -> Strip:
-        """One line of the view."""
         width = self.size.width
         blank = self._style("blank")
         place = y + self.scroll_offset.y
@@ -437,7 +391,6 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
         return Strip(segments).adjust_cell_length(width, blank)
 
     def _hint(self, y: int, width: int) -> Strip:
-        """What stands in an empty conversation."""
         assert self.picture is not None
         lines = [
             f"{self.picture.name} ({self.picture.protocol})",
@@ -462,7 +415,6 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
     # What is chosen
 
     def watch_marked(self) -> None:
-        """Draw anew, and bring the chosen entry into view."""
         self.refresh()
         places = [at for at, line in enumerate(self._lines) if line.key == self.marked]
         if self.marked and places:
@@ -483,12 +435,10 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
         self.marked = self._keys[min(max(place, 0), len(self._keys) - 1)]
 
     def choose_end(self, *, first: bool) -> None:
-        """Choose the first entry or the last."""
         if self._keys:
             self.marked = self._keys[0 if first else -1]
 
     def leave(self) -> None:
-        """Choose none, and return to the newest."""
         self.marked = ""
         self.scroll_end(animate=False)
 
@@ -505,12 +455,10 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
             self.post_message(self.Copied(found.text))
 
     def page(self, by: int) -> None:
-        """Scroll by pages."""
         rows = max(1, int(self.size.height * PAGE))
         self.scroll_to(y=self.scroll_offset.y + by * rows, animate=False)
 
     def on_click(self, event: events.Click) -> None:
-        """A double click copies what was said there."""
         place = event.y + self.scroll_offset.y
         if event.chain == 2 and 0 <= place < len(self._lines) and self._lines[place].key:
             event.stop()
@@ -557,8 +505,7 @@ class ConversationComposer(FaultTolerant, TextArea):
         copy: bool = False
         leave: bool = False
 
-    choosing: var[bool] = var(False)
-    """Whether keys choose among what was said in place of writing."""
+    choosing: var[bool] = var(False)  # whether keys choose among what was said in place of writing
 
     def __init__(self) -> None:
         super().__init__(
@@ -584,7 +531,6 @@ class ConversationComposer(FaultTolerant, TextArea):
             await super()._on_key(event)
 
     def _means(self, event: events.Key) -> bool:
-        """Do what a key means here; whether it means anything but text."""
         key = event.key
         if key in _SEND:
             self._submit()
@@ -634,19 +580,10 @@ class ConversationStatus(SegmentBar):
 
     DEFAULT_CSS = "ConversationStatus { background: $chrome; }"
 
-    picture: var[ConversationModel | None] = var(None)
-    choosing: var[bool] = var(False)
-
-    def watch_picture(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
-    def watch_choosing(self) -> None:
-        """Draw anew."""
-        self.refresh()
+    picture: reactive[ConversationModel | None] = reactive(None)
+    choosing: reactive[bool] = reactive(False)
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        """The state at the left, the commands at the right."""
         picture = self.picture
         if picture is None:
             return [], []
@@ -687,12 +624,7 @@ class ConversationStatus(SegmentBar):
 
 
 class ConversationView(FaultTolerant, Widget, can_focus=False):
-    """Frames a conversation; it is given its picture, and tells what is written and asked for.
-
-    Args:
-        alias: The agent's alias.
-        now: The time now, aware.
-    """
+    """Frames a conversation; it is given its picture, and tells what is written and asked for."""
 
     DEFAULT_CSS = "ConversationView { layout: vertical; width: 1fr; height: 1fr; background: $dialog; }"
     ALLOW_SELECT: ClassVar[bool] = False
@@ -706,7 +638,6 @@ class ConversationView(FaultTolerant, Widget, can_focus=False):
 
         @property
         def control(self) -> ConversationView:
-            """The view."""
             return self.view
 
     @dataclass
@@ -732,13 +663,11 @@ class ConversationView(FaultTolerant, Widget, can_focus=False):
         self.composer = ConversationComposer()
 
     def compose(self) -> ComposeResult:
-        """What was said, how it stands, where to write."""
         yield self.log_view
         yield self.status
         yield self.composer
 
     def watch_picture(self, picture: ConversationModel | None) -> None:
-        """Pass it on."""
         self.log_view.picture = picture
         self.status.picture = picture
         if picture is not None:
@@ -750,7 +679,6 @@ class ConversationView(FaultTolerant, Widget, can_focus=False):
         self._set_choosing(not self.composer.choosing)
 
     def stop_choosing(self) -> None:
-        """Let keys write again."""
         self._set_choosing(False)
 
     def _set_choosing(self, choosing: bool) -> None:
@@ -797,12 +725,7 @@ class ConversationView(FaultTolerant, Widget, can_focus=False):
 
 
 class ConversationPane(Pane):
-    """Frames the conversation with an external agent.
-
-    Args:
-        alias: The agent's alias, which is its id here.
-        view: The conversation.
-    """
+    """Frames the conversation with an external agent."""
 
     def __init__(self, alias: str, view: ConversationView) -> None:
         super().__init__(alias, view)
@@ -810,5 +733,4 @@ class ConversationPane(Pane):
 
     @property
     def target(self) -> Widget:
-        """What takes the keys: the line to write in."""
         return self.talk.composer

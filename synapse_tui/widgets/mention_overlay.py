@@ -22,8 +22,7 @@ from .text import one_line, shorten
 
 WIDEST = 64
 NARROWEST = 12
-_FRAME = 4
-"""Columns that the frame takes: its sides and a blank beside each."""
+_FRAME = 4  # columns that the frame takes: its sides and a blank beside each
 _TEXT_ROWS = 6
 _CHOICES = 5
 _ADDRESS_KEYS = "Tab completes · Esc back"
@@ -35,29 +34,15 @@ _PROBLEM_ROWS = 2
 
 @dataclass(frozen=True, slots=True)
 class MentionPicture:
-    """The overlay, drawn.
+    """The overlay, drawn."""
 
-    Attributes:
-        lines: Its lines, frame included, all equally wide.
-        size: Its size in cells.
-        cursor: Cell of the cursor in it.
-        choices: Index of the completion that a line shows, by the number of the line.
-    """
-
-    lines: tuple[Content, ...]
-    size: Size
-    cursor: Offset
-    choices: dict[int, int]
+    lines: tuple[Content, ...]  # its lines, frame included, all equally wide
+    size: Size  # its size in cells
+    cursor: Offset  # cell of the cursor in it
+    choices: dict[int, int]  # index of the completion that a line shows, by the number of the line
 
 
 def draw_mention(view: MentionView, width: int, height: int) -> MentionPicture:
-    """Draw the overlay.
-
-    Args:
-        view: What it shows.
-        width: Columns that there are.
-        height: Rows that there are; at least three are taken.
-    """
     width = max(min(width, WIDEST), NARROWEST)
     inner = width - _FRAME
     accent = _accent(view)
@@ -86,14 +71,7 @@ def draw_mention(view: MentionView, width: int, height: int) -> MentionPicture:
 
 
 def place_mention(pane: Size, anchor: Offset, height: int, *, above: bool | None = None) -> tuple[int, bool]:
-    """Return the first row of the overlay and whether it is above the line of the cursor.
-
-    Args:
-        pane: Size of the pane.
-        anchor: Cell of the child's cursor.
-        height: Rows that the overlay wants.
-        above: Where it was; it stays there while there is room.
-    """
+    """Return the first row of the overlay and whether it is above the line of the cursor."""
     over, under = anchor.y, pane.height - anchor.y - 1
     if above is None or height > (over if above else under):
         above = height > under and over > under
@@ -108,16 +86,6 @@ def room_for_mention(pane: Size, anchor: Offset) -> int:
 
 
 def wrap(text: str, cursor: int, width: int) -> tuple[list[str], Offset]:
-    """Cut a text into rows.
-
-    Args:
-        text: The text; lines are separated by LF.
-        cursor: Index in it.
-        width: Cells of a row; a cursor at the end of a full row stands in the next one.
-
-    Returns:
-        The rows, at least one, and the cell of the cursor.
-    """
     rows = [""]
     used = 0
     place = Offset(0, 0)
@@ -143,13 +111,6 @@ def wrap(text: str, cursor: int, width: int) -> tuple[list[str], Offset]:
 
 
 def wrap_words(text: str, width: int, most: int) -> list[str]:
-    """Cut one line into rows between words.
-
-    Args:
-        text: The line.
-        width: Cells of a row.
-        most: Rows at most; the last one says by `…` that there would be more.
-    """
     rows: list[str] = []
     for word in text.split():
         joined = f"{rows[-1]} {word}" if rows else word
@@ -180,7 +141,6 @@ def _spans(text: str) -> list[tuple[int, int, int]]:
 
 
 def _accent(view: MentionView) -> str:
-    """Return the colour of the one agent that is meant, or that of the overlay itself."""
     marked = view.completions[view.selected].targets if view.selected >= 0 else ()
     kinds = {target.agent_type for target in marked}
     if view.composing and not kinds and view.target and not view.target.startswith("all"):
@@ -210,7 +170,6 @@ def _framed(row: Content, inner: int, accent: str) -> Content:
 
 
 def _choices(view: MentionView, rows: int, inner: int, accent: str) -> list[tuple[int, Content]]:
-    """Return the completions that are shown, with their indices."""
     count = min(rows, _CHOICES, len(view.completions))
     if count <= 0:
         return []
@@ -233,7 +192,6 @@ def _choice(completion: Completion, selected: bool, inner: int, accent: str) -> 
 
 
 def _told(targets: Sequence[Address]) -> str:
-    """Whom a completion means."""
     if len(targets) != 1:
         return f"{len(targets)} agents"
     return "external agent" if targets[0].external else targets[0].agent_id
@@ -259,8 +217,8 @@ class MentionOverlay(Widget, can_focus=False):
     def __init__(self) -> None:
         super().__init__()
         self.picture: MentionPicture | None = None
+        # whether the pane has another size since it was painted: nobody can be sure to have read it
         self.stale = False
-        """Whether the pane has another size since it was painted: nobody can be sure to have read it."""
         self._view: MentionView | None = None
         self._above: bool | None = None
         self._place = Offset(0, 0)
@@ -271,13 +229,6 @@ class MentionOverlay(Widget, can_focus=False):
         return self._place + self.picture.cursor if self.picture is not None else None
 
     def show(self, view: MentionView | None, pane: Size, anchor: Offset) -> None:
-        """Show what is held, or hide.
-
-        Args:
-            view: What to show; None to hide.
-            pane: Size of the pane.
-            anchor: Cell of the child's cursor.
-        """
         self._view = view
         if view is None:
             self.stale = False
@@ -295,24 +246,17 @@ class MentionOverlay(Widget, can_focus=False):
         self.refresh()
 
     def place_again(self, pane: Size, anchor: Offset) -> None:
-        """Show the same in a pane that has another size; it is stale until that is painted.
-
-        Args:
-            pane: Size of the pane.
-            anchor: Cell of the child's cursor.
-        """
+        """Show the same in a pane that has another size; it is stale until that is painted."""
         if self._view is not None:
             self.stale = True
             self._above = None
             self.show(self._view, pane, anchor)
 
     def render(self) -> Content:
-        """Return the picture."""
         self.stale = False
         return Content("\n").join(self.picture.lines) if self.picture is not None else Content("")
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Choose the completion that was clicked."""
         event.stop()
         index = self.picture.choices.get(event.y) if self.picture is not None else None
         if index is not None:

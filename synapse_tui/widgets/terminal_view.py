@@ -31,16 +31,12 @@ from .viewport import Point, Viewport, wide_end
 
 
 class CursorFollower:
-    """Follows the cursor of one pane's child.
-
-    Args:
-        view: The pane.
-    """
+    """Follows the cursor of one pane's child."""
 
     def __init__(self, view: PaneDisplay) -> None:
         self._view = view
+        # column and row of the view where a block stands for the cursor; None when there is none
         self.block: tuple[int, int] | None = None
-        """Column and row of the view where a block stands for the cursor; None when there is none."""
 
     @property
     def has_outer_cursor(self) -> bool:
@@ -49,11 +45,6 @@ class CursorFollower:
         return view.has_focus and view.is_attached and view.app.screen is view.screen
 
     def move_block(self) -> set[int]:
-        """Bring the block to where the cursor is.
-
-        Returns:
-            The rows that changed.
-        """
         block = None if self.has_outer_cursor else self._shown_at()
         before, self.block = self.block, block
         return set() if block == before else {cell[1] for cell in (before, block) if cell is not None}
@@ -62,9 +53,6 @@ class CursorFollower:
         """Bring the outer cursor to the child's.
 
         Also while that is hidden, for an input method opens its window there.
-
-        Returns:
-            What moves it, when it has to move.
         """
         if not self.has_outer_cursor:
             return ""
@@ -79,7 +67,6 @@ class CursorFollower:
         return f"\x1b[{place.y + 1};{place.x + 1}H" if moved else ""
 
     def _wanted(self) -> tuple[int, int, bool, int]:
-        """Return column, row of the view, visibility and shape."""
         view = self._view
         typing = view.mention.cursor
         if typing is not None:
@@ -98,16 +85,11 @@ class CursorFollower:
         return (cursor.x, row) if cursor.visible and row < view.viewport.height else None
 
 
-SETTLE_TIME = 0.08
-"""Seconds without another size after which a size holds."""
+SETTLE_TIME = 0.08  # seconds without another size after which a size holds
 
 
 class Resizer:
-    """Gives a session the size of its pane.
-
-    Args:
-        view: The pane.
-    """
+    """Gives a session the size of its pane."""
 
     def __init__(self, view: PaneDisplay) -> None:
         self._view = view
@@ -147,18 +129,11 @@ class Resizer:
 
 @dataclass(frozen=True, slots=True)
 class RowSpans:
-    """All that may lie over the rows of a view at present.
-
-    Attributes:
-        viewport: The lines.
-        selection: What the mouse has selected.
-        scroll_mode: The scroll mode with its own selection and search.
-        block: Column and row of the block that stands for the cursor of a pane without focus.
-    """
+    """All that may lie over the rows of a view at present."""
 
     viewport: Viewport
-    selection: Selection | None
-    scroll_mode: ScrollMode | None
+    selection: Selection | None  # what the mouse has selected
+    scroll_mode: ScrollMode | None  # the scroll mode with its own selection and search
     block: tuple[int, int] | None
 
     def of(self, row: int) -> list[Span]:
@@ -191,8 +166,7 @@ class RowSpans:
         return (column, wide_end(line, column) if line is not None else column + 1, highlight)
 
 
-SYNC_TIMEOUT = 0.15
-"""Seconds that a child may keep back a frame by synchronized output (mode 2026)."""
+SYNC_TIMEOUT = 0.15  # seconds that a child may keep back a frame by synchronized output (mode 2026)
 
 
 class ViewedSession(Protocol):
@@ -204,11 +178,9 @@ class ViewedSession(Protocol):
     def terminal(self) -> Terminal:
         """Its screen; another object after a restart."""
 
-    def user_input(self, data: bytes) -> None:
-        """Take encoded keys, pastes and mouse events."""
+    def user_input(self, data: bytes) -> None: ...
 
-    def resize(self, columns: int, lines: int) -> None:
-        """Give the terminal another size."""
+    def resize(self, columns: int, lines: int) -> None: ...
 
     def focus(self, focused: bool) -> None:
         """Tell that a person looks at it, or no longer does."""
@@ -216,24 +188,17 @@ class ViewedSession(Protocol):
     def charge(self, seconds: float) -> None:
         """Count the time that painting its screen took."""
 
-    def reading(self) -> ComposerView:
-        """The composer on its screen."""
+    def reading(self) -> ComposerView: ...
 
 
 class PaneDisplay(Widget):
-    """Shows the terminal of one agent. It has neither border nor padding.
-
-    Args:
-        session: The agent.
-        name: As for every widget; so on.
-    """
+    """Shows the terminal of one agent. It has neither border nor padding."""
 
     ALLOW_SELECT: ClassVar[bool] = False
 
+    # a few words about scrolling and searching for the pane's bar; empty on the live screen
     status: var[str] = var("")
-    """A few words about scrolling and searching for the pane's bar; empty on the live screen."""
-    scrolled: var[int] = var(0)
-    """Lines that the view is scrolled back."""
+    scrolled: var[int] = var(0)  # lines that the view is scrolled back
 
     def __init__(
         self,
@@ -250,8 +215,7 @@ class PaneDisplay(Widget):
         self.selection: Selection | None = None
         self.scroll_mode: ScrollMode | None = None
         self.mention = MentionOverlay()
-        self.awaited = False
-        """Whether the next output is probably the echo of a key."""
+        self.awaited = False  # whether the next output is probably the echo of a key
         self._stage: PaneStage | None = None
         self._painter = RowPainter(self, self._line, self._spans, self._pens)
         self._cursor = CursorFollower(self)
@@ -259,17 +223,14 @@ class PaneDisplay(Widget):
         self._synchronized_since: float | None = None
 
     def compose(self) -> ComposeResult:
-        """The overlay for mentions, hidden at first."""
         yield self.mention
 
     def on_mount(self) -> None:
-        """Begin to listen to the session."""
         self._stage = PaneStage.of(self.app)
         self.session.damage_listener = self.request_frame
         self.watch(self.screen, "stack_updates", self._screens_changed, init=False)
 
     def on_unmount(self) -> None:
-        """Stop listening; the outer cursor goes back."""
         if self.session.damage_listener == self.request_frame:
             self.session.damage_listener = None
         if self._stage is not None:
@@ -277,7 +238,6 @@ class PaneDisplay(Widget):
             self._stage.cursor.take_back(self)
 
     def notify_style_update(self) -> None:
-        """Take over the colours of the theme."""
         super().notify_style_update()
         self._painter.forget_colors()
         self.refresh()
@@ -296,24 +256,18 @@ class PaneDisplay(Widget):
             self.session.terminal.cell_pixels = pixels
 
     def on_show(self) -> None:
-        """Draw what has come while the pane was hidden."""
         self._redraw()
         self._resizer.offer(self.size.width, self.size.height)
 
     # Frames
 
     def request_frame(self) -> None:
-        """Ask for a frame: there was output."""
         if self._stage is not None:
             self._stage.clock.request(self, at_once=self.awaited)
             self.awaited = False
 
     def held_until(self, now: float) -> float:
-        """Return until when the child wants its frame kept back (mode 2026), at most 150 ms from its start.
-
-        Args:
-            now: The loop's clock.
-        """
+        """Until when the child wants its frame held back (mode 2026), at most 150 ms from its start."""
         if not self.session.terminal.modes.synchronized:
             self._synchronized_since = None
             return now
@@ -352,7 +306,6 @@ class PaneDisplay(Widget):
         self.session.charge(seconds)
 
     def _scroll(self, rows: set[int], placement: Placement) -> str:
-        """Move rows on the outer terminal where that can be done; they need not be drawn then."""
         scroll = self.viewport.scroll
         overlaid = self.selection is not None or self.scroll_mode is not None
         if scroll is None or overlaid or not self._cursor.has_outer_cursor:
@@ -393,15 +346,9 @@ class PaneDisplay(Widget):
     # Drawing
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Return the cached strips of some rows.
-
-        Args:
-            crop: The part of the widget that is wanted.
-        """
         return self._painter.strips(crop)
 
     def render_line(self, y: int) -> Strip:
-        """Return the strip of one row."""
         return self._painter.strip(y)
 
     def update_view(self) -> None:
@@ -418,18 +365,13 @@ class PaneDisplay(Widget):
         stage.paint(self._painter.draw(rows, placement) + self._cursor.follow(stage, placement))
 
     def show_mention(self, view: MentionView | None) -> None:
-        """Show what is held of a mention at the child's cursor, or hide it.
-
-        Args:
-            view: What to show; None to hide.
-        """
+        """Show what is held of a mention at the child's cursor, or hide it."""
         if view is None and self.mention.picture is None:
             return
         self.mention.show(view, self.size, self._mention_anchor())
         self.request_frame()
 
     def _place_mention_again(self) -> None:
-        """The pane or the terminal has another size: the overlay may be out of it."""
         self.mention.place_again(self.size, self._mention_anchor())
 
     def _mention_anchor(self) -> Offset:
@@ -463,13 +405,11 @@ class PaneDisplay(Widget):
     # Focus
 
     def _screens_changed(self) -> None:
-        """Another screen lies over the pane's, or none does any more."""
         if self._stage is not None and not self._cursor.has_outer_cursor:
             self._stage.cursor.take_back(self)
         self.request_frame()
 
     def watch_has_focus(self, has_focus: bool) -> None:
-        """Tell the agent; the outer cursor comes or goes."""
         super().watch_has_focus(has_focus)
         self.session.focus(has_focus)
         if self._stage is not None and not has_focus:
@@ -479,39 +419,30 @@ class PaneDisplay(Widget):
 
 
 WHEEL_LINES = 3
-EDGE_INTERVAL = 0.05
-"""Seconds between two lines while a selection is dragged beyond the edge."""
+EDGE_INTERVAL = 0.05  # seconds between two lines while a selection is dragged beyond the edge
 _UNITS = {2: Unit.WORD, 3: Unit.LINE}
 
 
 class PaneMouse:
-    """Follows the mouse for one pane.
-
-    Args:
-        view: The pane.
-    """
+    """Follows the mouse for one pane."""
 
     def __init__(self, view: TerminalView) -> None:
         self._view = view
-        self._held = 0
-        """Button that the child was told is held."""
+        self._held = 0  # button that the child was told is held
         self._last: tuple[int, int] | None = None
-        self._swallow = False
-        """The press gave the focus: what follows up to the release is not for the child."""
+        self._swallow = False  # the press gave the focus: what follows up to the release is not for the child
         self._chain = 0
         self._pressed: tuple[int, int, float] | None = None
         self._edge = 0
         self._edge_timer: Timer | None = None
         self._drag_at = Point(0, 0)
-        self.dragging = False
-        """Whether a selection is being made."""
+        self.dragging = False  # whether a selection is being made
 
     def focusing(self, already: bool) -> None:
         """Take note of a press that may have given the pane the focus."""
         self._swallow = not already
 
     def press(self, event: events.MouseDown) -> None:
-        """A button was pressed."""
         x, y = self._cell(event)
         if event.ctrl and event.button == 1 and (link := self._view.link_at(x, y)):
             self._view.post_message(self._view.LinkClicked(self._view, link))
@@ -523,7 +454,6 @@ class PaneMouse:
             self._begin(event, x, y)
 
     def move(self, event: events.MouseMove) -> None:
-        """The pointer moved."""
         if self.dragging:
             self._drag(event)
         elif self._held or (self._view.has_focus and self._child_wants(event) and not self._swallow):
@@ -532,7 +462,6 @@ class PaneMouse:
                 self._tell(event, "move", self._held)
 
     def release(self, event: events.MouseUp) -> None:
-        """A button was released."""
         if self.dragging:
             self._end()
         elif self._held:
@@ -542,7 +471,6 @@ class PaneMouse:
         self._swallow = False
 
     def wheel(self, event: events.MouseEvent, kind: MouseKind) -> None:
-        """The wheel was turned."""
         modes = self._view.session.terminal.modes
         away = self._view.viewport.offset or self._view.scroll_mode is not None
         if not event.shift and not away and (modes.mouse or modes.alternate_screen):
@@ -571,7 +499,6 @@ class PaneMouse:
             self._view.session.user_input(data)
 
     def _cell(self, event: events.MouseEvent) -> tuple[int, int]:
-        """Return column and row of the child's screen, those nearest to a place outside."""
         terminal = self._view.session.terminal
         return min(max(event.x, 0), terminal.columns - 1), min(max(event.y, 0), terminal.lines - 1)
 
@@ -589,7 +516,6 @@ class PaneMouse:
         view.update_view()
 
     def _count_clicks(self, event: events.MouseDown, x: int, y: int) -> None:
-        """Count the presses at one place in quick succession: one, two, three, and one again."""
         before = self._pressed
         self._pressed = (x, y, event.time)
         near = before is not None and before[:2] == (x, y)
@@ -619,7 +545,6 @@ class PaneMouse:
             view.update_view()
 
     def stop_dragging(self) -> None:
-        """End the drag, wherever the pointer is."""
         if self.dragging:
             self._stop_edge()
             self.dragging = False
@@ -641,14 +566,7 @@ class PaneMouse:
 
 
 class TerminalView(PaneDisplay, can_focus=True):
-    """Shows the terminal of one agent and hands it what the person does.
-
-    Args:
-        session: The agent.
-        interceptor: Holds keys while they can be a mention; None to hold none.
-        reserved: Tells by Textual's name whether a key is the app's and must not reach the agent.
-        name: As for every widget; so on.
-    """
+    """Shows the terminal of one agent and hands it what the person does."""
 
     DEFAULT_CSS = """
     TerminalView {
@@ -672,7 +590,6 @@ class TerminalView(PaneDisplay, can_focus=True):
 
         @property
         def control(self) -> TerminalView:
-            """The view."""
             return self.view
 
     @dataclass
@@ -716,7 +633,6 @@ class TerminalView(PaneDisplay, can_focus=True):
         self._keys = PaneKeys(self, interceptor)
 
     def on_mount(self) -> None:
-        """Begin to follow the focus of the terminal's window."""
         self.watch(self.app, "app_focus", self._app_focus_changed, init=False)
 
     # Keys and pastes
@@ -733,22 +649,13 @@ class TerminalView(PaneDisplay, can_focus=True):
             self._keys.press(key_event(event), b"")
 
     def on_terminal_text(self, event: TerminalText) -> None:
-        """Hand many keys to the agent as one piece, or one by one where each of them may mean something."""
         event.stop()
         if not self._keys.run(event.text):
             for key in event.singly():
                 self._keys.press(key.event, key.raw)
 
     def hand_over(self, text: str, *, but: str) -> bool:
-        """Take many keys that were typed at once, after all that is on its way here already.
-
-        Args:
-            text: What they type.
-            but: Textual's name of a key that is not for the agent.
-
-        Returns:
-            Whether they are taken; else they must come one by one.
-        """
+        """Take many keys that were typed at once, after all that is on its way here already."""
         names = {textual_name(KeyEvent.of_text(each)) for each in set(text)}
         if but in names or any(map(self.reserved, names)):
             return False
@@ -756,24 +663,20 @@ class TerminalView(PaneDisplay, can_focus=True):
         return True
 
     def on_terminal_key_release(self, event: TerminalKeyRelease) -> None:
-        """Hand the release of a key to an agent that asked for it."""
         event.stop()
         self._keys.press(event.event, event.raw)
 
     def on_paste(self, event: events.Paste) -> None:
-        """Hand pasted text to the agent as one piece."""
         event.stop()
         event.prevent_default()
         self._keys.paste(event.text)
 
     def watch_has_focus(self, has_focus: bool) -> None:
-        """Give back what is held of a mention when the focus goes elsewhere in the application."""
         super().watch_has_focus(has_focus)
         if not has_focus and self.app.app_focus:
             self._keys.give_back()
 
     def _app_focus_changed(self, app_focus: bool) -> None:
-        """Give back what is held when the window is looked at again and the focus is elsewhere in it."""
         if app_focus and self.screen.focused is not self:
             self._keys.give_back()
 
@@ -782,7 +685,6 @@ class TerminalView(PaneDisplay, can_focus=True):
         self._keys.give_back()
 
     def on_mention_overlay_chosen(self, event: MentionOverlay.Chosen) -> None:
-        """Take the completion that was clicked."""
         event.stop()
         self._keys.choose(event.index)
 
@@ -804,38 +706,31 @@ class TerminalView(PaneDisplay, can_focus=True):
         return True
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Hand a press to the child or begin to select."""
         event.stop()
         self._keys.give_back()
         self._mouse.press(event)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Hand a move to the child or go on selecting."""
         event.stop()
         self._mouse.move(event)
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
-        """Hand a release to the child or copy what is selected."""
         event.stop()
         self._mouse.release(event)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Scroll back, or tell the child."""
         event.stop()
         self._mouse.wheel(event, "wheel_up")
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Scroll forth, or tell the child."""
         event.stop()
         self._mouse.wheel(event, "wheel_down")
 
     def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
-        """Tell the child."""
         event.stop()
         self._mouse.wheel(event, "wheel_left")
 
     def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
-        """Tell the child."""
         event.stop()
         self._mouse.wheel(event, "wheel_right")
 
@@ -889,11 +784,9 @@ class TerminalView(PaneDisplay, can_focus=True):
     # What is told
 
     def watch_status(self, status: str) -> None:
-        """Tell the pane's bar."""
         self.post_message(self.StatusChanged(self, status, self.scrolled))
 
     def copy(self, text: str) -> None:
-        """Put text into the clipboard and tell of it."""
         if text:
             self.app.copy_to_clipboard(text)
             self.post_message(self.Copied(self, text))

@@ -13,13 +13,12 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
+# control characters, line separators, and the marks that turn the direction of writing (Unicode TR9)
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+")
-"""Control characters, line separators, and the marks that turn the direction of writing (Unicode TR9)."""
 
 _LOOKS = {"strong": "bold", "em": "italic", "heading": "bold"}
 _CODE = frozenset({"code_inline", "code_block", "fence"})
-_MARKDOWN_CHARS = 1000
-"""Characters of a Markdown text that are looked at: one line shows no more of it."""
+_MARKDOWN_CHARS = 1000  # characters of a Markdown text that are looked at: one line shows no more of it
 
 
 def one_line(text: str) -> str:
@@ -37,11 +36,6 @@ def markdown_line(text: str, style: str, code: str) -> Sequence[tuple[str, str]]
     """The beginning of a Markdown text on one line, as runs of text and their styles.
 
     Underscores are left as they are: agents write of `__init__` more often than they stress by them.
-
-    Args:
-        text: Markdown; plain text stays as it is.
-        style: Style of the text.
-        code: Style of code in it.
     """
     runs: list[tuple[str, str]] = []
     for words, look in _markdown_runs(_markdown().parse(printable(text[:_MARKDOWN_CHARS])), style, code):
@@ -85,15 +79,6 @@ def _markdown_words(token: Token) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """The text cut to a width.
-
-    Args:
-        text: One line.
-        width: Cells it may take.
-
-    Returns:
-        The text, or its beginning and an ellipsis.
-    """
     if cell_len(text) <= width:
         return text
     if width <= 1:
@@ -102,12 +87,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def shorten_middle(text: str, width: int) -> str:
-    """The text cut to a width in its middle: of a path, the name of the file is what tells most.
-
-    Args:
-        text: One line.
-        width: Cells it may take.
-    """
+    """The text cut to a width in its middle: of a path, the name of the file is what tells most."""
     if cell_len(text) <= width or width <= 2:
         return shorten(text, width)
     head = shorten(text, (width + 2) // 3)
@@ -116,16 +96,7 @@ def shorten_middle(text: str, width: int) -> str:
 
 @lru_cache(maxsize=512)  # bars ask for many widths with every turn of a spinner
 def distinct(names: tuple[str, ...], width: int) -> Sequence[str]:
-    """Names cut to a width so that no two different ones look alike: `dum…190`, `dum…191`.
-
-    Args:
-        names: Each one line.
-        width: Cells that each may take.
-
-    Returns:
-        The names, cut in the middle; more of the end stays where two would be the same, and where that does
-        not help either they are alike.
-    """
+    """Names cut to a width so that no two different ones look alike: `dum…190`, `dum…191`."""
     for tail in range((width - 1) // 2, width):
         found = [name if cell_len(name) <= width else _ends(name, width, tail) for name in names]
         if len(set(found)) == len(set(names)):
@@ -134,14 +105,12 @@ def distinct(names: tuple[str, ...], width: int) -> Sequence[str]:
 
 
 def _ends(text: str, width: int, tail: int) -> str:
-    """Beginning and end of a text, the end in at most so many cells."""
     end = _end(text, tail)
     head = width - 1 - cell_len(end)
     return (chop_cells(text, head)[0] if head > 0 else "") + "…" + end
 
 
 def _end(text: str, width: int) -> str:
-    """The end of a text in at most so many cells, without a mark whose letter was cut off."""
     end = ""
     for char in reversed(text):
         width -= cell_len(char)
