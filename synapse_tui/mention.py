@@ -157,7 +157,7 @@ class Draft(Generic[T]):
         del self._units[start:end]
         self.cursor = start
 
-    def before(self, least: int = 0) -> int:
+    def before(self, least: int) -> int:
         """Where the character before the cursor begins (combining marks belong to it)."""
         at = self.cursor
         while at > least:
@@ -167,7 +167,7 @@ class Draft(Generic[T]):
                 break
         return at
 
-    def after(self) -> int:
+    def after(self, _least: int) -> int:
         """Where the character after the cursor ends."""
         at = min(self.cursor + 1, len(self._units))
         while at < len(self._units) and (
@@ -176,57 +176,53 @@ class Draft(Generic[T]):
             at += 1
         return at
 
-    def word_before(self, least: int = 0) -> int:
+    def word_before(self, least: int) -> int:
         """Where the word before the cursor begins."""
-        at = self.cursor
-        while at > least and not _is_word(self._units[at - 1].text):
-            at -= 1
-        while at > least and _is_word(self._units[at - 1].text):
-            at -= 1
-        return at
+        gap = self._back(self.cursor, least, lambda text: not _is_word(text))
+        return self._back(gap, least, _is_word)
 
-    def word_after(self) -> int:
+    def word_after(self, _least: int) -> int:
         """Where the word after the cursor ends."""
-        at = self.cursor
-        while at < len(self._units) and not _is_word(self._units[at].text):
-            at += 1
-        while at < len(self._units) and _is_word(self._units[at].text):
-            at += 1
-        return at
+        return self._forth(self._forth(self.cursor, lambda text: not _is_word(text)), _is_word)
 
-    def line_start(self, least: int = 0) -> int:
-        at = self.cursor
-        while at > least and self._units[at - 1].text != "\n":
-            at -= 1
-        return at
+    def line_start(self, least: int) -> int:
+        return self._back(self.cursor, least, _within_line)
 
-    def line_end(self) -> int:
-        at = self.cursor
-        while at < len(self._units) and self._units[at].text != "\n":
-            at += 1
-        return at
+    def line_end(self, _least: int) -> int:
+        return self._forth(self.cursor, _within_line)
 
-    def line_up(self, least: int = 0) -> int:
+    def line_up(self, least: int) -> int:
         """The place one line up; the cursor's own in the first line."""
         start = self.line_start(least)
         if start == least:
             return self.cursor
-        column = self.cursor - start
-        above = start - 1
-        while above > least and self._units[above - 1].text != "\n":
-            above -= 1
-        return min(above + column, start - 1)
+        above = self._back(start - 1, least, _within_line)
+        return min(above + self.cursor - start, start - 1)
 
-    def line_down(self, least: int = 0) -> int:
+    def line_down(self, least: int) -> int:
         """The place one line down; the cursor's own in the last line."""
-        column = self.cursor - self.line_start(least)
-        below = self.line_end() + 1
+        below = self.line_end(least) + 1
         if below > len(self._units):
             return self.cursor
-        end = below
-        while end < len(self._units) and self._units[end].text != "\n":
-            end += 1
-        return min(below + column, end)
+        return min(below + self.cursor - self.line_start(least), self._forth(below, _within_line))
+
+    def edit(self, name: str, least: int = 0) -> None:
+        """Move the cursor or delete, if the key is one of line editing; never in front of unit `least`."""
+        if name in _MOVES:
+            self.cursor = _MOVES[name](self, least)
+        elif name in _DELETIONS:
+            other = _DELETIONS[name](self, least)
+            self.remove(min(other, self.cursor), max(other, self.cursor))
+
+    def _back(self, at: int, least: int, passes: Callable[[str], bool]) -> int:
+        while at > least and passes(self._units[at - 1].text):
+            at -= 1
+        return at
+
+    def _forth(self, at: int, passes: Callable[[str], bool]) -> int:
+        while at < len(self._units) and passes(self._units[at].text):
+            at += 1
+        return at
 
 
 def _extends(text: str) -> bool:
@@ -241,72 +237,42 @@ def _is_word(text: str) -> bool:
     return bool(_WORD.match(text))
 
 
+def _within_line(text: str) -> bool:
+    return text != "\n"
+
+
 _Move = Callable[[Draft[Any], int], int]
-
-
-def _left(draft: Draft[Any], least: int) -> int:
-    return draft.before(least)
-
-
-def _right(draft: Draft[Any], _least: int) -> int:
-    return draft.after()
-
-
-def _word_left(draft: Draft[Any], least: int) -> int:
-    return draft.word_before(least)
-
-
-def _word_right(draft: Draft[Any], _least: int) -> int:
-    return draft.word_after()
-
-
-def _start(draft: Draft[Any], least: int) -> int:
-    return draft.line_start(least)
-
-
-def _end(draft: Draft[Any], _least: int) -> int:
-    return draft.line_end()
-
-
-def _up(draft: Draft[Any], least: int) -> int:
-    return draft.line_up(least)
-
-
-def _down(draft: Draft[Any], least: int) -> int:
-    return draft.line_down(least)
-
-
 _MOVES: Final[dict[str, _Move]] = {
-    "left": _left,
-    "right": _right,
-    "up": _up,
-    "down": _down,
-    "home": _start,
-    "end": _end,
-    "ctrl+a": _start,
-    "ctrl+e": _end,
-    "ctrl+b": _left,
-    "ctrl+f": _right,
-    "ctrl+left": _word_left,
-    "ctrl+right": _word_right,
-    "alt+left": _word_left,
-    "alt+right": _word_right,
-    "alt+b": _word_left,
-    "alt+f": _word_right,
+    "left": Draft.before,
+    "right": Draft.after,
+    "up": Draft.line_up,
+    "down": Draft.line_down,
+    "home": Draft.line_start,
+    "end": Draft.line_end,
+    "ctrl+a": Draft.line_start,
+    "ctrl+e": Draft.line_end,
+    "ctrl+b": Draft.before,
+    "ctrl+f": Draft.after,
+    "ctrl+left": Draft.word_before,
+    "ctrl+right": Draft.word_after,
+    "alt+left": Draft.word_before,
+    "alt+right": Draft.word_after,
+    "alt+b": Draft.word_before,
+    "alt+f": Draft.word_after,
 }
 _DELETIONS: Final[dict[str, _Move]] = {
-    "backspace": _left,
-    "shift+backspace": _left,
-    "ctrl+h": _left,
-    "delete": _right,
-    "ctrl+d": _right,
-    "ctrl+u": _start,
-    "ctrl+k": _end,
-    "ctrl+w": _word_left,
-    "ctrl+backspace": _word_left,
-    "alt+backspace": _word_left,
-    "ctrl+delete": _word_right,
-    "alt+d": _word_right,
+    "backspace": Draft.before,
+    "shift+backspace": Draft.before,
+    "ctrl+h": Draft.before,
+    "delete": Draft.after,
+    "ctrl+d": Draft.after,
+    "ctrl+u": Draft.line_start,
+    "ctrl+k": Draft.line_end,
+    "ctrl+w": Draft.word_before,
+    "ctrl+backspace": Draft.word_before,
+    "alt+backspace": Draft.word_before,
+    "ctrl+delete": Draft.word_after,
+    "alt+d": Draft.word_after,
 }
 
 
@@ -314,17 +280,6 @@ def key_name(event: MentionKey) -> str:
     """The key with its modifiers (`ctrl+left`); the keypad's keys under the names of the others."""
     held = "".join(f"{name}+" for name in ("ctrl", "alt", "shift", "super") if getattr(event, name))
     return held + event.key.removeprefix("kp_")
-
-
-def edit(draft: Draft[T], name: str, least: int) -> bool:
-    if name in _MOVES:
-        draft.cursor = _MOVES[name](draft, least)
-        return True
-    if name in _DELETIONS:
-        other = _DELETIONS[name](draft, least)
-        draft.remove(min(other, draft.cursor), max(other, draft.cursor))
-        return True
-    return False
 
 
 MARKS: Final = frozenset({"@", "＠"})
@@ -359,7 +314,6 @@ class Overlay(Generic[T]):
         self._choices: tuple[Completion, ...] = ()
         self._selected = 0
         self._chosen = False
-        self._priority = DEFAULT_PRIORITY
         self._problem = ""
 
     @property
@@ -370,7 +324,7 @@ class Overlay(Generic[T]):
         start = self._prefix
         text = self.draft.text(start)
         address = self.draft.text(0, start - 1) if start else text
-        priority, _ = self._read_priority(text) if start else (self._priority, text)
+        priority, _ = self._read_priority(text) if start else (DEFAULT_PRIORITY, text)
         choices = self._choices if start else tuple(self._completions())
         marked = not start or self._chosen
         return MentionView(
@@ -381,13 +335,9 @@ class Overlay(Generic[T]):
             target=self._label() if start else "",
             completions=choices,
             selected=min(self._selected, len(choices) - 1) if marked else -1,
-            priority=priority if 1 <= priority <= 5 else self._priority,
+            priority=priority if 1 <= priority <= 5 else DEFAULT_PRIORITY,
             problem=self._problem or self._standing_problem(),
         )
-
-    def set_priority(self, priority: int) -> None:
-        """Set the priority that holds unless the message begins with `!N`."""
-        self._priority = check_priority(priority)
 
     def press(self, event: MentionKey, token: T) -> Step:
         self._problem = ""
@@ -418,14 +368,12 @@ class Overlay(Generic[T]):
             return self._end_address(token)
         self.draft.insert(text, token)
         self._selected, self._chosen = 0, False
-        if len(self.draft) == 1 or self._may_go_on():
+        body = self._body()
+        may_go_on = not MARKS & set(body) and could_be(body, self._addresses(), sender=self._sender)
+        if len(self.draft) == 1 or may_go_on:
             return Step.KEPT
         self.draft.remove(len(self.draft) - 1, len(self.draft))
         return Step.REFUSED
-
-    def _may_go_on(self) -> bool:
-        body = self._body()
-        return not MARKS & set(body) and could_be(body, self._addresses(), sender=self._sender)
 
     def _end_address(self, token: T) -> Step:
         body = self._body()
@@ -452,7 +400,7 @@ class Overlay(Generic[T]):
     def _press_address(self, name: str) -> Step:
         completions = self._completions()
         if name in {"backspace", "ctrl+h", "shift+backspace"}:
-            edit(self.draft, "backspace", 0)
+            self.draft.edit("backspace")
             self._selected, self._chosen = 0, False
             return Step.USED if len(self.draft) else Step.DROPPED
         if completions and name in {"up", "down"}:
@@ -499,7 +447,7 @@ class Overlay(Generic[T]):
         elif self._choices and name in {"up", "down", "tab"}:
             self._choose_next(-1 if name == "up" else 1, len(self._choices))
         else:
-            edit(self.draft, name, self._prefix)
+            self.draft.edit(name, self._prefix)
         return Step.USED
 
     def _choose_next(self, by: int, count: int) -> None:
@@ -528,7 +476,7 @@ class Overlay(Generic[T]):
         try:
             self.message = self._read_message()
         except (AddressError, InvalidValue) as error:
-            self._problem = _told(error)
+            self._problem = _explain(error)
             return Step.USED
         return Step.SENT
 
@@ -541,7 +489,7 @@ class Overlay(Generic[T]):
             if not self._choices or self._chosen:
                 self._resolve_targets()
         except (AddressError, InvalidValue) as error:
-            return _told(error)
+            return _explain(error)
         return ""
 
     def _read_message(self) -> Mention:
@@ -573,11 +521,11 @@ class Overlay(Generic[T]):
         head = unicodedata.normalize("NFKC", text[:16])
         match = _PRIORITY.match(head)
         if match is None:
-            return self._priority, text
+            return DEFAULT_PRIORITY, text
         return int(match[1]), text[match.end() :]
 
 
-def _told(error: SynapseError) -> str:
+def _explain(error: SynapseError) -> str:
     return f"{error.message}; {error.hint}" if error.hint else error.message
 
 
@@ -662,9 +610,7 @@ class MentionInterceptor(Generic[T]):
     def key(self, event: MentionKey, token: T, composer: ComposerView) -> Outcome[T]:
         self.observe(composer)
         if self._on_probation and composer.draft:
-            given = self.give_back().forward
-            self._note_passed(event)
-            return Outcome((*given, token))
+            return self._give_back_before(event, token)
         if self._waits(event):
             self._queue.append((event, token))
             return Outcome()
@@ -718,14 +664,14 @@ class MentionInterceptor(Generic[T]):
             self._unsettled_until = self._clock() + ECHO_TIMEOUT
         return Outcome(tuple(tokens))
 
+    def _give_back_before(self, event: MentionKey, token: T) -> Outcome[T]:
+        given = self.give_back().forward
+        self._note_passed(event)
+        return Outcome((*given, token))
+
     def choose(self, index: int) -> None:
         if self._overlay is not None:
             self._overlay.choose(index)
-
-    def set_priority(self, priority: int) -> None:
-        """Set the priority of the message that is being written."""
-        if self._overlay is not None:
-            self._overlay.set_priority(priority)
 
     def _opens(self, event: MentionKey, composer: ComposerView) -> bool:
         """Whether the key begins a mention: `@` into a composer that is known to be there and empty."""
@@ -760,9 +706,7 @@ class MentionInterceptor(Generic[T]):
                 self._held.add(event.key)
                 return Outcome()
             case Step.REFUSED:
-                given = self.give_back().forward
-                self._note_passed(event)
-                return Outcome((*given, token))
+                return self._give_back_before(event, token)
         self._consumed.add(event.key)
         if step is Step.RETURNED:
             return self.give_back()

@@ -249,7 +249,7 @@ class MissedState:
 
 
 def restore_terminal(descriptor: int, *, undo: bytes = UNDO_ALL, timeout: float = 0.5) -> None:
-    """Leave a terminal as a shell expects it after a crash or from a signal; does nothing if it is so already."""
+    """Leave a terminal as a shell expects it, after a crash or from a signal, unless it is so already."""
     try:
         attributes = termios.tcgetattr(descriptor)
     except termios.error:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
 from types import MappingProxyType
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events, on
@@ -31,21 +28,13 @@ from .error_handling import FaultTolerant
 from .keys_shown import keys_of
 from .pane import Pane
 from .segment_bar import Piece, SegmentBar, width_of
-from .text import one_line, plural, printable, shorten
+from .text import one_line, plural, shorten, wrapped
 from .views import Mark, delivery_mark, party, state_mark
 
 # how a run of text looks: the component classes of `ConversationLog` without their prefix
 Role = Literal["head", "own-head", "own", "text", "progress", "question", "note", "alert", "blank"]
 WIDEST = 100  # cells of a line of text: longer ones are hard to read
 OWN_SHARE = 0.75  # how much of the width the person's own messages may take
-MAX_LINES = 5000  # lines of one entry that are shown
-# characters of a line that are wrapped together: when it grows, only the last of them are wrapped again
-MAX_LINE = 10_000
-TAB = 4
-_WORDS = re.compile(r"\s*\S+|\s+$")
-# what joins and modifies emoji: programs disagree on the widths
-_MODIFIERS = re.compile("[\u200d\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]")
-_OPEN = (TaskState.SUBMITTED, TaskState.WORKING, TaskState.INPUT_REQUIRED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,64 +102,57 @@ class Line:
 Known = dict[str, tuple[object, tuple[Line, ...]]]
 
 
-def lines_of(picture: ConversationModel, width: int, now: datetime, known: Known | None = None) -> list[Line]:
-    return _Lines(picture, width, now, {} if known is None else known).made()
+class ConversationLines:
+    """Lays out a conversation as lines of at most `width` cells; `known` keeps what has not changed."""
 
-
-class _Lines:
-    def __init__(self, picture: ConversationModel, width: int, now: datetime, known: Known) -> None:
-        self._picture = picture
+    def __init__(self, model: ConversationModel, width: int, now: datetime, known: Known) -> None:
+        self._model = model
         self._width = width
         self._now = now
         self._known = known
         self._day = now.astimezone().date()
-        last = {entry.task_id: entry.key for entry in picture.entries if entry.kind == "sent"}
-        # how the task stands of the last message about it, by the message's key
-        self._fates = {last[task.id]: _fate(task) for task in picture.tasks if task.id in last}
+        last = {entry.task_id: entry.key for entry in model.entries if entry.kind == "sent"}
+        # by the key of the last message about a task: the mark of the task
+        self._marks = {last[task.id]: _task_mark(task) for task in model.tasks if task.id in last}
 
-    def made(self) -> list[Line]:
+    def all(self) -> list[Line]:
         lines: list[Line] = []
         before: Entry | None = None
-        for entry in self._picture.entries:
+        for entry in self._model.entries:
             joined = before is not None and _belongs(before, entry)
             if not joined and lines:
                 lines.append(Line())
-            lines += self._lines(entry, headed=not joined)
+            lines += self._entry(entry, headed=not joined)
             before = entry
         return lines
 
-    def _lines(self, entry: Entry, *, headed: bool) -> tuple[Line, ...]:
-        made_of = (
-            entry,
-            headed,
-            self._width,
-            self._fates.get(entry.key),
-            self._picture.author(entry),
-            self._day,
-        )
+    def _entry(self, entry: Entry, *, headed: bool) -> tuple[Line, ...]:
+        author = self._model.author(entry)
+        made_of = (entry, headed, self._width, self._marks.get(entry.key), author, self._day)
         known = self._known.get(entry.key)
         if known is None or known[0] != made_of:
-            known = self._known[entry.key] = (made_of, tuple(self._of(entry, headed=headed)))
+            known = self._known[entry.key] = (made_of, tuple(self._draw(entry, headed=headed)))
         return known[1]
 
-    def _of(self, entry: Entry, *, headed: bool) -> Iterator[Line]:
+    def _draw(self, entry: Entry, *, headed: bool) -> Iterator[Line]:
         if entry.kind == "note":
             yield from _note_lines(entry, self._width)
         elif entry.kind == "sent":
             yield from self._own(entry)
         else:
             if headed:
-                yield Line(tuple(_head(self._picture, entry, self._now)), 1, entry.key)
+                yield Line(tuple(_head(self._model, entry, self._now)), 1, entry.key)
             texts = wrapped(entry.text, min(self._width - 4, WIDEST))
-            yield from (Line((Run(text, _ROLES.get(entry.kind, "text")),), 3, entry.key) for text in texts)
+            role: Role = entry.kind if entry.kind in ("progress", "question") else "text"
+            yield from (Line((Run(text, role),), 3, entry.key) for text in texts)
 
     def _own(self, entry: Entry) -> Iterator[Line]:
         width = self._width
         room = max(8, min(int(width * OWN_SHARE), WIDEST) - 2)
         texts = wrapped(entry.text, room)
         box = min(room, max(map(cell_len, texts), default=0)) + 2
-        mark = self._fates.get(entry.key)
-        head = f"{self._picture.author(entry)}  {clock_time(entry.at, self._now)}"
+        mark = self._marks.get(entry.key)
+        head = f"{self._model.author(entry)}  {clock_time(entry.at, self._now)}"
         tail = f"  {mark.glyph} {mark.word}" if mark is not None and width > 40 else ""
         indent = max(0, width - cell_len(head + tail) - 1)
         loud = mark is not None and mark.colour in ("state-error", "state-waiting")
@@ -180,18 +162,15 @@ class _Lines:
             yield Line((Run(filled, "own"),), max(0, width - box - 1), entry.key)
 
 
-_ROLES: Mapping[str, Role] = {"progress": "progress", "question": "question"}
-
-
 def _belongs(before: Entry, entry: Entry) -> bool:
     """Whether what is said goes on with what was said before, without a head of its own."""
     quiet = ("progress", "answer")
     return before.task_id == entry.task_id and before.kind in quiet and entry.kind in quiet and not entry.name
 
 
-def _head(picture: ConversationModel, entry: Entry, now: datetime) -> Iterator[Run]:
+def _head(model: ConversationModel, entry: Entry, now: datetime) -> Iterator[Run]:
     asks = entry.kind == "question"
-    yield Run(f"{picture.alias} asks" if asks else picture.alias, "question" if asks else "head")
+    yield Run(f"{model.alias} asks" if asks else model.alias, "question" if asks else "head")
     if entry.name:
         yield Run(f" · {shorten(one_line(entry.name), 40)}", "note")
     yield Run(f"  {clock_time(entry.at, now)}", "note")
@@ -199,7 +178,7 @@ def _head(picture: ConversationModel, entry: Entry, now: datetime) -> Iterator[R
         yield Run("  ◐", "head")
 
 
-def _fate(task: Task) -> Mark:
+def _task_mark(task: Task) -> Mark:
     mark = delivery_mark(task)
     if task.delivery is DeliveryState.SUBMITTED and task.state is TaskState.SUBMITTED:
         return Mark("→", "state-working", "taken")
@@ -215,63 +194,6 @@ def clock_time(at: datetime, now: datetime) -> str:
     """When something was said: the time today, else the date too."""
     there, here = at.astimezone(), now.astimezone()
     return there.strftime("%H:%M") if there.date() == here.date() else there.strftime("%Y-%m-%d %H:%M")
-
-
-def wrapped(text: str, width: int) -> tuple[str, ...]:
-    """A text as lines of at most so many cells; its own line ends stay."""
-    lines: list[str] = []
-    for line in text.split("\n", MAX_LINES + 1):
-        for part in _parts_of(line):
-            lines += wrapped_line(part, max(2, width))
-            if len(lines) > MAX_LINES:
-                break
-        if len(lines) > MAX_LINES:
-            return (*lines[:MAX_LINES], "… copy it to see all of it")
-    while lines and not lines[-1]:
-        lines.pop()
-    return tuple(lines) or ("",)
-
-
-def _parts_of(line: str) -> Iterator[str]:
-    start = 0
-    while len(line) - start > MAX_LINE:
-        end = line.rfind(" ", start, start + MAX_LINE) + 1
-        end = end if end > start else start + MAX_LINE
-        yield line[start:end]
-        start = end
-    yield line[start:]
-
-
-@lru_cache(maxsize=2048)
-def wrapped_line(line: str, width: int) -> tuple[str, ...]:
-    """One line as lines that fit: between words, and before and after each wide character."""
-    text = _MODIFIERS.sub("", printable(line.replace("\t", " " * TAB))) if line else ""
-    if cell_len(text) <= width:
-        return (text,)
-    done: list[str] = []
-    current = ""
-    for word in _breakable(text):
-        if cell_len(current) + cell_len(word.rstrip()) <= width:
-            current += word
-            continue
-        if current.strip():
-            done.append(current.rstrip())
-        *full, current = chop_cells(word.lstrip() if current.strip() else word, width) or [""]
-        done += full
-    return (*done, current.rstrip()) if current.strip() else tuple(done)
-
-
-def _breakable(text: str) -> Iterator[str]:
-    for word in _WORDS.findall(text):
-        start = 0
-        for at, char in enumerate(word):
-            if unicodedata.east_asian_width(char) in "WF":
-                if start < at:
-                    yield word[start:at]
-                yield char
-                start = at + 1
-        if start < len(word):
-            yield word[start:]
 
 
 PAGE = 0.8  # how much of the height a page goes
@@ -296,27 +218,16 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
         & > .conversation--marked { background: $focus; color: $focus-ink; }
     }
     """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "conversation--blank",
-        "conversation--text",
-        "conversation--head",
-        "conversation--own-head",
-        "conversation--own",
-        "conversation--progress",
-        "conversation--question",
-        "conversation--alert",
-        "conversation--note",
-        "conversation--marked",
-    }
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"conversation--{role}" for role in (*get_args(Role), "marked")}
     ALLOW_SELECT: ClassVar[bool] = False
 
     @dataclass
     class Copied(Message):
-        """Text was copied."""
+        """Text was copied to the clipboard."""
 
         text: str
 
-    picture: var[ConversationModel | None] = var(None)
+    model: var[ConversationModel | None] = var(None)
     marked: var[str] = var("")  # key of the entry that is chosen; empty for none
 
     def __init__(self, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
@@ -331,7 +242,7 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
 
     # What is shown
 
-    def watch_picture(self) -> None:
+    def watch_model(self) -> None:
         self._make()
         self.refresh()
 
@@ -347,14 +258,14 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
         return self.scroll_offset.y >= self.max_scroll_y
 
     def _make(self) -> None:
-        if self.picture is None or not self.is_mounted or self.size.width < 2:
+        if self.model is None or not self.is_mounted or self.size.width < 2:
             return
         width = self.scrollable_content_region.width
-        if len(self._known) > 2 * len(self.picture.entries) + 10:
+        if len(self._known) > 2 * len(self.model.entries) + 10:
             self._known.clear()
-        self._lines = lines_of(self.picture, width, self.now(), self._known)
-        self._made = self.picture
-        self._keys = [entry.key for entry in self.picture.entries]
+        self._lines = ConversationLines(self.model, width, self.now(), self._known).all()
+        self._made = self.model
+        self._keys = [entry.key for entry in self.model.entries]
         if self.marked and self.marked not in self._keys:
             self.marked = ""
         self.virtual_size = Size(width, len(self._lines))
@@ -376,9 +287,9 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
         width = self.size.width
         blank = self._style("blank")
         place = y + self.scroll_offset.y
-        if self._made is not self.picture:  # it came while this had no size, and none has come since
+        if self._made is not self.model:  # it came while this had no size, and none has come since
             self.call_later(self._make)
-        if self.picture is not None and not self._lines:
+        if self.model is not None and not self._lines:
             return self._hint(y, width)
         if not 0 <= place < len(self._lines):
             return Strip.blank(width, blank)
@@ -391,12 +302,12 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
         return Strip(segments).adjust_cell_length(width, blank)
 
     def _hint(self, y: int, width: int) -> Strip:
-        assert self.picture is not None
+        assert self.model is not None
         lines = [
-            f"{self.picture.name} ({self.picture.protocol})",
+            f"{self.model.name} ({self.model.protocol})",
             "",
             "What it says is shown here. It is an agent elsewhere: nothing of it is trusted.",
-            "Write below; in any pane, @" + self.picture.alias + " and a message do the same.",
+            "Write below; in any pane, @" + self.model.alias + " and a message do the same.",
         ]
         at = y - max(0, (self.size.height - len(lines)) // 2)
         text = lines[at] if 0 <= at < len(lines) else ""
@@ -444,9 +355,9 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
 
     def copy(self, key: str) -> None:
         """Copy an entry whole; without a key the last thing that the agent said."""
-        if self.picture is None:
+        if self.model is None:
             return
-        entries = self.picture.entries
+        entries = self.model.entries
         found = next((each for each in entries if each.key == key), None)
         if found is None:
             found = next((each for each in reversed(entries) if each.kind not in ("sent", "note")), None)
@@ -491,19 +402,10 @@ class ConversationComposer(FaultTolerant, TextArea):
         text: str
 
     @dataclass
-    class Paged(Message):
-        """The conversation is to be scrolled by pages."""
+    class Navigated(Message):
+        """A key that scrolls or, while choosing, chooses in the log."""
 
-        by: int
-
-    @dataclass
-    class Chose(Message):
-        """While choosing: another entry (`by`), the first or last one, its copy, or the end of choosing."""
-
-        by: int = 0
-        first: bool | None = None
-        copy: bool = False
-        leave: bool = False
+        key: str
 
     choosing: var[bool] = var(False)  # whether keys choose among what was said in place of writing
 
@@ -520,43 +422,27 @@ class ConversationComposer(FaultTolerant, TextArea):
         self._sent: list[str] = []
 
     async def _on_key(self, event: events.Key) -> None:
-        if self.choosing:
-            event.stop()
-            event.prevent_default()
-            self._choose(event)
-        elif self._means(event):
-            event.stop()
-            event.prevent_default()
-        else:
+        if self.choosing or event.key in _PAGES:
+            key = event.character if event.character in ("g", "G") else event.key
+            self.post_message(self.Navigated(key))
+        elif not self._write(event.key):
             await super()._on_key(event)
+            return
+        event.stop()
+        event.prevent_default()
 
-    def _means(self, event: events.Key) -> bool:
-        key = event.key
+    def _write(self, key: str) -> bool:
+        """Do what a key means while writing; False for text and editing."""
         if key in _SEND:
             self._submit()
         elif key in _NEWLINES:
             self.insert("\n")
-        elif key in _PAGES:
-            self.post_message(self.Paged(_PAGES[key]))
         elif key == "up" and not self.text and self._sent:
             self.text = self._sent[-1]
             self.move_cursor(self.document.end)
         else:
             return key in ("tab", "shift+tab", "escape")
         return True
-
-    def _choose(self, event: events.Key) -> None:
-        key = event.character if event.character in ("g", "G") else event.key
-        if key in _CHOICES:
-            self.post_message(self.Chose(by=_CHOICES[key]))
-        elif key in _ENDS:
-            self.post_message(self.Chose(first=_ENDS[key]))
-        elif key in _PAGES:
-            self.post_message(self.Paged(_PAGES[key]))
-        elif key in ("c", "y", "enter"):
-            self.post_message(self.Chose(copy=True))
-        elif key in ("escape", "q"):
-            self.post_message(self.Chose(leave=True))
 
     def _submit(self) -> None:
         text = self.text.strip()
@@ -580,24 +466,24 @@ class ConversationStatus(SegmentBar):
 
     DEFAULT_CSS = "ConversationStatus { background: $chrome; }"
 
-    picture: reactive[ConversationModel | None] = reactive(None)
+    model: reactive[ConversationModel | None] = reactive(None)
     choosing: reactive[bool] = reactive(False)
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        picture = self.picture
-        if picture is None:
+        model = self.model
+        if model is None:
             return [], []
         if self.choosing:
             return [Piece(f" {CHOOSING}", "bold $hot")], []
-        right = self._commands(picture)
+        right = self._commands(model)
         while right and width_of(right) > width // 2:
             right = right[1:]
-        return self._state(picture, width - width_of(right)), right
+        return self._state(model, width - width_of(right)), right
 
-    def _state(self, picture: ConversationModel, room: int) -> list[Piece]:
-        state, detail = picture.state
-        mark = picture.mark
-        if not picture.known:
+    def _state(self, model: ConversationModel, room: int) -> list[Piece]:
+        state, detail = model.state
+        mark = model.mark
+        if not model.known:
             return [Piece(" × ", "bold $state-error"), Piece("it was removed", "$state-error")]
         words = {
             AgentState.WAITING: f"asks: {detail}" if detail else "asks something: answer below",
@@ -611,20 +497,20 @@ class ConversationStatus(SegmentBar):
             Piece(shorten(words, max(4, room - 4)), ink),
         ]
 
-    def _commands(self, picture: ConversationModel) -> list[Piece]:
+    def _commands(self, model: ConversationModel) -> list[Piece]:
         found = [Piece(" new ", "$ink-muted", "new", "Begin a new conversation")]
-        if picture.tasks:
-            count = plural(len(picture.tasks), "task")
+        if model.tasks:
+            count = plural(len(model.tasks), "task")
             found.append(Piece(f" {count} ", "$ink-muted", "tasks", "The tasks of this conversation"))
         found.append(Piece(" card ", "$ink-muted", "card", "What the agent says of itself"))
-        if picture.open_task is not None:
+        if model.open_task is not None:
             key = keys_of(self.app).way("interrupt")
             found.append(Piece(" ✕ cancel ", "bold $alert", "cancel", f"Cancel the task ({key})"))
         return found
 
 
 class ConversationView(FaultTolerant, Widget, can_focus=False):
-    """Frames a conversation; it is given its picture, and tells what is written and asked for."""
+    """A conversation: its log, how it stands, and a line to write in."""
 
     DEFAULT_CSS = "ConversationView { layout: vertical; width: 1fr; height: 1fr; background: $dialog; }"
     ALLOW_SELECT: ClassVar[bool] = False
@@ -647,13 +533,7 @@ class ConversationView(FaultTolerant, Widget, can_focus=False):
         alias: str
         command: ConversationCommand
 
-    @dataclass
-    class Copied(Message):
-        """Text was copied to the clipboard."""
-
-        text: str
-
-    picture: var[ConversationModel | None] = var(None)
+    model: var[ConversationModel | None] = var(None)
 
     def __init__(self, alias: str, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         super().__init__()
@@ -667,11 +547,11 @@ class ConversationView(FaultTolerant, Widget, can_focus=False):
         yield self.status
         yield self.composer
 
-    def watch_picture(self, picture: ConversationModel | None) -> None:
-        self.log_view.picture = picture
-        self.status.picture = picture
-        if picture is not None:
-            words = f"Answer {picture.alias}" if picture.asking is not None else f"Message to {picture.alias}"
+    def watch_model(self, model: ConversationModel | None) -> None:
+        self.log_view.model = model
+        self.status.model = model
+        if model is not None:
+            words = f"Answer {model.alias}" if model.asking is not None else f"Message to {model.alias}"
             self.composer.placeholder = words
 
     def toggle_choosing(self) -> None:
@@ -695,28 +575,21 @@ class ConversationView(FaultTolerant, Widget, can_focus=False):
         self.log_view.scroll_end(animate=False)
         self.post_message(self.Sent(self, event.text))
 
-    @on(ConversationComposer.Paged)
-    def _paged(self, event: ConversationComposer.Paged) -> None:
+    @on(ConversationComposer.Navigated)
+    def _navigated(self, event: ConversationComposer.Navigated) -> None:
         event.stop()
-        self.log_view.page(event.by)
-
-    @on(ConversationComposer.Chose)
-    def _chose(self, event: ConversationComposer.Chose) -> None:
-        event.stop()
-        if event.leave:
-            self._set_choosing(False)
-        elif event.copy:
+        key = event.key
+        if key in _PAGES:
+            self.log_view.page(_PAGES[key])
+        elif key in _CHOICES:
+            self.log_view.choose(_CHOICES[key])
+        elif key in _ENDS:
+            self.log_view.choose_end(first=_ENDS[key])
+        elif key in ("c", "y", "enter"):
             self.log_view.copy(self.log_view.marked)
-            self._set_choosing(False)
-        elif event.first is not None:
-            self.log_view.choose_end(first=event.first)
-        else:
-            self.log_view.choose(event.by)
-
-    @on(ConversationLog.Copied)
-    def _copied(self, event: ConversationLog.Copied) -> None:
-        event.stop()
-        self.post_message(self.Copied(event.text))
+            self.stop_choosing()
+        elif key in ("escape", "q"):
+            self.stop_choosing()
 
     @on(SegmentBar.Pressed)
     def _pressed(self, event: SegmentBar.Pressed) -> None:

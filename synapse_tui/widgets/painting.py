@@ -80,7 +80,7 @@ class FrameClock:
         self._timer: asyncio.TimerHandle | None = None
 
     def request(self, painter: Painter, *, at_once: bool = False) -> None:
-        """Ask for a frame: at once for a quiet pane, on a tick for a busy one, not while the child holds it."""
+        """A frame: at once for a quiet pane, on a tick for a busy one, not while the child holds it."""
         now = self._loop.time()
         last = self._last.get(painter)
         quiet = last is None or now - last >= QUIET * self._interval
@@ -202,7 +202,7 @@ class OuterCursor:
 
 _SYNC_START, _SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
-_ATTRIBUTE = "_pane_stage"
+_ATTRIBUTE = "_pane_output"
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class Placement:
     clear: bool  # whether all of them are in view and nothing lies over them
 
 
-class PaneStage:
+class PaneOutput:
     """Clock, cursor and output of all panes of an app."""
 
     def __init__(self, app: App[Any]) -> None:
@@ -226,12 +226,12 @@ class PaneStage:
         self.direct = True  # whether panes may write to the driver themselves at all
 
     @classmethod
-    def of(cls, app: App[Any]) -> PaneStage:
-        """Return the stage of an app; the first pane makes it."""
-        stage = app.__dict__.get(_ATTRIBUTE)
-        if not isinstance(stage, cls):
-            stage = app.__dict__[_ATTRIBUTE] = cls(app)
-        return stage
+    def of(cls, app: App[Any]) -> PaneOutput:
+        """The output of an app; the first pane makes it."""
+        output = app.__dict__.get(_ATTRIBUTE)
+        if not isinstance(output, cls):
+            output = app.__dict__[_ATTRIBUTE] = cls(app)
+        return output
 
     def begin(self) -> None:
         """Look at the outer terminal: another one that was attached has been set up anew."""

@@ -43,7 +43,7 @@ class StatusBar(SegmentBar):
     keymap: reactive[Keymap] = reactive(Keymap)  # the keys that hold
     notice: var[str] = var("")
     level: var[Level] = var("information")
-    agents: reactive[Sequence[AgentView]] = reactive(())  # all agents: those that need a person are named at the right
+    agents: reactive[Sequence[AgentView]] = reactive(())  # those that need a person are named at the right
     active: reactive[str] = reactive("")  # the agent in focus: what it asks for is on the screen already
     progress: reactive[str] = reactive("")  # how many agents have started, while some have not
 

@@ -25,7 +25,7 @@ class TabBar(SegmentBar):
     """Tabs of all agents; targets are agent ids, `new`, `close:<id>`, `previous` and `next`."""
 
     agents: var[Sequence[AgentView]] = var(())
-    expected: reactive[Sequence[AgentView]] = reactive(())  # agents that are being opened; their tabs have no target
+    expected: reactive[Sequence[AgentView]] = reactive(())  # being opened; no click target
     active: reactive[str] = reactive("")
     project: reactive[str] = reactive("")
     frame: var[int] = var(0)
