@@ -14,10 +14,9 @@ from synapse_tui.widgets.mention_overlay import (
     draw_mention,
     place_mention,
     room_for_mention,
-    wrap,
-    wrap_words,
 )
 from synapse_tui.widgets.terminal_view import TerminalView
+from synapse_tui.widgets.text import wrap_at_cursor, wrap_words
 from tests.ui.terminal_view_kit import FakeSession, PanesApp, running, settle
 from tests.waiting import until
 
@@ -332,7 +331,7 @@ def test_an_ambiguous_address_says_what_chooses():
     ],
 )
 def test_wrapping_keeps_the_cursor_at_its_character(text, cursor, rows, place):
-    assert wrap(text, cursor, 4) == (rows, Offset(*place))
+    assert wrap_at_cursor(text, cursor, 4) == (rows, Offset(*place))
 
 
 @pytest.mark.parametrize("line", range(12))
