@@ -15,7 +15,7 @@ from synapse_tui.store.push import Delivery, PushState
 
 from .problems import HttpProblem
 from .push import PushDesk, Webhook
-from .push.model import WebhookRequest
+from .push.subscriptions import WebhookRequest
 from .request_state import Agent, Shared, VerifiedId
 from .wire import check_unicode
 

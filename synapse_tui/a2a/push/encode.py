@@ -12,8 +12,8 @@ from synapse_tui.a2a.protocol.convert import NO_FILES, Files, artifact_proto, st
 from synapse_tui.a2a.protocol.files import read_files
 from synapse_tui.a2a.wire import task_json
 
-from .changes import Change
-from .model import PushProtocol
+from .notifier import Change
+from .subscriptions import PushProtocol
 
 Json = Mapping[str, object]
 
