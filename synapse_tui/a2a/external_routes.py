@@ -12,9 +12,8 @@ from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.model import USER, Sender, Task, TaskState
 
 from .external.desk import AddOrder, ExternalDesk, Offer
-from .external.origins import check_url, is_loopback_host
-from .external.record import read_header
-from .external.untrusted import clean_line
+from .external.registry import read_header
+from .external.untrusted import check_url, clean_line, is_loopback_host
 from .principal import Principal
 from .problems import HttpProblem
 from .request_state import IsOurs, Shared, VerifiedId

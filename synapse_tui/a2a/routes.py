@@ -30,8 +30,7 @@ from .inbox_routes import inbox_router
 from .instructions_routes import instructions_router
 from .outbox_routes import outbox_router
 from .problems import HttpProblem
-from .protocol.endpoints import protocol_routes
-from .protocol.streams import EventStream
+from .protocol.endpoints import EventStream, protocol_routes
 from .refusals import refusal
 from .reply_routes import ReplyTo, answered_by, reply_router, take_answer
 from .request_state import Agent, Caller, Files, Shared, find_kept_task

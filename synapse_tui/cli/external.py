@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 import click
 
-from synapse_tui.a2a.external.record import ExternalAgent, read_header
-from synapse_tui.a2a.external.store import ExternalStore
+from synapse_tui.a2a.external.registry import ExternalAgent, ExternalStore, read_header
 
 from .caller import Caller
 from .commands import CommandGroup
@@ -103,7 +102,7 @@ def list_all(*, as_json: bool) -> None:
 @json_option
 def info(*, alias: str, card: bool, as_json: bool) -> None:
     """Show what is known of an external agent."""
-    from synapse_tui.a2a.external.describe import description_of
+    from synapse_tui.a2a.external.registry import description_of
 
     agent = _store().get(alias)
     if card:

@@ -12,9 +12,8 @@ from uuid import uuid4
 from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.a2a.external.conversation import Conversation, remote_id
 from synapse_tui.a2a.external.journal import Journal, Saved
-from synapse_tui.a2a.external.record import ExternalAgent
-from synapse_tui.a2a.external.store import ExternalStore
-from synapse_tui.a2a.external.talks import Talks
+from synapse_tui.a2a.external.registry import ExternalAgent, ExternalStore
+from synapse_tui.a2a.external.worker import Talks
 from synapse_tui.model import USER, Task, TaskState
 from synapse_tui.paths import find_project
 from synapse_tui.process_times import process_name

@@ -11,9 +11,8 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input, Static
 
-from synapse_tui.a2a.external.describe import facts_of
 from synapse_tui.a2a.external.desk import AddOrder, Offer
-from synapse_tui.a2a.external.record import ExternalAgent, read_header
+from synapse_tui.a2a.external.registry import ExternalAgent, facts_of, read_header
 from synapse_tui.errors import InvalidValue, SynapseError
 from synapse_tui.widgets.text import one_line
 

@@ -14,22 +14,22 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from synapse_tui.a2a.external import transport
 from synapse_tui.a2a.external.adding import changed_card, find_agent
-from synapse_tui.a2a.external.connecting import open_peer
 from synapse_tui.a2a.external.desk import AddOrder
-from synapse_tui.a2a.external.exchange import Exchange
-from synapse_tui.a2a.external.limits import Budget, Pace
-from synapse_tui.a2a.external.record import ExternalAgent
-from synapse_tui.a2a.external.store import ExternalStore
-from synapse_tui.a2a.external.updates import (
+from synapse_tui.a2a.external.peer import (
+    Budget,
     Chunk,
     DirectAnswer,
     Outgoing,
+    Pace,
     Snapshot,
     StatusUpdate,
     Update,
     text_of,
     text_of_message,
 )
+from synapse_tui.a2a.external.peers import open_peer
+from synapse_tui.a2a.external.registry import ExternalAgent, ExternalStore
+from synapse_tui.a2a.external.worker import Exchange
 from synapse_tui.errors import CardRefused, ConfigError, InvalidValue, PeerRefused, PeerUnreachable
 from synapse_tui.model import TaskState
 from tests.integration.external_kit import DialectAgent, OldAgent, Running, card_v1, hand_made, sdk_agent

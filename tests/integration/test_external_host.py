@@ -17,7 +17,7 @@ from synapse_tui.a2a.external import conversation as conversation_module
 from synapse_tui.a2a.external import transport
 from synapse_tui.a2a.external.conversation import remote_id
 from synapse_tui.a2a.external.desk import AddOrder
-from synapse_tui.a2a.external.store import ExternalStore
+from synapse_tui.a2a.external.registry import ExternalStore
 from synapse_tui.errors import AgentNotFound, TaskEnded
 from synapse_tui.events import Event, ExternalsChanged, ExternalTalked, TaskChanged
 from synapse_tui.host import Host, externals

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from synapse_tui.a2a.external.conversation import Conversation
 from synapse_tui.a2a.external.desk import AddOrder, Offer
-from synapse_tui.a2a.external.record import ExternalAgent, Interface
-from synapse_tui.a2a.external.updates import Update
+from synapse_tui.a2a.external.peer import Update
+from synapse_tui.a2a.external.registry import ExternalAgent, Interface
 from synapse_tui.addresses import Address
 from synapse_tui.errors import PeerUnreachable
 from synapse_tui.events import ExternalsChanged, ExternalTalked, TaskChanged

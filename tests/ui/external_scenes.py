@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from textual.pilot import Pilot
 
 from synapse_tui.a2a.external.desk import Offer
-from synapse_tui.a2a.external.record import ExternalAgent, Interface
-from synapse_tui.a2a.external.updates import Chunk, StatusUpdate, artifact_of
+from synapse_tui.a2a.external.peer import Chunk, StatusUpdate, artifact_of
+from synapse_tui.a2a.external.registry import ExternalAgent, Interface
 from synapse_tui.app import SynapseApp
 from synapse_tui.content import Part, TaskMessage
 from synapse_tui.model import USER, Sender, TaskState

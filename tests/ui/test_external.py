@@ -10,7 +10,7 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from synapse_tui.a2a.external.updates import Chunk, StatusUpdate, artifact_of
+from synapse_tui.a2a.external.peer import Chunk, StatusUpdate, artifact_of
 from synapse_tui.app import SynapseApp
 from synapse_tui.content import Part
 from synapse_tui.model import AgentSpec, AgentState, TaskState

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 
-from synapse_tui.a2a.external.exchange import Exchange
-from synapse_tui.a2a.external.updates import Outgoing, Snapshot, StatusUpdate, Update
+from synapse_tui.a2a.external.peer import Outgoing, Snapshot, StatusUpdate, Update
+from synapse_tui.a2a.external.worker import Exchange
 from synapse_tui.errors import PeerRefused
 from synapse_tui.model import TaskState
 

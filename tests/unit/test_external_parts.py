@@ -18,24 +18,31 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from synapse_tui.a2a.external import journal as journal_module
-from synapse_tui.a2a.external import limits
-from synapse_tui.a2a.external.cards import parse_card, read_card
+from synapse_tui.a2a.external import peer
 from synapse_tui.a2a.external.conversation import Conversation, Entry, remote_id
+from synapse_tui.a2a.external.discovery import parse_card, read_card
 from synapse_tui.a2a.external.journal import Journal
-from synapse_tui.a2a.external.kept_files import KeptFiles
-from synapse_tui.a2a.external.limits import Budget, MessageSize, Pace
-from synapse_tui.a2a.external.origins import check_url, is_allowed, origin_of
-from synapse_tui.a2a.external.record import ExternalAgent, Interface, alias_from, check_alias, read_header
-from synapse_tui.a2a.external.store import ExternalStore
-from synapse_tui.a2a.external.untrusted import clean_line, clean_text
-from synapse_tui.a2a.external.updates import (
+from synapse_tui.a2a.external.peer import (
+    Budget,
     Chunk,
     DirectAnswer,
+    MessageSize,
+    Pace,
     Snapshot,
     StatusUpdate,
     artifact_of,
     text_of,
 )
+from synapse_tui.a2a.external.registry import (
+    ExternalAgent,
+    ExternalStore,
+    Interface,
+    alias_from,
+    check_alias,
+    read_header,
+)
+from synapse_tui.a2a.external.untrusted import check_url, clean_line, clean_text, is_allowed, origin_of
+from synapse_tui.a2a.external.worker import KeptFiles
 from synapse_tui.addresses import complete, resolve
 from synapse_tui.content import Part, TaskMessage
 from synapse_tui.errors import AgentNotFound, BudgetSpent, CardRefused, InvalidValue, TaskEnded
@@ -633,7 +640,7 @@ def test_what_stands_in_strings_is_no_value_of_an_answer():
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\u2028"])
 def test_each_event_of_a_stream_is_measured_by_itself(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MAX_NODES", 9)
+    monkeypatch.setattr(peer, "MAX_NODES", 9)
     event = f': "{end}data: [1, 2, 3]{end}{end}'.encode()
     for at in range(1, len(event)):
         size = MessageSize(streams=True)

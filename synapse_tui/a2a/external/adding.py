@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from synapse_tui.errors import InvalidValue
 
 from .desk import AddOrder, Offer
-from .origins import check_url, shown_origin
-from .record import ExternalAgent, alias_from, check_alias, check_variable, hash_of
-from .store import ExternalStore
+from .registry import ExternalAgent, ExternalStore, alias_from, check_alias, check_variable, hash_of
+from .untrusted import check_url, shown_origin
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 async def connecting() -> ModuleType:
     """The module that connects, imported in a thread: it takes long."""
-    return await asyncio.to_thread(importlib.import_module, "synapse_tui.a2a.external.connecting")
+    return await asyncio.to_thread(importlib.import_module, "synapse_tui.a2a.external.peers")
 
 
 async def find_agent(

@@ -17,9 +17,8 @@ from synapse_tui.content import Artifact, TaskMessage
 from synapse_tui.errors import TaskEnded, TaskNotFound
 from synapse_tui.model import DeliveryState, ReplyState, Sender, Task, TaskState
 
-from .limits import spent
+from .peer import Chunk, DirectAnswer, Snapshot, StatusUpdate, Update, spent, text_in_one, text_of_message
 from .untrusted import MAX_TEXT, clean_line
-from .updates import Chunk, DirectAnswer, Snapshot, StatusUpdate, Update, text_in_one, text_of_message
 
 MAX_ENTRIES = 600
 MAX_CHARACTERS = 4_000_000

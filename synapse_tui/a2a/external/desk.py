@@ -9,7 +9,7 @@ from typing import Protocol
 
 from synapse_tui.model import Sender, Task
 
-from .record import ExternalAgent
+from .registry import ExternalAgent
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,14 @@ from a2a.compat.v0_3.conversions import to_compat_task
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
-from synapse_tui.a2a.protocol.convert import NO_FILES, Files, artifact_proto, status_event, task_proto
-from synapse_tui.a2a.protocol.files import read_files
+from synapse_tui.a2a.protocol.convert import (
+    NO_FILES,
+    Files,
+    artifact_proto,
+    read_files,
+    status_event,
+    task_proto,
+)
 from synapse_tui.a2a.wire import task_json
 
 from .notifier import Change
