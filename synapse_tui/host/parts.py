@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.a2a.services import Services
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.session import AgentSession
@@ -17,7 +18,6 @@ from synapse_tui.registry import Registry
 from synapse_tui.settings import Settings
 from synapse_tui.store.location import location_of
 
-from .externals import Externals
 from .factory import SessionFactory
 from .following import ProfileFiles, SettingsFollower
 from .history import HistoryKeeper
@@ -81,7 +81,7 @@ class Parts:
         self.records = RecordKeeper(registry, events)
         self.peers = PeerWatch(registry, events, own=self.records.check)
         self.watchdog = Watchdog(agents, events)
-        self.externals = Externals(
+        self.externals = ExternalAgents(
             of.project,
             paths=paths,
             events=events,

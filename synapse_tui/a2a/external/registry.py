@@ -1,4 +1,4 @@
-"""The registry of external agents: `~/.a2a/external/<alias>.json`, one private file an agent.
+"""The registry of external agents: `~/.a2a/external/<alias>.json`, one private file per agent.
 
 The files of the original synapse-a2a are read as well. Standard library only; all methods block.
 """
@@ -13,7 +13,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, cast
@@ -26,8 +26,14 @@ from .untrusted import check_url, clean_line, clean_text
 
 Binding = Literal["JSONRPC", "HTTP+JSON", "dialect"]
 BINDINGS: tuple[Binding, ...] = ("JSONRPC", "HTTP+JSON", "dialect")
+VERSION = 1
 MAX_CARD = 256 * 1024
 """Bytes of a card."""
+MAX_FILE = 2 * MAX_CARD
+MAX_AGENTS = 200
+_LOCK = ".external.lock"
+_ORIGINAL = ("name", "description", "capabilities", "skills")
+"""What the original synapse-a2a keeps of a card."""
 _ALIAS = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _RESERVED = frozenset({"all", "user", "external", "synapse", "synapse-system"})
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
@@ -35,17 +41,16 @@ _OWN_HEADERS = frozenset(
     {"host", "content-length", "content-type", "transfer-encoding", "connection", "accept"}
 )
 _SHOWN_SKILLS = 50
+_LABEL = 12
+"""Characters of the longest label in a description."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """One way to call an agent (A2A section 4.4.6).
+    """One way to call an agent (A2A section 4.4.6); `dialect` means the routes of synapse-a2a.
 
     Attributes:
-        url: Where.
-        binding: `JSONRPC`, `HTTP+JSON`, or `dialect` for the routes of synapse-a2a.
-        version: Version of the protocol; empty for the dialect.
-        tenant: Goes with every request; may be empty.
+        version: Protocol version; empty for the dialect.
     """
 
     url: str
@@ -54,26 +59,26 @@ class Interface:
     tenant: str = ""
 
     @property
-    def words(self) -> str:
-        """It for a person: `1.0 JSONRPC`."""
+    def label(self) -> str:
+        """For people: `1.0 JSONRPC`."""
         return f"{self.version} {self.binding}".strip()
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalAgent:
-    """An external agent as the registry keeps it.
+    """An external agent as the registry stores it.
 
     Attributes:
-        alias: What it is called here: `@alias`.
+        alias: Its name here: `@alias`.
         url: The URL under which it was added.
         card_url: Where its card was found.
-        card: Its card as it came; every text in it is untrusted.
+        card: Its card, unchanged; every text in it is untrusted.
         interface: How it is called; None when its card must be read first (a file of the original).
         allowed: URLs of further origins that the person agreed to.
-        headers: Headers that go with every request, by name; secret.
-        token_env: Environment variable with a bearer token; empty for none.
-        added_at: When it was added, ISO 8601.
-        last_seen: When it answered last, ISO 8601; may be empty.
+        headers: Headers that go with every request; secret.
+        token_env: Environment variable with a bearer token; may be empty.
+        added_at: ISO 8601.
+        last_seen: When it last answered, ISO 8601; may be empty.
     """
 
     alias: str
@@ -89,43 +94,43 @@ class ExternalAgent:
 
     @property
     def name(self) -> str:
-        """The name in its card, harmless."""
+        """The cleaned name in its card."""
         return clean_line(self.card.get("name"), 80) or self.alias
 
     @property
     def description(self) -> str:
-        """The description in its card, harmless."""
+        """The cleaned description in its card."""
         return clean_text(self.card.get("description"), 2000)
 
     @property
     def streaming(self) -> bool:
-        """Whether it tells of its work while it works."""
+        """Whether it can stream updates."""
         found = self.card.get("capabilities")
         return isinstance(found, Mapping) and found.get("streaming") is True
 
     @property
     def protocol(self) -> str:
-        """How it is called, for a person."""
-        return self.interface.words if self.interface is not None else "not read yet"
+        """How it is called, for people."""
+        return self.interface.label if self.interface is not None else "not read yet"
 
     @property
     def card_hash(self) -> str:
-        """What tells its card from another one."""
+        """SHA-256 of its card."""
         return hash_of(self.card)
 
     @property
     def identity(self) -> str:
-        """What tells it from another agent that has or had its alias."""
+        """Distinguishes it from another agent that has or had its alias."""
         return f"{self.url} {self.added_at}"
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Names of what it is given to prove who calls, never the values."""
+        """Names of its credentials, never the values."""
         token = (f"Authorization: Bearer ${self.token_env}",) if self.token_env else ()
         return (*token, *(f"{name}: ***" for name in self.headers))
 
     def skills(self) -> list[tuple[str, str]]:
-        """Name and description of its skills, harmless."""
+        """Cleaned names and descriptions of its skills."""
         found = self.card.get("skills")
         skills = found if isinstance(found, Sequence) and not isinstance(found, str) else ()
         return [
@@ -135,7 +140,7 @@ class ExternalAgent:
         ]
 
     def as_json(self) -> dict[str, Any]:
-        """It as data for programs: no secrets, and harmless texts."""
+        """For programs: without secrets, with cleaned texts."""
         return {
             "alias": self.alias,
             "name": self.name,
@@ -145,7 +150,7 @@ class ExternalAgent:
             "protocol": self.protocol,
             "endpoint": self.interface.url if self.interface else "",
             "streaming": self.streaming,
-            "skills": [{"name": name, "description": told} for name, told in self.skills()],
+            "skills": [{"name": name, "description": text} for name, text in self.skills()],
             "allowed_origins": list(self.allowed),
             "credentials": list(self.secrets),
             "card_hash": self.card_hash,
@@ -153,45 +158,92 @@ class ExternalAgent:
             "last_seen": self.last_seen,
         }
 
-    def seen(self, when: str) -> ExternalAgent:
-        """The same, which has answered just now."""
-        return replace(self, last_seen=when)
+    def facts(self) -> list[tuple[str, str]]:
+        """Label and value of all that is not empty, for people."""
+        rows = [
+            ("alias", f"@{self.alias}"),
+            ("name", self.name),
+            ("url", self.url),
+            ("card", self.card_url),
+            ("protocol", self.protocol + (", streaming" if self.streaming else "")),
+            ("endpoint", self.interface.url if self.interface else ""),
+            ("allowed", ", ".join(self.allowed)),
+            ("credentials", ", ".join(self.secrets)),
+            ("card hash", self.card_hash[:16]),
+            ("added", self.added_at),
+            ("last seen", self.last_seen),
+        ]
+        return [(label, value) for label, value in rows if value]
+
+    def details(self) -> str:
+        """Facts, description and skills as lines."""
+        lines = [f"{label:<{_LABEL}} {value}" for label, value in self.facts()]
+        if self.description:
+            lines += ["", *("  " + line for line in self.description.splitlines())]
+        if skills := self.skills():
+            lines += ["", "skills"]
+            lines += [f"  {name}" + (f": {text}" if text else "") for name, text in skills]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class AddRequest:
+    """An agent that is to be added.
+
+    Attributes:
+        url: Its URL, or that of its card.
+        alias: Its name here; empty to derive one from its card.
+        headers: Headers that go with every request; secret.
+        token_env: Environment variable with a bearer token; may be empty.
+        allowed: URLs of further origins that messages may go to.
+        replace: Whether it may replace another agent of that alias.
+    """
+
+    url: str
+    alias: str = ""
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    token_env: str = ""
+    allowed: tuple[str, ...] = ()
+    replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An agent that was found, as it would be stored, with warnings for the person."""
+
+    agent: ExternalAgent
+    warnings: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {"agent": self.agent.as_json(), "warnings": list(self.warnings)}
 
 
 def hash_of(card: Mapping[str, Any]) -> str:
-    """SHA-256 of a card, without regard to the order of its keys."""
+    """SHA-256 of a card; the order of its keys does not matter."""
     text = json.dumps(dict(card), sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def check_alias(alias: str, *, taken: Sequence[str] = ()) -> str:
-    """Return a word that can be an alias.
-
-    Args:
-        alias: With or without `@`.
-        taken: Words that mean something else: types of agents.
+    """Normalize and validate an alias; `taken` are words with another meaning, such as types of agents.
 
     Raises:
-        InvalidValue: It cannot be one.
+        InvalidValue: It is not valid.
     """
     word = alias.strip().removeprefix("@").lower()
     if not _ALIAS.fullmatch(word):
         raise InvalidValue(
-            f"'{clean_line(alias, 60)}' cannot be an alias",
+            f"'{clean_line(alias, 60)}' is not a valid alias",
             "use letters a-z, digits, '_' and '-', a letter or digit first, 32 at most",
         )
     if word in _RESERVED or parse_agent_id(word) is not None or word in taken:
-        raise InvalidValue(f"the alias '{word}' means something else", "choose another with --alias")
+        raise InvalidValue(f"the alias '{word}' has another meaning", "choose another with --alias")
     return word
 
 
 def alias_from(name: object, taken: Sequence[str]) -> str:
-    """An alias made of the name in a card; another one where it is taken.
-
-    Args:
-        name: The name as the card has it.
-        taken: Words that mean something already.
-    """
+    """A free alias derived from the name in a card."""
     words = re.findall(r"[a-z0-9]+", clean_line(name, 80).lower())
     base = ("-".join(words)[:24].strip("-")) or "agent"
     if parse_agent_id(base) is not None or base in _RESERVED:
@@ -204,54 +256,52 @@ def alias_from(name: object, taken: Sequence[str]) -> str:
 
 
 def read_header(text: str) -> tuple[str, str]:
-    """Name and value of a header `K: V`.
+    """Name and value of a header `NAME: VALUE`.
 
     Raises:
-        InvalidValue: It is none, or one that is not the user's to give.
+        InvalidValue: It is malformed, or belongs to the protocol.
     """
     name, colon, value = text.partition(":")
     name, value = name.strip(), value.strip()
     printable = all(" " <= char <= "~" or char == "\t" for char in value)
     if not colon or not _HEADER.fullmatch(name) or not value or not printable:
-        raise InvalidValue("a header cannot be read", "give it as 'NAME: VALUE', in ASCII")
+        raise InvalidValue("a header is not valid", "give it as 'NAME: VALUE', in ASCII")
     if name.lower() in _OWN_HEADERS:
         raise InvalidValue(f"the header {name} cannot be given", "it is part of the protocol")
     return name, value
 
 
 def check_variable(name: str) -> str:
-    """Return the name of an environment variable.
+    """Validate the name of an environment variable; empty is fine.
 
     Raises:
-        InvalidValue: It cannot be one.
+        InvalidValue: It is not valid.
     """
     if name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,100}", name):
         raise InvalidValue(
-            f"'{clean_line(name, 60)}' names no environment variable", "give its name, without $"
+            f"'{clean_line(name, 60)}' is not the name of an environment variable",
+            "give its name, without $",
         )
     return name
 
 
-VERSION = 1
-MAX_FILE = 2 * MAX_CARD
-MAX_AGENTS = 200
-_LOCK = ".external.lock"
-_ORIGINAL = ("name", "description", "capabilities", "skills")
-"""What the original keeps of a card."""
+def no_such_agent(alias: str, known: Sequence[str]) -> AgentNotFound:
+    """The error for an alias without an agent; names those that there are."""
+    listed = ", ".join(f"@{each}" for each in known)
+    return AgentNotFound(
+        f"no external agent is named '{clean_line(alias, 60)}'",
+        f"known: {listed}" if listed else "add one: synapse external add URL",
+    )
 
 
 class ExternalStore:
-    """The files of the registry.
-
-    Args:
-        folder: `~/.a2a/external`.
-    """
+    """The files of the registry in `folder` (`~/.a2a/external`)."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def list(self) -> list[ExternalAgent]:
-        """All agents by alias; files that cannot be read are left out."""
+        """All agents by alias; unreadable files are left out."""
         check_safe(self.folder)
         try:
             paths = sorted(self.folder.glob("*.json"))[:MAX_AGENTS]
@@ -260,7 +310,7 @@ class ExternalStore:
         return [agent for path in paths if (agent := _read(path)) is not None]
 
     def find(self, alias: str) -> ExternalAgent | None:
-        """The agent of an alias, with or without `@`; None when there is none."""
+        """The agent of an alias, with or without `@`."""
         try:
             word = check_alias(fold(alias))
         except InvalidValue:
@@ -276,11 +326,7 @@ class ExternalStore:
         """
         agent = self.find(alias)
         if agent is None:
-            known = ", ".join(f"@{each.alias}" for each in self.list())
-            raise AgentNotFound(
-                f"there is no external agent '{clean_line(alias, 60)}'",
-                f"there are: {known}" if known else "add one: synapse external add URL",
-            )
+            raise no_such_agent(alias, [each.alias for each in self.list()])
         return agent
 
     def put(self, agent: ExternalAgent) -> None:
@@ -294,16 +340,16 @@ class ExternalStore:
         write_private(self.folder / f"{check_alias(agent.alias)}.json", data)
 
     def touch(self, alias: str, when: str) -> None:
-        """Note that an agent answered just now; nothing happens when it was removed meanwhile."""
+        """Record that an agent has answered; does nothing when it was removed meanwhile."""
         if not self.folder.is_dir():
             return
         with self._locked():
             agent = self.find(alias)
             if agent is not None and agent.interface is not None:
-                self._put(agent.seen(when))
+                self._put(replace(agent, last_seen=when))
 
     def remove(self, alias: str) -> ExternalAgent:
-        """Take an agent away.
+        """Remove an agent.
 
         Raises:
             AgentNotFound: There is none.
@@ -315,7 +361,7 @@ class ExternalStore:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Keep other processes from writing: what was removed must not come back."""
+        # Other processes write here too, and a removed agent must not come back.
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(self.folder / _LOCK, flags, 0o600)
         try:
@@ -325,7 +371,7 @@ class ExternalStore:
             os.close(descriptor)
 
     def version(self) -> tuple[tuple[str, int], ...]:
-        """What tells whether anything was changed since: names and times of the files."""
+        """Names and times of the files: differs whenever something has changed."""
         try:
             with os.scandir(self.folder) as found:
                 return tuple(
@@ -347,16 +393,12 @@ def _read(path: Path) -> ExternalAgent | None:
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid() or is_open(status):
                 return None
             value = json.loads(file.read(MAX_FILE + 1))
-    except (OSError, ValueError, RecursionError):
-        return None
-    try:
         return _from_json(value, path.stem) if isinstance(value, dict) else None
-    except (InvalidValue, TypeError, KeyError):
+    except (OSError, ValueError, RecursionError, InvalidValue, TypeError, KeyError):
         return None
 
 
 def _to_json(agent: ExternalAgent) -> dict[str, Any]:
-    way = agent.interface
     return {
         "version": VERSION,
         "alias": agent.alias,
@@ -364,8 +406,7 @@ def _to_json(agent: ExternalAgent) -> dict[str, Any]:
         "url": agent.url,
         "card_url": agent.card_url,
         "protocol": agent.protocol,
-        "interface": way
-        and {"url": way.url, "binding": way.binding, "version": way.version, "tenant": way.tenant},
+        "interface": agent.interface and asdict(agent.interface),
         "allowed_origins": list(agent.allowed),
         "headers": dict(agent.headers),
         "token_env": agent.token_env,
@@ -407,37 +448,3 @@ def _interface(value: object) -> Interface | None:
         clean_line(fields.get("version"), 20),
         clean_line(fields.get("tenant"), 100),
     )
-
-
-LABEL = 12
-"""Characters of the longest label."""
-
-
-def facts_of(agent: ExternalAgent) -> list[tuple[str, str]]:
-    """Label and value of what is known; what is empty is left out."""
-    rows = [
-        ("alias", f"@{agent.alias}"),
-        ("name", agent.name),
-        ("url", agent.url),
-        ("card", agent.card_url),
-        ("protocol", agent.protocol + (", streaming" if agent.streaming else "")),
-        ("endpoint", agent.interface.url if agent.interface else ""),
-        ("allowed", ", ".join(agent.allowed)),
-        ("credentials", ", ".join(agent.secrets)),
-        ("card hash", agent.card_hash[:16]),
-        ("added", agent.added_at),
-        ("last seen", agent.last_seen),
-    ]
-    return [(name, value) for name, value in rows if value]
-
-
-def description_of(agent: ExternalAgent) -> str:
-    """All of it as lines."""
-    lines = [f"{name:<{LABEL}} {value}" for name, value in facts_of(agent)]
-    if agent.description:
-        lines += ["", *("  " + line for line in agent.description.splitlines())]
-    skills = agent.skills()
-    if skills:
-        lines += ["", "skills"]
-        lines += [f"  {name}" + (f": {told}" if told else "") for name, told in skills]
-    return "\n".join(lines)
