@@ -8,7 +8,7 @@ from enum import StrEnum
 from .actions import DIGITS, Action
 from .key_names import key_label, textual_key
 from .keymap import Keymap, is_function_key
-from .terminal.key_tables import MODIFIER_KEYS
+from .terminal.input import MODIFIER_KEYS
 
 
 class Step(StrEnum):

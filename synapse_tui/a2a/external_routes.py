@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
-
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
-
-from synapse_tui.errors import MessageError, TaskNotFound
-from synapse_tui.model import USER, Sender, Task
-
+from .access import Principal
+from .context import IsOurs, Seen, Shared, VerifiedId, Wait, sender_of, while_wanted
 from .external.registry import AddRequest, read_header
 from .external.service import ExternalAgents, at_rest
 from .external.untrusted import check_url, clean_line, is_loopback_host
-from .principal import Principal
 from .problems import HttpProblem
-from .request_state import IsOurs, Shared, VerifiedId
-from .senders import sender_of
-from .waiting import Seen, Wait, while_wanted
 from .wire import check_unicode, task_json
+from synapse_tui.errors import MessageError, TaskNotFound
+from synapse_tui.model import Sender, Task, USER
+from typing import Annotated, Any
 
 external_router = APIRouter(prefix="/external")
 

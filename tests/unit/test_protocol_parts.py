@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import httpx
 import os
+import pytest
+from a2a.types import a2a_pb2 as pb
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
-
-import httpx
-import pytest
-from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
-
-from synapse_tui.a2a.media_types import check_media_type
-from synapse_tui.a2a.problems import HttpProblem
+from pathlib import Path
+from synapse_tui.a2a.agent import NO_SERVICES, Services
+from synapse_tui.a2a.problems import HttpProblem, refusal
 from synapse_tui.a2a.protocol.calls import EXTENSIONS, Extension, activated, missing
 from synapse_tui.a2a.protocol.cards import Cards
 from synapse_tui.a2a.protocol.convert import (
@@ -31,14 +28,14 @@ from synapse_tui.a2a.protocol.convert import (
     value_of,
 )
 from synapse_tui.a2a.protocol.handler import MAX_TOLD, Retries
-from synapse_tui.a2a.refusals import refusal
-from synapse_tui.a2a.services import NO_SERVICES, Services
-from synapse_tui.agents.tasks.feed import Chunk
+from synapse_tui.a2a.wire import check_media_type
 from synapse_tui.content import Artifact, Part, TaskMessage
-from synapse_tui.model import USER, DeliveryState, MessageRequest, Task, TaskState
+from synapse_tui.messages.streams import Chunk
+from synapse_tui.model import DeliveryState, MessageRequest, Task, TaskState, USER
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import served
 from tests.waiting import PATIENCE
+from typing import Any
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
 TASK = Task("t-1", "c-1", "synapse-claude-8100", USER, "Hello!", 3, NOW, NOW)
@@ -344,10 +341,10 @@ async def test_an_extension_can_be_required(agent: FakeAgent) -> None:
     from a2a.server.context import ServerCallContext
     from a2a.utils.errors import ExtensionSupportRequiredError
 
-    from synapse_tui.a2a.principal import PERSON
+    from synapse_tui.a2a.access import PERSON
+    from synapse_tui.a2a.context import Visitor
     from synapse_tui.a2a.protocol.calls import Call
     from synapse_tui.a2a.protocol.handler import Handler
-    from synapse_tui.a2a.visitor import Visitor
 
     needed = Extension("urn:needed", "One that callers must know", required=True)
     handler = Handler((needed,))

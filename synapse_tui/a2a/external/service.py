@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from synapse_tui.a2a.agent import HostedAgent
+from synapse_tui.agents.session import AgentSession
 from synapse_tui.addresses import Address, fold
 from synapse_tui.agents.tasks.desk import about_reply, by_person
 from synapse_tui.agents.tasks.message_text import check_size
@@ -72,7 +72,7 @@ class ExternalAgents:
         *,
         paths: UserPaths,
         events: EventBus,
-        agents: Mapping[str, HostedAgent],
+        agents: Mapping[str, AgentSession],
         environ: Callable[[], Mapping[str, str]],
         types: Callable[[], Sequence[str]],
         make_id: Callable[[], str],

@@ -36,7 +36,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
-from synapse_tui.a2a.refusals import JSONRPC_PATHS, OLD_REST_PREFIXES, REST_PREFIX
+from synapse_tui.a2a.problems import JSONRPC_PATHS, OLD_REST_PREFIXES, REST_PREFIX
 
 from .calls import EXTENSIONS, CallContextBuilder, Extension, activated, extensions_of, version_of
 from .cards import Cards

@@ -7,14 +7,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Literal, Protocol
-
+from .subscriptions import PushProtocol, SubscriptionBook
 from synapse_tui.content import Artifact, Part
 from synapse_tui.errors import InvalidValue
+from synapse_tui.messages.records import Delivery, PushState, Subscription
 from synapse_tui.model import Task, TaskState
-from synapse_tui.store.push import Delivery, PushState, Subscription
-
-from .subscriptions import PushProtocol, SubscriptionBook
+from typing import Literal, Protocol
 
 EVENTS = tuple(f"task.{state.value}" for state in TaskState)
 """What a webhook can be told."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-from synapse_tui.store.push import Delivery, PushState, Subscription
+from synapse_tui.messages.records import Delivery, PushState, Subscription
 
 from .subscriptions import shown_url
 
