@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated, Any
+
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
+
+from synapse_tui.errors import MessageError, TaskNotFound
+from synapse_tui.model import USER, Sender, Task
+
 from .access import Principal
 from .context import IsOurs, Seen, Shared, VerifiedId, Wait, sender_of, while_wanted
 from .external.registry import AddRequest, read_header
@@ -12,9 +18,6 @@ from .external.service import ExternalAgents, at_rest
 from .external.untrusted import check_url, clean_line, is_loopback_host
 from .problems import HttpProblem
 from .wire import check_unicode, task_json
-from synapse_tui.errors import MessageError, TaskNotFound
-from synapse_tui.model import Sender, Task, USER
-from typing import Annotated, Any
 
 external_router = APIRouter(prefix="/external")
 

@@ -12,11 +12,23 @@ import logging
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Annotated, Any
+from uuid import uuid4
+
 from fastapi import APIRouter, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
+
+from synapse_tui.addresses import ALL, Address, fold, resolve
+from synapse_tui.agents.delivery.incoming import receive, text_with_files
+from synapse_tui.content import TaskMessage, text_of_parts
+from synapse_tui.errors import AgentNotFound, InvalidValue, MessageError, SynapseError, TaskNotFound
+from synapse_tui.messages.service import late_message, told_before
+from synapse_tui.messages.streams import Chunk
+from synapse_tui.model import DEFAULT_PRIORITY, MessageRequest, Reply, Sender, Task, TaskState, check_priority
+
 from .agent import HostedAgent, Services
 from .agent_routes import inbox_router, instructions_router, outbox_router, status_router
 from .bodies import BodyFiles
@@ -54,15 +66,7 @@ from .wire import (
     task_json,
     text_of,
 )
-from synapse_tui.addresses import ALL, Address, fold, resolve
-from synapse_tui.agents.delivery.incoming import receive, text_with_files
-from synapse_tui.content import TaskMessage, text_of_parts
-from synapse_tui.errors import AgentNotFound, InvalidValue, MessageError, SynapseError, TaskNotFound
-from synapse_tui.messages.service import late_message, told_before
-from synapse_tui.messages.streams import Chunk
-from synapse_tui.model import DEFAULT_PRIORITY, MessageRequest, Reply, Sender, Task, TaskState, check_priority
-from typing import Annotated, Any
-from uuid import uuid4
+
 
 async def request_of(
     agent: HostedAgent, body: SendBody, caller: Visitor, priority: int, files: BodyFiles | None = None

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from uuid import uuid4
 
 from synapse_tui import __version__
-from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.a2a.agent import Services
+from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.a2a.network import LoopbackSockets, adopted_sockets
 from synapse_tui.addresses import Address, agent_id_for
 from synapse_tui.agents.adoption import read_handover, spec_of

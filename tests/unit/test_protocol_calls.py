@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import httpx
 import json
-import pytest
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
 from synapse_tui.a2a.access import Access, AccessRules
 from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.protocol.handler import within
 from synapse_tui.content import Artifact, Part, TaskMessage
-from synapse_tui.model import DeliveryState, MessageRequest, TaskPage, TaskState, USER
+from synapse_tui.model import USER, DeliveryState, MessageRequest, TaskPage, TaskState
 from synapse_tui.settings.keys import read_keys
-from tests.a2a_kit import AT_ONCE, GivenAgent, Refused, V1, old_said, post, rpc, said
+from tests.a2a_kit import AT_ONCE, V1, GivenAgent, Refused, old_said, post, rpc, said
 from tests.unit.dialect_kit import served, signer
-from typing import Any
 
 INVALID_PARAMS, INVALID_REQUEST = -32602, -32600
 TASK_NOT_FOUND, NOT_CANCELABLE, UNSUPPORTED = -32001, -32002, -32004

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import httpx
 import os
-import pytest
-from a2a.types import a2a_pb2 as pb
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from google.protobuf.json_format import MessageToDict
 from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from a2a.types import a2a_pb2 as pb
+from google.protobuf.json_format import MessageToDict
+
 from synapse_tui.a2a.agent import NO_SERVICES, Services
 from synapse_tui.a2a.problems import HttpProblem, refusal
 from synapse_tui.a2a.protocol.calls import EXTENSIONS, Extension, activated, missing
@@ -31,11 +34,10 @@ from synapse_tui.a2a.protocol.handler import MAX_TOLD, Retries
 from synapse_tui.a2a.wire import check_media_type
 from synapse_tui.content import Artifact, Part, TaskMessage
 from synapse_tui.messages.streams import Chunk
-from synapse_tui.model import DeliveryState, MessageRequest, Task, TaskState, USER
+from synapse_tui.model import USER, DeliveryState, MessageRequest, Task, TaskState
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import served
 from tests.waiting import PATIENCE
-from typing import Any
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
 TASK = Task("t-1", "c-1", "synapse-claude-8100", USER, "Hello!", 3, NOW, NOW)

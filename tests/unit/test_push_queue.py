@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-import pytest
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
 from synapse_tui.a2a.push.notifier import Change, Teller
 from synapse_tui.a2a.push.subscriptions import PushProtocol, SubscriptionBook
 from synapse_tui.a2a.push.worker import (
+    CROWDED,
+    NEEDLESS,
     Attempt,
     Backoff,
-    CROWDED,
     Line,
-    NEEDLESS,
     Outgoing,
     retry_after,
     worth_trying_again,
@@ -23,7 +26,6 @@ from synapse_tui.a2a.push.worker import (
 from synapse_tui.messages.records import Delivery, PushState, Subscription
 from synapse_tui.model import MessageRequest, Sender
 from tests.fake_agent import FakeAgent
-from typing import Any
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 DOWN = Attempt(problem="down", again=True)

@@ -13,10 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from synapse_tui.agents.session import AgentSession
 from synapse_tui.addresses import Address, fold
-from synapse_tui.agents.tasks.desk import about_reply, by_person
-from synapse_tui.agents.tasks.message_text import check_size
+from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import AgentExited, SynapseError, TaskEnded
 from synapse_tui.events import (
     AgentAdded,
@@ -27,6 +25,8 @@ from synapse_tui.events import (
     Notice,
     TaskChanged,
 )
+from synapse_tui.messages.service import about_reply, by_person
+from synapse_tui.messages.text import check_size
 from synapse_tui.model import DeliveryState, MessageRequest, Reply, ReplyState, Sender, Task, TaskState
 from synapse_tui.paths import UserPaths
 from synapse_tui.process_times import is_alive, process_name

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Collection
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
 from synapse_tui.errors import InvalidValue
 from synapse_tui.messages.text import harmless
-from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 MAX_TEXT = 1_000_000
 """Characters of one text that are stored."""

@@ -5,6 +5,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+
 from a2a.auth.user import User
 from a2a.compat.v0_3.extension_headers import LEGACY_HTTP_EXTENSION_HEADER
 from a2a.extensions.common import HTTP_EXTENSION_HEADER, get_requested_extensions
@@ -12,10 +17,8 @@ from a2a.server.context import ServerCallContext
 from a2a.server.routes.common import ServerCallContextBuilder
 from a2a.utils import errors as sdk
 from a2a.utils.constants import PROTOCOL_VERSION_0_3, VERSION_HEADER
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass
 from starlette.requests import Request
+
 from synapse_tui import errors
 from synapse_tui.a2a.access import Principal
 from synapse_tui.a2a.agent import HostedAgent, Services
@@ -24,7 +27,6 @@ from synapse_tui.a2a.context import Visitor, visitor_of
 from synapse_tui.a2a.problems import HttpProblem
 from synapse_tui.errors import TaskNotFound
 from synapse_tui.model import DEFAULT_PRIORITY, Task, check_priority
-from typing import Any, ParamSpec, TypeVar
 
 _CALL = "synapse_call"
 MAX_EXTENSIONS = 50

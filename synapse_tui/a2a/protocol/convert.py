@@ -6,16 +6,18 @@ import asyncio
 import math
 import os
 import stat
-from a2a.types import a2a_pb2 as pb
-from a2a.utils.errors import InvalidParamsError
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import InvalidParamsError
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Struct, Value
 from google.protobuf.timestamp_pb2 import Timestamp
-from pathlib import Path
-from .calls import Call, priority_of
+
 from synapse_tui.a2a.wire import MAX_PARTS, check_media_type, check_metadata, own_metadata, sound, with_files
 from synapse_tui.agents.delivery.incoming import Upload, receive, text_with_files
 from synapse_tui.content import Artifact, Part, TaskMessage, artifact_id
@@ -23,7 +25,8 @@ from synapse_tui.errors import MessageError
 from synapse_tui.messages.streams import Chunk
 from synapse_tui.messages.tasks import is_asked
 from synapse_tui.model import MessageRequest, Task, TaskState
-from types import MappingProxyType
+
+from .calls import Call, priority_of
 
 MAX_EXACT = 2**53
 """Greater whole numbers are no numbers of JSON that everybody reads alike; they are told as text."""

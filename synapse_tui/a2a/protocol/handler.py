@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC
+from typing import Any, NamedTuple
+from uuid import uuid4
+
 from a2a.server.context import ServerCallContext
 from a2a.server.events.event_queue import Event
 from a2a.server.request_handlers.request_handler import RequestHandler
@@ -17,22 +25,25 @@ from a2a.utils.errors import (
     UnsupportedOperationError,
 )
 from a2a.utils.proto_utils import validate_proto_required_fields
-from collections import OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
-from datetime import UTC
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import Message
+
 from synapse_tui.a2a.agent import HostedAgent
 from synapse_tui.a2a.card_security import keys_demanded
 from synapse_tui.a2a.context import Visitor, check_ring
-from .calls import Call, EXTENSIONS, Extension, call_of, find_task, missing, translated, translated_stream
+from synapse_tui.a2a.push import PushConfig, PushDesk, PushProtocol
+from synapse_tui.content import Part, TaskMessage
+from synapse_tui.errors import PushNotFound, TaskEnded
+from synapse_tui.messages.streams import Chunk, Subscription, TaskEvent
+from synapse_tui.messages.tasks import is_asked, make_cursor
+from synapse_tui.model import MessageRequest, Task, TaskPage, TaskQuery, TaskState
+
+from .calls import EXTENSIONS, Call, Extension, call_of, find_task, missing, translated, translated_stream
 from .cards import extended_json
 from .convert import (
+    NO_FILES,
     Draft,
     Files,
-    NO_FILES,
     answer_message,
     chunk_event,
     draft_of,
@@ -43,14 +54,6 @@ from .convert import (
     status_message,
     task_proto,
 )
-from synapse_tui.a2a.push import PushConfig, PushDesk, PushProtocol
-from synapse_tui.content import Part, TaskMessage
-from synapse_tui.errors import PushNotFound, TaskEnded
-from synapse_tui.messages.streams import Chunk, Subscription, TaskEvent
-from synapse_tui.messages.tasks import is_asked, make_cursor
-from synapse_tui.model import MessageRequest, Task, TaskPage, TaskQuery, TaskState
-from typing import Any, NamedTuple
-from uuid import uuid4
 
 MAX_TOLD = 5000
 """How many tasks are remembered as told; more than are in the memory of the agents."""

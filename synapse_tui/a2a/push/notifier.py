@@ -7,12 +7,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from .subscriptions import PushProtocol, SubscriptionBook
+from typing import Literal, Protocol
+
 from synapse_tui.content import Artifact, Part
 from synapse_tui.errors import InvalidValue
 from synapse_tui.messages.records import Delivery, PushState, Subscription
 from synapse_tui.model import Task, TaskState
-from typing import Literal, Protocol
+
+from .subscriptions import PushProtocol, SubscriptionBook
 
 EVENTS = tuple(f"task.{state.value}" for state in TaskState)
 """What a webhook can be told."""

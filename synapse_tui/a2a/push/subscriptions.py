@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from urllib.parse import urlsplit
+
 from synapse_tui.errors import InvalidValue, PushLimit, PushNotFound, TargetRefused
 from synapse_tui.messages.records import Subscription
 from synapse_tui.model import USER
-from urllib.parse import urlsplit
+
 
 class PushProtocol(StrEnum):
     """In which words someone is told."""
