@@ -36,9 +36,9 @@ from .screens.session import RestoreOffer, SessionControls
 from .screens.unasked import QuestionQueue
 from .screens.view_state import restore_view
 from .themes import variable_defaults
+from .widgets.error_handling import ErrorGate, FaultTolerant
 from .widgets.pane_keys import Interceptor
 from .widgets.status_bar import Level
-from .widgets.sturdy import ErrorGate, Sturdy
 from .widgets.terminal_view import TerminalView
 
 if TYPE_CHECKING:
@@ -51,11 +51,11 @@ log = logging.getLogger(__name__)
 TOAST_SECONDS = 5.0
 
 
-class PaneView(Sturdy, TerminalView):
+class PaneView(FaultTolerant, TerminalView):
     """The terminal of an agent, which goes on when one of its handlers fails."""
 
 
-class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
+class SynapseApp(FaultTolerant, PaneMessages, App[None], inherit_bindings=False):
     """Shows the agents of a host.
 
     Args:

@@ -21,6 +21,7 @@ from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.service import TaskDesk
 from synapse_tui.messages.streams import TaskFeed
 from synapse_tui.messages.tasks import TaskBook, TaskFinder
+from synapse_tui.messages.text import check_size
 from synapse_tui.model import (
     USER,
     AgentState,
@@ -126,6 +127,7 @@ class FakeAgent:
     def accept(self, request: MessageRequest) -> Task:
         if self.state is AgentState.EXITED:
             raise AgentExited(f"{self.agent_id} has exited", "restart it")
+        check_size(request.text)
         self.requests.append(request)
         if request.follows:
             followed = self.intake.take(request).follows

@@ -21,8 +21,8 @@ from synapse_tui.recording.asciicast import ScreenRecorder
 from synapse_tui.screens.session import RestoreOffer, SessionControls
 from synapse_tui.screens.view_state import restore_view, view_state
 from synapse_tui.widgets.appearance import adopt_environment
+from synapse_tui.widgets.deck import as_layout
 from synapse_tui.widgets.text import plural
-from synapse_tui.widgets.tiles import as_layout
 
 from .connection import Connection, handed_terminal
 from .project import ProjectFiles

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from synapse_tui.a2a.network import Network
-from synapse_tui.a2a.sockets import LoopbackSockets, bind_loopback, free_port
+from synapse_tui.a2a.network import LoopbackSockets, Network, bind_loopback, free_port
 from synapse_tui.addresses import agent_id_for
 from synapse_tui.agents.adoption import AdoptedSession
 from synapse_tui.agents.delivery.intake import MessageStyle

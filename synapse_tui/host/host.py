@@ -9,12 +9,9 @@ import logging
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
-from uuid import uuid4
-
 from synapse_tui import __version__
-from synapse_tui.a2a.services import Services
-from synapse_tui.a2a.sockets import LoopbackSockets, adopted_sockets
+from synapse_tui.a2a.agent import Services
+from synapse_tui.a2a.network import LoopbackSockets, adopted_sockets
 from synapse_tui.addresses import Address, agent_id_for, check_name
 from synapse_tui.agents.adoption import read_handover, spec_of
 from synapse_tui.agents.profiles.finding import ProfileSet
@@ -33,6 +30,19 @@ from synapse_tui.events import (
     EventBus,
     Notice,
 )
+from .externals import Externals
+from .factory import SessionFactory, Tokens
+from .following import ProfileFiles, SettingsFollower
+from .history import HistoryKeeper
+from .instructions import Instructions
+from .peers import PeerWatch
+from .pushing import Pushing
+from .records import RecordKeeper
+from .replies import Replies
+from .routing import Receipt, Router, desks_of, name_at
+from .serving import Reach, Servers
+from .spool import SpoolKeeper
+from .watchdog import Watchdog
 from synapse_tui.messages.records import Change
 from synapse_tui.model import AgentSpec, Task
 from synapse_tui.paths import UserPaths
@@ -43,21 +53,8 @@ from synapse_tui.registry import Registry
 from synapse_tui.safety.service import FileSafetyOffice
 from synapse_tui.settings import Settings
 from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
-
-from .externals import Externals
-from .factory import SessionFactory, Tokens
-from .following import ProfileFiles, SettingsFollower
-from .history import HistoryKeeper
-from .instructions import Instructions
-from .peers import PeerWatch
-from .pushing import Pushing
-from .reach import Reach
-from .records import RecordKeeper
-from .replies import Replies
-from .routing import Receipt, Router, desks_of, name_at
-from .serving import Servers
-from .spool import SpoolKeeper
-from .watchdog import Watchdog
+from types import MappingProxyType
+from uuid import uuid4
 
 log = logging.getLogger(__name__)
 

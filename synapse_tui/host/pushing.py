@@ -136,7 +136,7 @@ class _LazySender:
         return await self._sender(subscription, delivery)
 
     def _make(self) -> Send:
+        from synapse_tui.a2a.network import client_context  # noqa: PLC0415
         from synapse_tui.a2a.push.sender import PushSender  # noqa: PLC0415 - imports httpcore
-        from synapse_tui.a2a.tls import client_context  # noqa: PLC0415
 
         return PushSender(self._policy, certificates=client_context(self._network, near=False))

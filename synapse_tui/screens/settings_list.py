@@ -14,8 +14,7 @@ from textual.widgets.option_list import Option
 
 from synapse_tui.settings.files import Entry, SettingsFiles, Survey, survey
 from synapse_tui.settings.watch import FileWatch
-from synapse_tui.widgets.choices import Choices
-from synapse_tui.widgets.search_input import SearchInput
+from synapse_tui.widgets.option_lists import Choices, SearchInput
 from synapse_tui.widgets.setting_rows import about, heading_row, key_cells, matching, setting_row
 from synapse_tui.widgets.text import one_line, plural
 

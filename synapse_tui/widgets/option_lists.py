@@ -1,4 +1,4 @@
-"""A list with boxes to mark, told apart by shape and not only by colour."""
+"""A list to choose from, in which the marked row is seen without colours too."""
 
 from __future__ import annotations
 
@@ -6,13 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from textual import on
+from textual import events, on
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import OptionList
+from textual.style import Style
+from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
-from .choices import Choices
+_MARKED = "option-list--option-highlighted"
+
+
+class Choices(OptionList):
+    """Shows the marked row reversed where there are no colours (NO_COLOR)."""
+
+    def get_visual_style(self, *component_classes: str, partial: bool = False) -> Style:
+        """The style of a part; Textual itself leaves `text-style: reverse` out."""
+        style = super().get_visual_style(*component_classes, partial=partial)
+        return style + Style(reverse=True) if _MARKED in component_classes and self.app.no_color else style
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +81,18 @@ class Checklist(Choices):
         """Only a click comes here: Enter is bound to `confirm`."""
         event.stop()
         self.action_mark()
+
+
+_MOVES = {"up": "cursor_up", "down": "cursor_down", "pageup": "page_up", "pagedown": "page_down"}
+
+
+class SearchInput(Input):
+    """What is searched for; the arrows move in the list `#results` of the screen."""
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key not in _MOVES:
+            await super()._on_key(event)
+            return
+        event.stop()
+        event.prevent_default()
+        getattr(self.screen.query_one("#results"), f"action_{_MOVES[event.key]}")()

@@ -12,21 +12,121 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import re
+from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from .access import CHALLENGE, DEFAULT_RULES, Access, Caller
-from .agent import HostedAgent
-from .bodies import BODY_TIMEOUT, MAX_BODY, Body, BodyReader, check_content_type, replay
+from .access import CHALLENGE, DEFAULT_RULES, NOBODY, Access, Caller, Principal, signed_by
+from .agent import NO_SERVICES, HostedAgent, Services
+from .bodies import BODY_TIMEOUT, MAX_BODY, Body, BodyReader, Headers, check_content_type, replay
 from .dialect import KEY_HEADER
+from .network import LOOPBACK, Network
 from .peers import Owner, OwnerOf, agent_at, owner_of
-from .permits import check_permit, is_card
-from .principal import NOBODY, Principal, signed_by
-from .problems import HttpProblem
-from .refusals import refusal
-from .services import NO_SERVICES, Services
+from .problems import HttpProblem, refusal
 from .signing import SENDER_HEADER, SIGNATURE_HEADER, SignatureChecker, SignedRequest, Verdict
-from .web_guard import Headers, WebGuard
+
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via", "cf-connecting-ip")
+"""By these a proxy or tunnel says that it speaks for somebody else."""
+
+
+class WebGuard:
+    """Checks of one server.
+
+    Args:
+        port: Its port.
+        network: By which names and from which pages it may be called.
+    """
+
+    def __init__(self, port: int, network: Network = LOOPBACK) -> None:
+        self._port = port
+        self._endpoint = network.endpoint(port)
+        self._own = frozenset({f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}"})
+        further = (name if _has_port(name) else f"{name}:{port}" for name in network.allowed_hosts)
+        self._hosts = self._own | frozenset(network.allowed_hosts) | frozenset(further)
+        self._pages = frozenset(network.allowed_origins)
+        self._origins = frozenset(f"{network.scheme}://{name}" for name in self._own) | self._pages
+
+    def check(self, headers: Headers, server: tuple[str, int | None] | None) -> bool:
+        """Check a request.
+
+        Args:
+            headers: Its headers.
+            server: The address at which it arrived.
+
+        Returns:
+            Whether it was made by a name of the loopback interface, and by nobody for somebody else.
+
+        Raises:
+            HttpProblem: It was made by a name that is none of ours, or by a web page.
+        """
+        host = self._check_host(headers, server)
+        self._check_origin(headers)
+        return host in self._own and not any(name in headers for name in _FORWARDED)
+
+    def _check_host(self, headers: Headers, server: tuple[str, int | None] | None) -> str:
+        """A name that somebody's DNS points at us (DNS rebinding) is none of ours; an address is its own."""
+        hosts = headers.get("host", ())
+        host = hosts[0].lower() if len(hosts) == 1 else ""
+        if not host or (host not in self._hosts and host != _authority(server)):
+            raise HttpProblem(
+                403,
+                "foreign_host",
+                f"'{(hosts[0] if hosts else '')[:100]}' is no name of this server",
+                f"call {self._endpoint}, or add the name to a2a.allowed_hosts",
+            )
+        return host
+
+    def _check_origin(self, headers: Headers) -> None:
+        """Browsers send Origin and Sec-Fetch-Site, programs send neither."""
+        origins = [origin.lower() for origin in headers.get("origin", ())]
+        sites = [] if origins and self._pages.issuperset(origins) else headers.get("sec-fetch-site", ())
+        foreign = any(site not in ("none", "same-origin") for site in sites)
+        if foreign or not self._origins.issuperset(origins):
+            raise HttpProblem(
+                403, "foreign_origin", "web pages may not call this server", "call it from a program"
+            )
+
+
+def _has_port(name: str) -> bool:
+    return name.rpartition(":")[2].isdecimal() and not name.endswith("]")
+
+
+def _authority(server: tuple[str, int | None] | None) -> str:
+    """An address as the header Host has it."""
+    if server is None:
+        return ""
+    address = server[0].partition("%")[0]
+    return f"[{address}]:{server[1]}" if ":" in address else f"{address}:{server[1]}"
+
+
+CARD_PREFIX = "/.well-known/"
+_OF_KEYS = re.compile(
+    r"/|/a2a/.*|/v1/.*|/\.well-known/.*|/status|/message|/tasks|/tasks/send|/tasks/send-priority"
+    r"|/tasks/(?!create$)[^/]+|/tasks/[^/]+/(?:cancel|subscribe)"
+)
+
+
+def is_card(method: str, path: str) -> bool:
+    """Whether only a card is read: it tells strangers how to prove themselves."""
+    return method in ("GET", "HEAD") and path.startswith(CARD_PREFIX)
+
+
+def check_permit(principal: Principal, path: str, *, signed: bool) -> None:
+    """Make sure that a caller may use a route.
+
+    Raises:
+        HttpProblem: It may not.
+    """
+    if principal.admin or signed or _OF_KEYS.fullmatch(path):
+        return
+    raise HttpProblem(
+        403,
+        "admin_only",
+        f"the key '{principal.name}' is not for {path[:100]}",
+        "use the key of SYNAPSE_ADMIN_KEY, or ask the owner of the agent",
+    )
+
 
 log = logging.getLogger(__name__)
 
@@ -360,3 +460,52 @@ async def _refuse_websocket(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
         await receive()
         await send({"type": "websocket.close", "code": 1008})
+
+
+FREE_TURNS = 3
+"""Turns of the loop after each request in which none begins: a key needs some from keyboard to screen."""
+
+
+class Turnstile:
+    """An ASGI application that lets one request in some turns of the loop into another application.
+
+    The loop is also the keyboard's and the screen's. Requests that arrive together would otherwise all be
+    worked on in the same turn of it, some milliseconds each, and two hundred callers would hold a key up
+    for a second. Nobody is refused, who comes first is served first, and turns without requests cost nothing.
+
+    Args:
+        app: What is entered.
+        free_turns: Turns after each request in which none begins.
+    """
+
+    def __init__(self, app: App, free_turns: int = FREE_TURNS) -> None:
+        self._app = app
+        self._free_turns = free_turns
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._turning = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection scope (ASGI 3.0) when its turn has come."""
+        loop = asyncio.get_running_loop()
+        if self._turning:
+            turn = loop.create_future()
+            self._waiting.append(turn)
+            await turn
+        else:
+            self._turning = True
+            loop.call_soon(self._turn, self._free_turns)
+        await self._app(scope, receive, send)
+
+    def _turn(self, free: int) -> None:
+        """Let the next one in, when enough turns have gone by; those who gave up have none."""
+        loop = asyncio.get_running_loop()
+        if free:
+            loop.call_soon(self._turn, free - 1)
+            return
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                loop.call_soon(self._turn, self._free_turns)
+                return
+        self._turning = False

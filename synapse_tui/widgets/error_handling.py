@@ -28,7 +28,7 @@ class Reporter(Protocol):
         """Tell the person about an error that may happen."""
 
 
-class Sturdy(MessagePump):
+class FaultTolerant(MessagePump):
     """A widget, screen or application that goes on after an error of a handler, where Textual would not."""
 
     async def _dispatch_message(self, message: Message) -> None:
