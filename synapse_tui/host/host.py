@@ -9,6 +9,9 @@ import logging
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from uuid import uuid4
+
 from synapse_tui import __version__
 from synapse_tui.a2a.agent import Services
 from synapse_tui.a2a.network import LoopbackSockets, adopted_sockets
@@ -30,6 +33,17 @@ from synapse_tui.events import (
     EventBus,
     Notice,
 )
+from synapse_tui.messages.records import Change
+from synapse_tui.model import AgentSpec, Task
+from synapse_tui.paths import UserPaths
+from synapse_tui.process_times import raise_open_files
+from synapse_tui.pty import Guardian, GuardianHandle, ReadScheduler
+from synapse_tui.pty.spawn import check_folder, find_command
+from synapse_tui.registry import Registry
+from synapse_tui.safety.service import FileSafetyOffice
+from synapse_tui.settings import Settings
+from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
+
 from .externals import Externals
 from .factory import SessionFactory, Tokens
 from .following import ProfileFiles, SettingsFollower
@@ -43,18 +57,6 @@ from .routing import Receipt, Router, desks_of, name_at
 from .serving import Reach, Servers
 from .spool import SpoolKeeper
 from .watchdog import Watchdog
-from synapse_tui.messages.records import Change
-from synapse_tui.model import AgentSpec, Task
-from synapse_tui.paths import UserPaths
-from synapse_tui.process_times import raise_open_files
-from synapse_tui.pty import Guardian, GuardianHandle, ReadScheduler
-from synapse_tui.pty.spawn import check_folder, find_command
-from synapse_tui.registry import Registry
-from synapse_tui.safety.service import FileSafetyOffice
-from synapse_tui.settings import Settings
-from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
-from types import MappingProxyType
-from uuid import uuid4
 
 log = logging.getLogger(__name__)
 

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Button, Input, OptionList, Static, TextArea
+from textual.widgets.option_list import Option
+
 from synapse_tui.errors import ConfigError
-from .dialog import Dialog, label
 from synapse_tui.settings.files import (
     Entry,
     Layer,
@@ -21,15 +31,8 @@ from synapse_tui.settings.files import (
 from synapse_tui.settings.schema import TABLES
 from synapse_tui.widgets.option_lists import Choices
 from synapse_tui.widgets.setting_rows import layer_row
-from textual import on
-from textual.app import ComposeResult
-from textual.binding import Binding
-from textual.content import Content
-from textual.message import Message
-from textual.widget import Widget
-from textual.widgets import Button, Input, OptionList, Static, TextArea
-from textual.widgets.option_list import Option
-from typing import ClassVar
+
+from .dialog import Dialog, label
 
 BOOLEANS = ("true", "false")
 LINES = frozenset({"list", "words", *TABLES})
