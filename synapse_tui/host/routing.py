@@ -178,8 +178,6 @@ def name_at(endpoint: str, addresses: Sequence[Address]) -> str:
 
 
 def desks_of(agents: Mapping[str, AgentSession]) -> Callable[[str], TaskDesk | None]:
-    """Finds the tasks of an agent."""
-
     def desk_of(agent_id: str) -> TaskDesk | None:
         session = agents.get(agent_id)
         return session.desk if session is not None else None
