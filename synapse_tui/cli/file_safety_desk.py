@@ -22,7 +22,7 @@ from .output import note
 from .settings_layers import Layers
 
 if TYPE_CHECKING:
-    from synapse_tui.safety.database import FileSafety
+    from synapse_tui.safety.database import LockDatabase
     from synapse_tui.settings import Settings
     from synapse_tui.store.location import Location
 
@@ -74,7 +74,7 @@ class Desk:
         return not isinstance(self.location, Path) or self.location.exists()
 
     @contextmanager
-    def opened(self) -> Iterator[FileSafety]:
+    def opened(self) -> Iterator[LockDatabase]:
         """The database, opened.
 
         Raises:

@@ -12,9 +12,9 @@ from uuid import uuid4
 
 from synapse_tui.a2a.sockets import LoopbackSockets
 from synapse_tui.addresses import Address, agent_id_for
+from synapse_tui.agents.console import Past
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.seeding import Past
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import AgentNotFound
 from synapse_tui.events import (
@@ -201,7 +201,7 @@ class Host:
         sockets = self._factory.bind(profile, spec, folder)
         try:
             environ = self._factory.environ(profile, sockets, folder, inherited)
-            hooks = await self.safety.outfit.prepare(profile, environ, folder)
+            hooks = await self.safety.hooks_for(profile, environ, folder)
             session = self._factory.make(
                 profile,
                 spec,
@@ -305,7 +305,7 @@ class Host:
         session = self._session(agent_id)
         await self.following.look()
         profile = self.profiles.profiles.get(session.agent_type, session.profile)
-        await self.safety.outfit.equip(session, profile)
+        await self.safety.renew_hooks(session, profile)
         await session.restart(profile)
         self.instructions.expect(session, fresh=True)
         return session

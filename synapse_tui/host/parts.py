@@ -14,7 +14,7 @@ from synapse_tui.open_files import raise_open_files
 from synapse_tui.paths import UserPaths
 from synapse_tui.pty import Guardian, ReadScheduler
 from synapse_tui.registry import Registry
-from synapse_tui.safety.service import FileSafetyOffice
+from synapse_tui.safety.service import FileSafety
 from synapse_tui.settings import Settings
 from synapse_tui.store.location import location_of
 
@@ -132,7 +132,7 @@ class Parts:
             client=self.servers.client,
             endpoints=lambda: [agent.endpoint for agent in agents.values()],
         )
-        self.safety = FileSafetyOffice(
+        self.safety = FileSafety(
             of.project, paths=paths, settings=settings, events=events, agents=agents, environ=of.environ
         )
         self.factory = SessionFactory(

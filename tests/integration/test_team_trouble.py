@@ -15,7 +15,7 @@ import pytest
 
 from synapse_tui.errors import HistoryError
 from synapse_tui.safety.database import opened_file_safety
-from synapse_tui.safety.handler import SafetyKeeper
+from synapse_tui.safety.handler import LockStore
 from synapse_tui.store import AgentJournal, AgentKey, History
 from synapse_tui.store.archive import Archive, Wanted
 from synapse_tui.store.backends import backend_of
@@ -244,7 +244,7 @@ async def test_tables_that_were_removed_are_made_anew(
 async def test_hooks_are_not_held_up_by_a_server_that_stands_still(
     postgres: Server, team_url: str, tmp_path: Path
 ) -> None:
-    keeper = SafetyKeeper(tmp_path, TeamDatabase(team_url, "m", tmp_path), retention=timedelta(days=1))
+    keeper = LockStore(tmp_path, TeamDatabase(team_url, "m", tmp_path), retention=timedelta(days=1))
     try:
         assert await keeper.ask(lambda store: store.locks()) == []
         with standing_still(postgres):
