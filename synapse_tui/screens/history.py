@@ -165,7 +165,7 @@ class HistoryView(Dialog[None]):
         self._run(partial(self._read_first, after), "history")
 
     def _run(self, work: Callable[[], Awaitable[None]], group: str) -> None:
-        self.run_worker(partial(self._guard, work), exclusive=True, exit_on_error=False, group=group)
+        self.run_worker(lambda: self._guard(work), exclusive=True, exit_on_error=False, group=group)
 
     async def _guard(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
