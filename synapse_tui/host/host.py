@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from synapse_tui import __version__
 from synapse_tui.a2a.agent import Services
+from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.a2a.network import LoopbackSockets, adopted_sockets
 from synapse_tui.addresses import Address, agent_id_for, check_name
 from synapse_tui.agents.adoption import read_handover, spec_of
@@ -44,7 +45,6 @@ from synapse_tui.safety.service import FileSafetyOffice
 from synapse_tui.settings import Settings
 from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
 
-from .externals import Externals
 from .factory import SessionFactory, Tokens
 from .following import ProfileFiles, SettingsFollower
 from .history import HistoryKeeper
@@ -99,7 +99,7 @@ class Host:
         self._records = RecordKeeper(registry, self.events)
         self._peers = PeerWatch(registry, self.events, own=self._records.check)
         self._watchdog = Watchdog(self._agents, self.events)
-        self.externals = Externals(
+        self.externals = ExternalAgents(
             project,
             paths=paths,
             events=self.events,
