@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -165,7 +165,9 @@ class HistoryView(Dialog[None]):
         self._run(partial(self._read_first, after), "history")
 
     def _run(self, work: Callable[[], Awaitable[None]], group: str) -> None:
-        self.run_worker(lambda: self._guard(work), exclusive=True, exit_on_error=False, group=group)
+        # A coroutine made here would never run where the next worker of the group comes first.
+        guard: Any = partial(self._guard, work)
+        self.run_worker(guard, exclusive=True, exit_on_error=False, group=group)
 
     async def _guard(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
