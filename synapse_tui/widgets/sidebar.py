@@ -436,13 +436,13 @@ class Sidebar(FaultTolerant, Vertical):
     def _selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         row = event.option.id or ""
-        chosen = {
-            "agents": lambda: self.AgentChosen(row),
-            "peers": lambda: self.PeerChosen(row),
-            "externals": lambda: self.ExternalChosen(row, "open_external"),
-            "messages": lambda: self.MessageChosen(row, "show"),
+        messages: dict[str | None, Message] = {
+            "agents": self.AgentChosen(row),
+            "peers": self.PeerChosen(row),
+            "externals": self.ExternalChosen(row, "open_external"),
+            "messages": self.MessageChosen(row, "show"),
         }
-        self.post_message(chosen[event.option_list.id or ""]())
+        self.post_message(messages[event.option_list.id])
 
     @on(CommandList.Commanded)
     def _commanded(self, event: CommandList.Commanded) -> None:
