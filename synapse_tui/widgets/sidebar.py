@@ -205,7 +205,7 @@ class ExternalList(CommandList):
 
 
 class Sidebar(FaultTolerant, Vertical):
-    """Shows what it is given; tells which agent, message or peer was chosen."""
+    """Shows what it is given; posts which agent, message or peer was chosen."""
 
     DEFAULT_CSS = """
     Sidebar {
