@@ -55,7 +55,6 @@ class Leader:
         self.pending = False
 
     def use(self, keymap: Keymap) -> None:
-        """Take other keys."""
         self.keymap = keymap
         self.label = key_label(keymap.leader)
         self.key = textual_key(keymap.leader)

@@ -173,6 +173,6 @@ def _readable_by_someone() -> bool:
 
 def _restore() -> None:
     """The host is gone: leave the terminal as a shell expects it."""
-    from synapse_tui.driver.modes import restore_terminal
+    from synapse_tui.driver.outer import restore_terminal
 
     restore_terminal(sys.stdout.fileno())

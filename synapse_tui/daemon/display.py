@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.driver import TerminalLink, detached_driver_class
+from synapse_tui.driver import DriverOptions, TerminalLink, driver_class
 from synapse_tui.driver.synapse_driver import DETACHED_SIZE, Tap
 from synapse_tui.errors import SynapseError
 from synapse_tui.host import Host
@@ -21,8 +21,8 @@ from synapse_tui.recording.asciicast import ScreenRecorder
 from synapse_tui.screens.session import RestoreOffer, SessionControls
 from synapse_tui.screens.view_state import restore_view, view_state
 from synapse_tui.widgets.appearance import adopt_environment
+from synapse_tui.widgets.deck import as_layout
 from synapse_tui.widgets.text import plural
-from synapse_tui.widgets.tiles import as_layout
 
 from .connection import Connection, handed_terminal
 from .project import ProjectFiles
@@ -80,11 +80,9 @@ class ScreenTap:
         return cls(await asyncio.to_thread(make), repaint, tell)
 
     def drawn(self, data: str) -> None:
-        """Take what was drawn."""
         self._recorder.output(data.encode("utf-8", "replace"))
 
     def resized(self, columns: int, lines: int) -> None:
-        """The screen has another size."""
         self._recorder.resized(columns, lines)
 
     async def close(self) -> None:
@@ -171,11 +169,9 @@ class Display:
 
     @property
     def attached(self) -> bool:
-        """Whether a client's terminal is drawn on."""
         return self._viewer is not None
 
     def view(self) -> Mapping[str, object]:
-        """What the person has arranged, as JSON."""
         if self._app is not None and self._app.begun:
             return view_state(self._app.main)
         return self._opening.view or {}
@@ -201,7 +197,6 @@ class Display:
             await self.settle()
 
     def farewell(self) -> None:
-        """Tell the clients whose terminals were given back that all agents are stopped."""
         farewells, self._farewells = self._farewells, []
         for connection, answer in farewells:
             connection.answer(answer)
@@ -231,8 +226,14 @@ class Display:
             specs=opening.specs,
             defaults=opening.defaults,
             layout=opening.layout or self._host.settings.text("tui.layout"),
-            driver_class=detached_driver_class(
-                self._present_size(), link=link, taps=self._taps, on_hangup=self._hung_up
+            driver_class=driver_class(
+                DriverOptions(
+                    detached=True,
+                    size=self._present_size(),
+                    link=link,
+                    taps=self._taps,
+                    on_hangup=self._hung_up,
+                )
             ),
             trust=lambda: self._project.trust(self._host),
             read_again=lambda: self._project.read_again(self._host),
@@ -339,7 +340,6 @@ class Display:
             self._app.notice_error(error)
 
     def open(self, specs: Sequence[AgentSpec], defaults: Sequence[AgentSpec] = ()) -> None:
-        """Open agents that were asked for, and the project's own, beside those that are there."""
         if self._app is None:
             self._opening.specs += specs
             self._opening.defaults += defaults
@@ -364,7 +364,6 @@ class Display:
         self._opening.restore = restore
 
     def resized(self, connection: Connection) -> None:
-        """A client's terminal has another size."""
         if self._viewer is not None and self._viewer.connection is connection:
             self._present_size()
             if self._app is not None:
@@ -409,7 +408,6 @@ class Display:
     async def _give_back(
         self, connection: Connection, link: TerminalLink, why: str, text: str, *, abandoned: bool
     ) -> None:
-        """Leave a terminal clean, then tell its client; that agents are stopped is told once they are."""
         try:
             await link.close_soon(abandoned=abandoned)
         finally:

@@ -19,12 +19,7 @@ Adviser = Callable[[Seen, Profile], tuple[Advice, ...]]
 
 
 def advice_for(seen: Seen, profile: Profile) -> tuple[Advice, ...]:
-    """What to try, when a message was not submitted.
-
-    Args:
-        seen: What became of it; its task's reason says why it waits.
-        profile: The profile as it is.
-    """
+    """What to try, when a message was not submitted."""
     for words, adviser in _ADVISERS:
         if words in seen.task.reason:
             return adviser(seen, profile)
@@ -35,7 +30,7 @@ def _not_shown(seen: Seen, profile: Profile) -> tuple[Advice, ...]:
     """The text went into the agent, and its composer was not seen to hold it."""
     if seen.draft and (stand_in := suggest_stand_in(seen.draft)):
         return (
-            Advice("composer.pastes", f"[{stand_in}]", f"in place of the message it shows {seen.draft!r}"),
+            Advice("composer.pastes", f"[{stand_in}]", f"instead of the message it shows {seen.draft!r}"),
         )
     if seen.draft:
         why = f"the composer was read as {_short(seen.draft)}"
@@ -135,8 +130,7 @@ def no_end(seen: Seen) -> tuple[Advice, ...]:
 
 _WORKING = (AgentState.PROCESSING, AgentState.WAITING)
 _SHOWN = 70
-MENTION = "@READ"
-"""The beginning of a file name in the scratch folder."""
+MENTION = "@READ"  # The beginning of a file name in the scratch folder
 LEADING = ("!", "/", "#")
 COMMANDS = {"/": "help "}
 """What follows a sign, so that it would be a command: a harmless one that most agents have."""
@@ -180,7 +174,7 @@ def judge_turn(seen: Seen, profile: Profile) -> Verdict:
     if not seen.answer and not _worked(seen):
         return failed(
             "Enter was pressed, and nothing shows that a turn ran",
-            Advice("states", "a rule for 'processing'", "no rule told that it worked"),
+            Advice("states", "a rule for 'processing'", "no rule saw it work"),
         )
     return not_shown(
         f"a turn ran, but its answer proves nothing: {brief(seen.answer)}",
@@ -203,7 +197,7 @@ def _judge_open(seen: Seen, profile: Profile) -> Verdict:
     if task.state is TaskState.SUBMITTED:
         return failed(f"not submitted: {task.reason or task.delivery}", *advice_for(seen, profile))
     if task.state is TaskState.INPUT_REQUIRED:
-        return not_shown(f"it asks in place of an answer: {task.reason}", *advice_for(seen, profile))
+        return not_shown(f"it asks instead of answering: {task.reason}", *advice_for(seen, profile))
     return failed(
         f"the end of the turn was not seen in {seen.seconds:.0f} s; the state is {seen.last.state}",
         *no_end(seen),
@@ -240,17 +234,12 @@ async def hazards(examination: Examination) -> Verdict:
 
 
 def judge_hazards(found: Sequence[tuple[str, Seen]], profile: Profile) -> Verdict:
-    """Say what the messages with a hazard prove.
-
-    Args:
-        found: The hazard and what became of the message with it.
-        profile: The profile as it is.
-    """
+    """Say what the messages with a hazard prove."""
     verdicts = [(hazard, judge_turn(_believed(hazard, seen), profile)) for hazard, seen in found]
     wrong = {hazard: verdict for hazard, verdict in verdicts if verdict.outcome is Outcome.FAILED}
     if wrong:
-        told = "; ".join(f"{hazard} - {verdict.evidence}" for hazard, verdict in wrong.items())
-        return failed(told, *_fixes(wrong, profile))
+        evidence = "; ".join(f"{hazard} - {verdict.evidence}" for hazard, verdict in wrong.items())
+        return failed(evidence, *_fixes(wrong, profile))
     unproved = [
         f"{hazard} - {verdict.evidence}" for hazard, verdict in verdicts if verdict.outcome is not Outcome.OK
     ]
@@ -272,7 +261,7 @@ def _fixes(wrong: Mapping[str, Verdict], profile: Profile) -> Iterator[Advice]:
         why = f"a message that begins with {' or '.join(new)} was taken for something else"
         yield Advice("hazards.leading", f"[{signs}]", why)
     if MENTION in wrong and not profile.hazards.trailing_mention:
-        why = "Enter accepted a completion in place of the message"
+        why = "Enter accepted a completion instead of the message"
         yield Advice("hazards.trailing_mention", "true", why)
     for hazard, verdict in wrong.items():
         if hazard in known or (hazard == MENTION and profile.hazards.trailing_mention):
@@ -312,13 +301,7 @@ async def answer(examination: Examination) -> Verdict:
 
 
 def judge_answer(seen: Seen, frame: Collection[str], profile: Profile) -> Verdict:
-    """Say what the artifact of a turn proves.
-
-    Args:
-        seen: The turn.
-        frame: Rows that stood on the screen before it, while the agent was idle.
-        profile: The profile as it is.
-    """
+    """Say what the artifact of a turn proves."""
     verdict = judge_turn(dataclasses.replace(seen, recorded=""), profile)
     if verdict.outcome is Outcome.FAILED:
         return verdict
@@ -345,14 +328,7 @@ def _frame_in(text: str, frame: Collection[str], profile: Profile) -> str:
 
 
 def judge_long_answer(long: Seen, short: Seen, frame: Collection[str], profile: Profile) -> Verdict:
-    """Say what the artifact proves where the message was long: it begins as that of a short one does.
-
-    Args:
-        long: The turn of the long message.
-        short: The turn of the short one.
-        frame: Rows that stood on the screen before them, while the agent was idle.
-        profile: The profile as it is.
-    """
+    """Say what the artifact proves where the message was long: it begins as that of a short one does."""
     verdict = judge_answer(long, frame, profile)
     if verdict.outcome is not Outcome.OK:
         return verdict
@@ -360,44 +336,33 @@ def judge_long_answer(long: Seen, short: Seen, frame: Collection[str], profile: 
     more = [row for row in _above(long) if row.strip() not in usual]
     if not more:
         return verdict
-    told = f"the answer to a long message has a row more above it: {brief(more[0])}"
+    evidence = f"the answer to a long message has a row more above it: {brief(more[0])}"
     if profile.transcript is not None:
         # What the agent has written down itself is no frame.
-        return not_shown(told, Advice("", "try it again", "the model did not answer as asked"))
-    return failed(told, Advice("", "try it again; report it when it is no word of the model", told))
+        return not_shown(evidence, Advice("", "try it again", "the model did not answer as asked"))
+    return failed(evidence, Advice("", "try it again; report it when it is no word of the model", evidence))
 
 
 def judge_bullets(answers: Iterable[str], bullet: str) -> Verdict | None:
-    """Say that an artifact holds a bullet of the agent; None when none does.
-
-    Args:
-        answers: What the agent said in several turns.
-        bullet: The sign that it draws before what it says; empty for none.
-    """
+    """Say that an artifact holds a bullet of the agent; None when none does."""
     for text in answers:
         rows = text.split("\n")
         for above, row in zip(["", *rows], rows, strict=False):
             # The items of a list follow one another.
             if bullet and not above.strip() and row.lstrip().startswith(f"{bullet} "):
-                told = f"the artifact holds a bullet of the agent: {brief(row)}"
-                return failed(told, Advice("", "report it", "pieces of an answer begin with it"))
+                evidence = f"the artifact holds a bullet of the agent: {brief(row)}"
+                return failed(evidence, Advice("", "report it", "pieces of an answer begin with it"))
     return None
 
 
 def bullet_of(screen: Sequence[str], code: str) -> str:
-    """The sign that an agent draws before what it says; empty for none.
-
-    Args:
-        screen: The rows of its screen after an answer, which stands below the message.
-        code: What the answer begins with.
-    """
+    """The sign that an agent draws before what it says; empty for none."""
     row = next((row for row in reversed(screen) if code in row), "")
     found = _BULLET.match(row)
     return found[1] if found else ""
 
 
 def _above(seen: Seen) -> list[str]:
-    """Rows of an answer above the one that was asked for."""
     rows = seen.answer.split("\n")
     place = next((place for place, row in enumerate(rows) if seen.question.codes[0] in row), 0)
     return [row for row in rows[:place] if row.strip()]

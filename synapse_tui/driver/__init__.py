@@ -2,9 +2,8 @@
 
 from .events import OuterTerminalChanged, TerminalKey, TerminalKeyRelease, TerminalText
 from .link import LinkOptions, TerminalLink
-from .modes import restore_terminal
-from .outer import OuterTerminal
-from .synapse_driver import DriverOptions, SynapseDriver, detached_driver_class, driver_class
+from .outer import OuterTerminal, restore_terminal
+from .synapse_driver import DriverOptions, SynapseDriver, driver_class
 
 __all__ = [
     "DriverOptions",
@@ -16,7 +15,6 @@ __all__ = [
     "TerminalKeyRelease",
     "TerminalLink",
     "TerminalText",
-    "detached_driver_class",
     "driver_class",
     "restore_terminal",
 ]

@@ -11,8 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 
 from synapse_tui import __version__
 
@@ -22,18 +21,13 @@ from .screen import AlternateScreenPainter, MainScreenPainter, Painter, PanelVie
 from .terminal import ESCAPE_WAIT, Key, KeyDecoder, LateTty, Loop, Paste, Text, Timer, Token, Tty
 from .turn import DIRECTIVES_HELP, HELP, Dialog, directives, permission, question
 
-SLOW_READ = 0.02
-"""Seconds between two reads of one who reads slowly."""
+SLOW_READ = 0.02  # Seconds between two reads of one who reads slowly
 NEWLINE_KEYS = ("shift+enter", "alt+enter", "ctrl+enter", "ctrl+j")
 EXIT_NOTICE = "Press Ctrl+{} again to exit"
 
 
 class Keyboard:
-    """Takes the input of the terminal.
-
-    Args:
-        app: Is told what to do.
-    """
+    """Takes the input of the terminal."""
 
     def __init__(self, app: DummyApp) -> None:
         self._app = app
@@ -114,12 +108,18 @@ class Keyboard:
     def _answered(self, dialog: Dialog) -> None:
         answer = dialog.answer
         if answer is not None:
-            told = {"choice": answer.choice, "answer": answer.text, "key": answer.key}
-            self._app.journal.write("dialog-answer", kind=dialog.kind, body=dialog.body, **told)
+            self._app.journal.write(
+                "dialog-answer",
+                kind=dialog.kind,
+                body=dialog.body,
+                choice=answer.choice,
+                answer=answer.text,
+                key=answer.key,
+            )
         self._app.close_dialog()
 
     def surprise(self) -> None:
-        """A dialog that nobody asked for, as when a background task of a real agent wants something."""
+        """An unexpected dialog, as when a background task of a real agent wants something."""
         self._app.open_dialog(permission("touch surprise"))
 
     def _tell_draft(self) -> None:
@@ -178,12 +178,7 @@ class Keyboard:
 
 
 class Journal:
-    """Writes one JSON object a line, each by a single write, so that a reader never sees half of one.
-
-    Args:
-        path: The file, appended to and made readable by its owner only; empty to write nothing.
-        clock: Seconds since the epoch.
-    """
+    """Writes one JSON object a line, each by a single write, so that a reader never sees half of one."""
 
     def __init__(self, path: str, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -206,61 +201,39 @@ class Journal:
             self._descriptor = -1
 
 
-WhileWorking = Literal["ignore", "queue", "steer"]
+class Options(argparse.Namespace):
+    """The command line; times are in seconds."""
+
+    prompt: str
+    name: str
+    reply: str
+    log: str
+    resume: bool
+    alternate_screen: bool
+    word_delay: float
+    startup: float
+    title: bool
+    status: bool
+    progress: bool
+    paste: bool
+    kitty: bool
+    color: bool
+    while_working: Literal["ignore", "queue", "steer"]
+    requeue: bool
+    dialog_after_paste: float
+    swallow_enter: int
+    burst: float
+    read_rate: int  # bytes a second; 0 for no limit
+    lag: float
+    stubborn: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How the agent behaves; times are in seconds.
+def _milliseconds(text: str) -> float:
+    return float(text) / 1000
 
-    Attributes:
-        name: What it calls itself.
-        reply: Its answer to everything; `{text}` stands for what was asked. Empty for the built-in answers.
-        prompt: Submitted as soon as it has started; empty for none.
-        log: File of JSON lines that tells everything it was given; empty for none.
-        alternate_screen: Whether it draws on the alternate screen.
-        title: Whether it tells its state by the window title.
-        status: Whether it tells its state by OSC 7501.
-        progress: Whether it tells its state by OSC 9;4.
-        paste: Whether it asks for bracketed paste (mode 2004).
-        kitty: Whether it asks for unambiguous keys (kitty keyboard protocol, flag 1).
-        color: Whether it uses colours.
-        startup: How long it is deaf and blank at first.
-        word_delay: Pause between two words of an answer.
-        while_working: What becomes of a message that is submitted while a turn runs.
-        requeue: Whether an interrupted message goes back into the composer.
-        dialog_after_paste: After so long a paste into the idle agent is followed by a dialog; negative for
-            never.
-        swallow_enter: So many carriage returns after each paste are ignored.
-        stubborn: Whether SIGHUP and SIGTERM are ignored.
-        burst: An Enter so soon after typed text is taken for a line of a paste.
-        read_rate: Bytes that it reads a second; 0 for as fast as it can.
-        lag: How much later than it happens everything is shown, as in agents that draw in frames.
-        resume: Whether it says that it goes on with its last conversation.
-    """
 
-    name: str = "dummy"
-    reply: str = ""
-    prompt: str = ""
-    log: str = ""
-    alternate_screen: bool = False
-    title: bool = True
-    status: bool = True
-    progress: bool = False
-    paste: bool = True
-    kitty: bool = True
-    color: bool = True
-    startup: float = 0.0
-    word_delay: float = 0.02
-    while_working: WhileWorking = "queue"
-    requeue: bool = False
-    dialog_after_paste: float = -1.0
-    swallow_enter: int = 0
-    stubborn: bool = False
-    burst: float = 0.0
-    read_rate: int = 0
-    lag: float = 0.0
-    resume: bool = False
+def _kilobytes(text: str) -> int:
+    return int(float(text) * 1000)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -277,118 +250,64 @@ def make_parser() -> argparse.ArgumentParser:
     add("--reply", default="", metavar="TEXT", help="answer everything with this; {text} is what was asked")
     add("--version", action="version", version=f"dummy {__version__}")
     add("--resume", action="store_true", help="say that the last conversation goes on")
+    help_of_log = "write everything it is given as JSON lines; also $SYNAPSE_DUMMY_LOG"
+    add("--log", default="", metavar="FILE", help=help_of_log)
+
+    add = parser.add_argument_group("screen").add_argument
+    add("--alt-screen", dest="alternate_screen", action="store_true", help="draw on the alternate screen")
+    pause = "pause between words (default: %(default)s)"
+    add("--word-delay", type=_milliseconds, default="20", metavar="MS", help=pause)
+    add("--startup", type=float, default=0, metavar="SECS", help="be deaf and blank at first")
+
+    add = parser.add_argument_group("signals of its state").add_argument
+    add("--no-title", dest="title", action="store_false", help="leave the window title alone")
+    add("--no-status", dest="status", action="store_false", help="send no program status (OSC 7501)")
+    add("--progress", action="store_true", help="send progress (OSC 9;4) too")
+
+    add = parser.add_argument_group("input, and ways of real agents to go wrong").add_argument
+    add("--no-paste", dest="paste", action="store_false", help="do not ask for bracketed paste")
+    add("--no-kitty", dest="kitty", action="store_false", help="do not ask for the kitty keyboard protocol")
     add(
-        "--log",
-        default="",
-        metavar="FILE",
-        help="write everything it is given as JSON lines; also $SYNAPSE_DUMMY_LOG",
-    )
-    look = parser.add_argument_group("screen")
-    look.add_argument("--alt-screen", action="store_true", help="draw on the alternate screen")
-    look.add_argument(
-        "--word-delay",
-        type=float,
-        default=20,
-        metavar="MS",
-        help="pause between words (default: %(default)s)",
-    )
-    look.add_argument("--startup", type=float, default=0, metavar="SECS", help="be deaf and blank at first")
-    signals = parser.add_argument_group("signals of its state")
-    signals.add_argument("--no-title", action="store_true", help="leave the window title alone")
-    signals.add_argument("--no-status", action="store_true", help="send no program status (OSC 7501)")
-    signals.add_argument("--progress", action="store_true", help="send progress (OSC 9;4) too")
-    keys = parser.add_argument_group("input, and ways of real agents to go wrong")
-    keys.add_argument("--no-paste", action="store_true", help="do not ask for bracketed paste")
-    keys.add_argument("--no-kitty", action="store_true", help="do not ask for the kitty keyboard protocol")
-    keys.add_argument(
         "--while-working",
         choices=("ignore", "queue", "steer"),
         default="queue",
         help="what becomes of a message submitted while a turn runs (default: %(default)s)",
     )
-    keys.add_argument(
-        "--requeue-on-interrupt", action="store_true", help="put interrupted text back into the composer"
-    )
-    keys.add_argument(
-        "--dialog-after-paste",
-        type=float,
-        default=-1,
-        metavar="MS",
-        help="open a dialog so long after a paste",
-    )
-    keys.add_argument(
-        "--swallow-enter", type=int, default=0, metavar="N", help="ignore N Enters after each paste"
-    )
-    keys.add_argument(
-        "--burst",
-        type=float,
-        default=0,
-        metavar="MS",
-        help="take Enter so soon after typed text for a line of a paste",
-    )
-    keys.add_argument(
-        "--read-rate", type=float, default=0, metavar="KB", help="read no more than so many kB a second"
-    )
-    keys.add_argument(
-        "--lag", type=float, default=0, metavar="MS", help="show everything so much later than it happens"
-    )
-    keys.add_argument("--stubborn", action="store_true", help="ignore SIGHUP and SIGTERM")
+    requeue = "put interrupted text back into the composer"
+    add("--requeue-on-interrupt", dest="requeue", action="store_true", help=requeue)
+    late = "open a dialog so long after a paste"
+    add("--dialog-after-paste", type=_milliseconds, default="-1", metavar="MS", help=late)
+    add("--swallow-enter", type=int, default=0, metavar="N", help="ignore N Enters after each paste")
+    burst = "take Enter so soon after typed text for a line of a paste"
+    add("--burst", type=_milliseconds, default=0, metavar="MS", help=burst)
+    rate = "read no more than so many kB a second"
+    add("--read-rate", type=_kilobytes, default=0, metavar="KB", help=rate)
+    lag = "show everything so much later than it happens"
+    add("--lag", type=_milliseconds, default=0, metavar="MS", help=lag)
+    add("--stubborn", action="store_true", help="ignore SIGHUP and SIGTERM")
     return parser
 
 
 def parse_options(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> Options:
-    """Read the command line; wrong arguments end the program with status 2 and a usage line.
-
-    Args:
-        arguments: Without the program's name.
-        environ: Gives `SYNAPSE_DUMMY_LOG`, `NO_COLOR`, and within synapse-tui `SYNAPSE_AGENT_ID`.
-    """
-    given = make_parser().parse_args(arguments)
+    """Read the command line; wrong arguments end the program with status 2 and a usage line."""
+    options = make_parser().parse_args(arguments, Options())
     own = environ.get("SYNAPSE_AGENT_ID", "").removeprefix("synapse-")
-    return Options(
-        name=given.name or own or "dummy",
-        reply=given.reply,
-        prompt=given.prompt,
-        log=given.log or environ.get("SYNAPSE_DUMMY_LOG", ""),
-        alternate_screen=given.alt_screen,
-        title=not given.no_title,
-        status=not given.no_status,
-        progress=given.progress,
-        paste=not given.no_paste,
-        kitty=not given.no_kitty,
-        color=not environ.get("NO_COLOR"),
-        startup=given.startup,
-        word_delay=given.word_delay / 1000,
-        while_working=cast("WhileWorking", given.while_working),
-        requeue=given.requeue_on_interrupt,
-        dialog_after_paste=given.dialog_after_paste / 1000,
-        swallow_enter=given.swallow_enter,
-        stubborn=given.stubborn,
-        burst=given.burst / 1000,
-        read_rate=int(given.read_rate * 1000),
-        lag=given.lag / 1000,
-        resume=given.resume,
-    )
+    options.name = options.name or own or "dummy"
+    options.log = options.log or environ.get("SYNAPSE_DUMMY_LOG", "")
+    options.color = not environ.get("NO_COLOR")
+    return options
 
 
 SPIN = 0.12
 RESIZE_WAIT = 0.02
-EXIT_WINDOW = 2.0
-"""Seconds in which a second Ctrl+C ends the program."""
+EXIT_WINDOW = 2.0  # Seconds in which a second Ctrl+C ends the program
 
 DIALOG_STATES = ("permission", "question")
 FOOTER_STATES = {"working": "working", "permission": "waiting", "question": "waiting", "error": "error"}
 
 
 class DummyApp:
-    """One run of the dummy agent.
-
-    Args:
-        options: How it behaves.
-        tty: Its terminal, already in raw mode.
-        loop: Its event loop.
-        journal: Told of everything.
-    """
+    """One run of the dummy agent."""
 
     def __init__(self, options: Options, tty: Tty, loop: Loop, journal: Journal) -> None:
         self.options = options
@@ -504,7 +423,6 @@ class DummyApp:
 
     @property
     def dialog(self) -> Dialog | None:
-        """The dialog on the screen."""
         return self.dialogs[0] if self.dialogs else None
 
     def open_dialog(self, dialog: Dialog) -> None:
@@ -563,12 +481,7 @@ class DummyApp:
     # -- turns
 
     def submit(self, text: str, source: str) -> None:
-        """Take a message: start a turn, or do as the options say when one runs.
-
-        Args:
-            text: The message.
-            source: What submitted it, for the journal.
-        """
+        """Take a message: start a turn, or do as the options say when one runs."""
         busy = self.runner.seconds is not None
         mode = self.options.while_working if busy else "now"
         self.journal.write("submit", text=text, mode=mode, source=source)
@@ -610,7 +523,7 @@ class DummyApp:
             self.open_dialog(question("Which one?|first|second|third"))
         else:
             name = command.split(maxsplit=1)[0]
-            self.transcript.add("note", f"There is no command {name}; /help tells what there is.")
+            self.transcript.add("note", f"There is no command {name}; /help lists what there is.")
         self.next_turn()
 
 
@@ -618,15 +531,7 @@ def main(
     arguments: Sequence[str] | None = None,
     make: Callable[[Options, Tty, Loop, Journal], DummyApp] = DummyApp,
 ) -> int:
-    """Run the dummy agent.
-
-    Args:
-        arguments: Of the command line; None for those of this process.
-        make: Makes the application; test agents have one with turns of their own.
-
-    Returns:
-        The exit status.
-    """
+    """Run the dummy agent."""
     options = parse_options(sys.argv[1:] if arguments is None else arguments)
     if not (os.isatty(0) and os.isatty(1)):
         sys.stderr.write("dummy: this program needs a terminal; run it in one, or as a pane of synapse-tui\n")

@@ -14,12 +14,13 @@ from uuid import uuid4
 
 from synapse_tui import __version__
 from synapse_tui.a2a.agent import Services
+from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.a2a.network import LoopbackSockets, adopted_sockets
-from synapse_tui.addresses import Address, agent_id_for
+from synapse_tui.addresses import Address, agent_id_for, check_name
 from synapse_tui.agents.adoption import read_handover, spec_of
+from synapse_tui.agents.console import Past
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.seeding import Past
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.database.location import location_of
 from synapse_tui.errors import AgentNotFound, CommandNotFound, SynapseError
@@ -35,17 +36,15 @@ from synapse_tui.events import (
 )
 from synapse_tui.messages.records import Change
 from synapse_tui.model import AgentSpec, Task
-from synapse_tui.names import check_name
-from synapse_tui.open_files import raise_open_files
 from synapse_tui.paths import UserPaths
+from synapse_tui.process_times import raise_open_files
 from synapse_tui.pty import Guardian, GuardianHandle, ReadScheduler
 from synapse_tui.pty.spawn import check_folder, find_command
 from synapse_tui.registry import Registry
-from synapse_tui.safety.service import FileSafetyOffice
+from synapse_tui.safety.service import FileSafety
 from synapse_tui.settings import Settings
 from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
 
-from .externals import Externals
 from .factory import SessionFactory, Tokens
 from .following import ProfileFiles, SettingsFollower
 from .history import HistoryKeeper
@@ -100,7 +99,7 @@ class Host:
         self._records = RecordKeeper(registry, self.events)
         self._peers = PeerWatch(registry, self.events, own=self._records.check)
         self._watchdog = Watchdog(self._agents, self.events)
-        self.externals = Externals(
+        self.externals = ExternalAgents(
             project,
             paths=paths,
             events=self.events,
@@ -158,7 +157,7 @@ class Host:
             client=self._servers.client,
             endpoints=lambda: [agent.endpoint for agent in self._agents.values()],
         )
-        self.safety = FileSafetyOffice(
+        self.safety = FileSafety(
             project, paths=paths, settings=settings, events=self.events, agents=self._agents, environ=environ
         )
         self._factory = SessionFactory(
@@ -194,7 +193,6 @@ class Host:
 
     @property
     def profiles(self) -> ProfileSet:
-        """Every profile that can be opened now."""
         return self.following.profiles
 
     @profiles.setter
@@ -252,7 +250,6 @@ class Host:
         self.instructions.settings = settings
 
     async def stop(self) -> None:
-        """End every agent and server and take their records away."""
         await self.following.stop()
         await self.instructions.stop()
         await self._peers.stop()
@@ -299,7 +296,7 @@ class Host:
         sockets = self._factory.bind(profile, spec, folder)
         try:
             environ = self._factory.environ(profile, sockets, folder, inherited)
-            hooks = await self.safety.outfit.prepare(profile, environ, folder)
+            hooks = await self.safety.hooks_for(profile, environ, folder)
             session = self._factory.make(
                 profile,
                 spec,
@@ -330,7 +327,6 @@ class Host:
         self.events.publish(AgentAdded(session.agent_id))
 
     def _record(self, session: AgentSession) -> None:
-        """Record an agent, so that other programs find it: its server answers now."""
         if self._agents.get(session.agent_id) is session:
             self._records.add(session, session.spec, project=self.project)
 
@@ -467,7 +463,7 @@ class Host:
         session = self._session(agent_id)
         await self.following.look()
         profile = self.profiles.profiles.get(session.agent_type, session.profile)
-        await self.safety.outfit.equip(session, profile)
+        await self.safety.renew_hooks(session, profile)
         await session.restart(profile)
         self.instructions.expect(session, fresh=True)
         return session

@@ -26,20 +26,13 @@ MARKER: Literal["m"] = "m"
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The first line of a file.
+    """The first line of a file."""
 
-    Attributes:
-        columns: Width of the terminal at the beginning, in cells.
-        lines: Its height.
-        timestamp: When it began, in seconds since the epoch; 0 when not known.
-        title: What it is called; may be empty.
-        environ: `TERM` and `SHELL` of who recorded it, as far as known.
-    """
-
-    columns: int
+    columns: int  # Width of the terminal at the beginning, in cells
     lines: int
-    timestamp: int = 0
-    title: str = ""
+    timestamp: int = 0  # When it began, in seconds since the epoch; 0 when not known
+    title: str = ""  # What it is called; may be empty
+    # `TERM` and `SHELL` of who recorded it, as far as known
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -96,10 +89,8 @@ def _line(value: object) -> str:
 
 
 GAP = "output left out: the disk was too slow"
-_CANCEL = b"\x18"
-"""CAN ends a sequence that was cut (ECMA-48 8.3.6, VT500 parser)."""
-_ITEM_BYTES = 64
-"""Memory of what waits beside its bytes."""
+_CANCEL = b"\x18"  # CAN ends a sequence that was cut (ECMA-48 8.3.6, VT500 parser)
+_ITEM_BYTES = 64  # Memory of what waits beside its bytes
 
 
 class _Item(NamedTuple):
@@ -112,7 +103,7 @@ class _Item(NamedTuple):
 class ScreenRecorder:
     """Records what a terminal is sent; it may be made in any thread, and is used in the loop from then on.
 
-    A disk that fails or is too slow never disturbs who is recorded: `on_error` and `on_gap` tell of it.
+    A disk that fails or is too slow never disturbs the terminal: `on_error` and `on_gap` report it.
 
     Args:
         path: The file that is made, readable by its owner only.
@@ -143,15 +134,14 @@ class ScreenRecorder:
         overwrite: bool = False,
     ) -> None:
         self.path = path
-        self.on_gap: Callable[[], None] = _nothing
-        self.on_error: Callable[[SynapseError], None] = _ignore
+        self.on_gap: Callable[[], None] = lambda: None
+        self.on_error: Callable[[SynapseError], None] = lambda _error: None
         self._clock = clock
         self._begin = self._last = clock()
         header = Header(columns, lines, int(self._begin), title, environ)
         self._failed = False
         self._encoder = CastEncoder()
-        self._begun = self._encoder.header(header)
-        """The header, until it is written."""
+        self._begun = self._encoder.header(header)  # The header, until it is written
         self._descriptor = _create(path, overwrite=overwrite)
         self._queue: DiskQueue[_Item] = DiskQueue(self._append, on_error=self._fail, on_room=self._note_gap)
 
@@ -228,12 +218,7 @@ class ScreenRecorder:
 
 
 def _create(path: Path, *, overwrite: bool) -> int:
-    """Open a file of our own for writing.
-
-    Raises:
-        SynapseError: It is there already, or cannot be made.
-    """
-    # O_NONBLOCK: a pipe that nobody reads must not hold up who opens it.
+    # O_NONBLOCK: opening a pipe without a reader must not block.
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         descriptor = os.open(path, flags if overwrite else flags | os.O_EXCL, 0o600)
@@ -264,11 +249,3 @@ def _cannot(path: Path, why: str) -> SynapseError:
 def _write_all(descriptor: int, data: bytes) -> None:
     while data:
         data = data[os.write(descriptor, data) :]
-
-
-def _nothing() -> None:
-    """Nobody asked to hear."""
-
-
-def _ignore(_error: SynapseError) -> None:
-    """Nobody asked to hear."""

@@ -18,11 +18,10 @@ from textual.widgets.option_list import Option
 from synapse_tui.key_names import key_label
 from synapse_tui.keymap import leader_label
 from synapse_tui.model import THEMES, DeliveryState
-from synapse_tui.widgets.choices import Choices
-from synapse_tui.widgets.marks import delivery_mark
-from synapse_tui.widgets.search_input import SearchInput
+from synapse_tui.widgets.deck import LAYOUTS
+from synapse_tui.widgets.option_lists import Choices, SearchInput
 from synapse_tui.widgets.text import one_line, printable, shorten
-from synapse_tui.widgets.tiles import LAYOUTS
+from synapse_tui.widgets.views import delivery_mark
 
 from .dialog import Dialog
 
@@ -137,7 +136,7 @@ def _waiting(commands: Commands) -> Iterator[Offer]:
         text = shorten(" ".join(printable(task.text).split()), MESSAGE_CELLS)
         title = f"Waiting for {commands.label(task.target)}: {text}"
         place, mark = listing.places.get(task.id), delivery_mark(task)
-        stands = f"{mark.word} #{place.position}" if place is not None else mark.word
+        stands = f"{mark.word} #{place[0]}" if place is not None else mark.word
         about = f"{one_line(task.reason) or mark.word}. Enter: cancel, hold, release, send now."
         yield Offer(title, stands, about, "outbox cancel hold release retry", show)
 

@@ -18,7 +18,7 @@ from synapse_tui.a2a import calls
 from synapse_tui.a2a.client import Client
 from synapse_tui.agents.delivery.incoming import Upload, receive
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.daemon.restore import LostWorkspace
+from synapse_tui.daemon.workspace import LostWorkspace
 from synapse_tui.errors import PeerRefused
 from synapse_tui.events import Event, Notice
 from synapse_tui.host import Host
