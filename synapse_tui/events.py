@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from .file_safety import Modification
 from .model import ExitStatus, StateReport, Task
+from .safety.locks import Modification
 
 log = logging.getLogger(__name__)
 
@@ -214,7 +214,6 @@ class EventBus:
         return unsubscribe
 
     def publish(self, event: Event) -> None:
-        """Tell every listener."""
         for listener in tuple(self._listeners):
             try:
                 listener(event)

@@ -22,7 +22,7 @@ from .group import profile_names
 from .output import end_with, error_json, fail, note, plain, show, show_json, show_table
 
 if TYPE_CHECKING:
-    from synapse_tui.a2a.external.record import ExternalAgent
+    from synapse_tui.a2a.external.registry import ExternalAgent
 
     from .sessions import RunningSession
 
@@ -76,13 +76,13 @@ def _externals(caller: Caller) -> Sequence[ExternalAgent]:
     # Where none was ever added, nothing is loaded for them.
     if not caller.paths.external.is_dir():
         return ()
-    from synapse_tui.a2a.external.store import ExternalStore
+    from synapse_tui.a2a.external.registry import ExternalStore
 
     return ExternalStore(caller.paths.external).list()
 
 
 def _external_row(agent: ExternalAgent) -> tuple[str, ...]:
-    from synapse_tui.a2a.external.origins import shown_origin
+    from synapse_tui.a2a.external.untrusted import shown_origin
 
     return (agent.alias, "external", agent.name, "", "", shown_origin(agent.url))
 
@@ -150,8 +150,7 @@ def check_profile(name: str, project: Path, paths: UserPaths) -> None:
     """Raise UnknownProfile before a host is started for a profile that does not exist."""
     if name in profile_names():
         return  # the host checks whether it can be used
-    from synapse_tui.agents.profiles.finding import load_profiles
-    from synapse_tui.agents.profiles.trust import TrustStore
+    from synapse_tui.agents.profiles.finding import TrustStore, load_profiles
 
     folder = project / ".synapse" / "profiles"
     load_profiles(shipped_profiles(), paths.profiles, folder, trust=TrustStore(paths.trusted)).find(name)
@@ -196,7 +195,7 @@ def stop_command(context: click.Context, /, agent: str, *, every: bool, as_json:
 
 
 def _report_stopped(agent_id: str, kept: int, left: Sequence[str]) -> None:
-    from synapse_tui.store.aftermath import kept_text
+    from synapse_tui.messages.recovery import kept_text
 
     show(f"stopped {agent_id}")
     if kept:
@@ -207,8 +206,7 @@ def _report_stopped(agent_id: str, kept: int, left: Sequence[str]) -> None:
 
 def _stop(session: RunningSession, agent_id: str) -> tuple[int, list[str]]:
     """Stop one agent; gives how many messages wait for it, and processes that could not be ended."""
-    from synapse_tui.sessions.client import ask, request
-    from synapse_tui.sessions.start import connect
+    from synapse_tui.sessions.client import ask, connect, request
 
     connection = connect(session.place)
     if connection is None:

@@ -11,13 +11,12 @@ from types import MappingProxyType
 
 import click
 
-from synapse_tui.agents.profiles.trust import TrustStore
+from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.errors import ConfigError
 from synapse_tui.files import write_private
 from synapse_tui.paths import UserPaths, find_project
 from synapse_tui.settings import Setting, Settings, load_settings
-from synapse_tui.settings.editing import SettingsFile, parse
-from synapse_tui.settings.files import Layer, SettingsFiles, check_place, in_order, shown
+from synapse_tui.settings.files import Layer, SettingsFile, SettingsFiles, check_place, in_order, parse, shown
 from synapse_tui.settings.layers import check_file
 
 from .caller import Caller
@@ -237,7 +236,7 @@ def set_command(*, key: str, value: tuple[str, ...], layer: Layer | None) -> Non
       synapse config set tui.agents claude codex:tester@backend
       synapse config set --project delegation.enabled true
     """
-    from synapse_tui.settings.editing import value_of
+    from synapse_tui.settings.files import value_of
 
     layers = Layers.here()
     setting = layers.setting(key)

@@ -131,7 +131,7 @@ def _list(profiles: Sequence[Profile], *, as_json: bool) -> None:
 def _check_installed(profiles: Sequence[Profile]) -> None:
     """Raise CommandNotFound before the first agent is started if any is not installed."""
     from synapse_tui.errors import CommandNotFound
-    from synapse_tui.pty.command import find_command
+    from synapse_tui.pty.spawn import find_command
 
     for profile in profiles:
         if find_command(profile.command, env=os.environ, cwd=Path.cwd()) is None:

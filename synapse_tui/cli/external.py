@@ -11,8 +11,7 @@ import click
 
 from synapse_tui.a2a import dialect
 from synapse_tui.a2a.dialect import PeerTask
-from synapse_tui.a2a.external.record import ExternalAgent, read_header
-from synapse_tui.a2a.external.store import ExternalStore
+from synapse_tui.a2a.external.registry import AddRequest, ExternalAgent, ExternalStore, read_header
 from synapse_tui.addresses import Address
 from synapse_tui.errors import PeerRefused, PeerSilent, PeerUnreachable, SynapseError
 from synapse_tui.model import Task, TaskState
@@ -89,12 +88,11 @@ def add_command(
     import asyncio
     import os
 
-    from synapse_tui.a2a.external.adding import find_agent
-    from synapse_tui.a2a.external.desk import AddOrder
+    from synapse_tui.a2a.external.discovery import find_agent
 
     from .group import profile_names
 
-    order = AddOrder(
+    request = AddRequest(
         url,
         alias=alias,
         headers=dict(map(read_header, headers)),
@@ -103,16 +101,16 @@ def add_command(
         replace=replace,
     )
     store = _store()
-    offer = asyncio.run(
-        find_agent(order, store, environ=os.environ, types=profile_names(), now=lambda: datetime.now(UTC))
+    candidate = asyncio.run(
+        find_agent(request, store, environ=os.environ, types=profile_names(), now=lambda: datetime.now(UTC))
     )
-    store.put(offer.agent)
-    for warning in offer.warnings:
+    store.put(candidate.agent)
+    for warning in candidate.warnings:
         note(f"synapse: {warning}")
     if as_json:
-        show_json({"agent": offer.agent.as_json(), "warnings": list(offer.warnings)})
+        show_json(candidate.as_json())
     else:
-        show(f"@{offer.agent.alias}: {offer.agent.name} ({offer.agent.protocol})")
+        show(f"@{candidate.agent.alias}: {candidate.agent.name} ({candidate.agent.protocol})")
 
 
 @external_command.command(name="list")
@@ -143,15 +141,13 @@ def info_command(*, alias: str, card: bool, as_json: bool) -> None:
     Examples:
       synapse external info docs
     """
-    from synapse_tui.a2a.external.describe import description_of
-
     agent = _store().get(alias)
     if card:
         show_json(dict(agent.card))
     elif as_json:
         show_json(agent.as_json())
     else:
-        show(description_of(agent))
+        show(agent.details())
 
 
 @external_command.command(name="send", cls=TextCommand)

@@ -17,10 +17,10 @@ import click
 from synapse_tui.addresses import ALL, fold, parse_agent_id
 from synapse_tui.durations import duration, moment
 from synapse_tui.errors import AddressError, AgentExited, AgentNotFound, HistoryError, InvalidValue
-from synapse_tui.file_safety import ChangeType, FileKeys, Holder, Lock, Modification, ModificationQuery
 from synapse_tui.files import write_advice
 from synapse_tui.model import USER
-from synapse_tui.project_folder import make_project_folder
+from synapse_tui.paths import make_project_folder
+from synapse_tui.safety.locks import ChangeType, FileKeys, Holder, Lock, Modification, ModificationQuery
 
 from .caller import Caller
 from .commands import CommandGroup, Function, json_option, limit_option
@@ -30,9 +30,9 @@ from .group import profile_names
 from .output import ExitCode, note, plain, show, show_json, show_table
 
 if TYPE_CHECKING:
+    from synapse_tui.database.location import Location
+    from synapse_tui.safety.database import FileSafety
     from synapse_tui.settings import Settings
-    from synapse_tui.store.file_safety import FileSafety
-    from synapse_tui.store.location import Location
 
 _PREFIX = "env.SYNAPSE_FILE_SAFETY_"
 _LINES = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
@@ -415,7 +415,7 @@ class ProjectLocks:
     @property
     def location(self) -> Location:
         """Where the database is."""
-        from synapse_tui.store.location import location_of
+        from synapse_tui.database.location import location_of
 
         file = self._project / Path(self._settings.text(f"{_PREFIX}DB_PATH")).expanduser()
         return location_of(self._settings, file, paths=self.caller.paths, project=self._project)
@@ -423,7 +423,7 @@ class ProjectLocks:
     @contextmanager
     def opened(self) -> Iterator[FileSafety]:
         """The database; HistoryError where it cannot be opened."""
-        from synapse_tui.store.file_safety import opened_file_safety
+        from synapse_tui.safety.database import opened_file_safety
 
         location = self.location
         if isinstance(location, Path) and location.parent == self._project / ".synapse":
@@ -525,7 +525,7 @@ class ProjectLocks:
 
     def locks(self, agent_id: str = "") -> Sequence[Lock]:
         """The current locks, the oldest first; those of one agent, or all of the project."""
-        from synapse_tui.store.quick import held_locks
+        from synapse_tui.messages.quick import held_locks
 
         found = held_locks(self.location, self._keys, agent_id, alive=self.caller.liveness())
         if found is None:

@@ -14,8 +14,8 @@ import click
 
 from synapse_tui.durations import duration, moment
 from synapse_tui.errors import InvalidValue, SynapseError
+from synapse_tui.messages.export import FORMATS, json_of, write
 from synapse_tui.model import TaskState
-from synapse_tui.store.export import FORMATS, json_of, write
 from synapse_tui.task_words import standing, step_words, task_word
 
 from .caller import Caller
@@ -25,9 +25,9 @@ from .config import Layers
 from .output import is_interactive, note, one_line, plain, show, show_json, show_table
 
 if TYPE_CHECKING:
-    from synapse_tui.store.archive import Archive
-    from synapse_tui.store.location import Location
-    from synapse_tui.store.records import Record, Wanted
+    from synapse_tui.database.location import Location
+    from synapse_tui.messages.archive import Archive
+    from synapse_tui.messages.records import Record, Wanted
 
 _SETTING = "env.SYNAPSE_HISTORY_ENABLED"
 _SPAN = re.compile(r"(\d+)([smhdw])")
@@ -239,7 +239,7 @@ def cleanup_command(*, days: int, dry_run: bool, yes: bool, as_json: bool) -> No
 
 
 def _list(query: str, limit: int, *, as_json: bool, filters: dict[str, Any]) -> None:
-    from synapse_tui.store.quick import listed_tasks
+    from synapse_tui.messages.quick import listed_tasks
 
     wanted = _wanted(filters, query, limit)
     place = _location()
@@ -264,7 +264,7 @@ def _row(record: Record, now: datetime) -> tuple[str, ...]:
 
 
 def _wanted(filters: dict[str, Any], query: str = "", limit: int = 50) -> Wanted:
-    from synapse_tui.store.records import Wanted
+    from synapse_tui.messages.records import Wanted
 
     caller = Caller.of()
     agent = filters["agent"].removeprefix("@")
@@ -310,7 +310,7 @@ def time_of(word: str, now: datetime | None = None) -> datetime | None:
 
 def _location() -> Location:
     """Where the history is, as the settings say; warns where it is switched off."""
-    from synapse_tui.store.location import location_of
+    from synapse_tui.database.location import location_of
 
     caller = Caller.of()
     project = Path(caller.project)
@@ -323,7 +323,7 @@ def _location() -> Location:
 @contextmanager
 def _archive(location: Location | None = None) -> Iterator[Archive]:
     """The history, opened in full, where it is given or the settings say."""
-    from synapse_tui.store.archive import Archive
+    from synapse_tui.messages.archive import Archive
 
     archive = Archive(location or _location())
     if archive.moved:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from synapse_tui.errors import ConfigError, InvalidValue
 from synapse_tui.hooks import Dialect, client
-from synapse_tui.hooks.install import HookInstaller, Place, Standing, place_of
 from synapse_tui.paths import UserPaths
 
 from .commands import Command, CommandGroup, json_option
 from .completion import offering
 from .output import end_with, fail, note, show_json, show_table
+
+if TYPE_CHECKING:
+    from synapse_tui.hooks.install import HookInstaller, Place, Standing
 
 _UNKNOWN = "unknown"  # the file cannot be read
 _NAMES = click.argument(
@@ -109,11 +112,15 @@ def hook_command(context: click.Context, event: str, dialect: str) -> None:
 
 
 def _installer() -> HookInstaller:
+    from synapse_tui.hooks.install import HookInstaller
+
     return HookInstaller(UserPaths.of_environment().hooks)
 
 
 def _chosen(names: Sequence[str]) -> list[tuple[Dialect, Place]]:
     """The named agents, or all."""
+    from synapse_tui.hooks.install import place_of
+
     unknown = [name for name in names if name not in set(Dialect)]
     if unknown:
         raise InvalidValue(f"'{unknown[0]}' is not an agent with hooks", f"use one of {', '.join(Dialect)}")
@@ -142,6 +149,8 @@ def _show(
     as_json: bool,
 ) -> None:
     """Print the state of the hooks, and end with the exit code of what was wrong."""
+    from synapse_tui.hooks.install import Standing
+
     found: dict[Dialect, Standing] = {}
     unread = _each(chosen, lambda dialect, place: found.update({dialect: installer.standing(place)}))
     wrong = {**unread, **problems}

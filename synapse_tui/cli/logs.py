@@ -13,8 +13,7 @@ import click
 from synapse_tui.addresses import fold, parse_agent_id
 from synapse_tui.errors import AgentNotFound, InvalidValue, SynapseError
 from synapse_tui.paths import shipped_profiles
-from synapse_tui.recording.log_cast import LogCast
-from synapse_tui.recording.log_reader import LogItem, Output, follow_log, read_log
+from synapse_tui.recording.log_reader import LogCast, LogItem, Output, follow_log, read_log
 
 from .caller import Caller
 from .commands import Command, json_option

@@ -13,6 +13,7 @@ import click
 
 from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.addresses import ALL, Address, fold
+from synapse_tui.database.location import location_of
 from synapse_tui.errors import (
     AgentExited,
     AgentNotFound,
@@ -24,7 +25,6 @@ from synapse_tui.errors import (
     TaskNotFound,
 )
 from synapse_tui.model import IN_INBOX
-from synapse_tui.store.location import location_of
 
 from .caller import Caller
 from .commands import Command, did_you_mean, json_option
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from synapse_tui.a2a.light import LightClient
-    from synapse_tui.store.archive import Archive
-    from synapse_tui.store.records import Kept
+    from synapse_tui.messages.archive import Archive
+    from synapse_tui.messages.records import Kept
 
 ACTIONS = ("cancel", "hold", "release", "retry", "now", "move")
 _EVERY = "all"
@@ -427,7 +427,7 @@ class KeptMessages:
 
     @contextmanager
     def _archive(self) -> Iterator[Archive]:
-        from synapse_tui.store.archive import Archive
+        from synapse_tui.messages.archive import Archive
 
         caller = self._caller
         project = Path(caller.project)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from synapse_tui import errors, plain_text
+from synapse_tui import content, errors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ LOG_BYTES = 5 * 1024 * 1024
 """The log rotates at this size; the previous one is `synapse.log.1`."""
 _LOG_VARIABLE = "SYNAPSE_LOG_FILE"
 _LOG_OFF = re.compile(rb'"SYNAPSE_LOG_FILE"\s*:\s*("false"|false)')
-plain = plain_text.plain
+plain = content.plain
 
 
 class ExitCode(IntEnum):

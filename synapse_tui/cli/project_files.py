@@ -14,10 +14,9 @@ import click
 
 from synapse_tui.errors import ConfigError, InvalidValue
 from synapse_tui.files import private_folder, read_regular, write_advice, write_private
-from synapse_tui.paths import find_project
-from synapse_tui.project_folder import IGNORED, make_project_folder
+from synapse_tui.paths import IGNORED, find_project, make_project_folder
 from synapse_tui.settings import SCHEMA
-from synapse_tui.settings.editing import parse
+from synapse_tui.settings.files import parse
 from synapse_tui.settings.layers import check_file, entries_of
 
 from .caller import Caller
@@ -25,7 +24,7 @@ from .commands import Command, json_option, one_of
 from .output import is_interactive, note, plain, show, show_json, show_table
 
 if TYPE_CHECKING:
-    from synapse_tui.agents.profiles.trust import TrustStore, UntrustedFile
+    from synapse_tui.agents.profiles.finding import TrustStore, UntrustedFile
 
 SETTINGS = "settings.json"
 EMPTY = b"{}\n"
@@ -154,7 +153,7 @@ class Scaffold:
                 self._trust(step)
 
     def _trust(self, step: Step) -> None:
-        from synapse_tui.agents.profiles.trust import TrustStore
+        from synapse_tui.agents.profiles.finding import TrustStore
 
         if self.caller.agent_id:
             note(
@@ -293,7 +292,7 @@ def trust_command(files: tuple[str, ...], *, only_list: bool, agreed: bool, as_j
       synapse trust
       synapse trust .synapse/delegate.md --yes
     """
-    from synapse_tui.agents.profiles.trust import TrustStore
+    from synapse_tui.agents.profiles.finding import TrustStore
     from synapse_tui.daemon.project import ProjectFiles
 
     caller = Caller.of()

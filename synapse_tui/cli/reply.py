@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from synapse_tui.a2a.dialect import PeerTask
-from synapse_tui.a2a.dialect_parts import NO_CONTENTS
+from synapse_tui.a2a.dialect import NO_CONTENTS, PeerTask
 from synapse_tui.a2a.light import LightClient
 from synapse_tui.content import Part
 from synapse_tui.errors import (

@@ -204,7 +204,7 @@ def _pick_for(caller: Caller, text: str) -> tuple[Pick, TextFile]:
         NoRuleFits: None fits.
         RulesUndecided: Several fit alike.
     """
-    from synapse_tui.agents.profiles.trust import TrustStore
+    from synapse_tui.agents.profiles.finding import TrustStore
     from synapse_tui.instructions import load_rules
     from synapse_tui.instructions.files import Shelves
 

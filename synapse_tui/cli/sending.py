@@ -160,7 +160,7 @@ def waits(flow: str, response: bool | None) -> bool:
 
 def flow_of(caller: Caller) -> str:
     """The setting `a2a.flow`; problems with the settings are printed on stderr."""
-    from synapse_tui.agents.profiles.trust import TrustStore
+    from synapse_tui.agents.profiles.finding import TrustStore
     from synapse_tui.paths import find_project
     from synapse_tui.settings import load_settings
 

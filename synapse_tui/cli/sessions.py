@@ -23,9 +23,21 @@ from synapse_tui import __version__
 from synapse_tui.errors import ConfigError, SessionError, SessionNotFound, SynapseError, TerminalUnfit
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths, find_project
-from synapse_tui.sessions.client import Ended, HostSilent, ask, attach, host_info, reach_or_start, request
+from synapse_tui.sessions.client import (
+    Ended,
+    HostSilent,
+    ask,
+    attach,
+    await_end,
+    connect,
+    host_failed,
+    host_info,
+    is_there,
+    locked,
+    reach_or_start,
+    request,
+)
 from synapse_tui.sessions.places import SessionPlace, home_key, place_of, socket_home, sockets_folder
-from synapse_tui.sessions.start import await_end, connect, host_failed, is_there, locked
 from synapse_tui.sessions.wire import VERSION, spec_to_json
 
 from .commands import Command, json_option
@@ -420,7 +432,7 @@ def hand_over(place: SessionPlace) -> str:
 
 def _report_end(place: SessionPlace, ended: Ended, logs: Path) -> None:
     if ended.why == "lost":
-        from synapse_tui.driver.modes import restore_terminal
+        from synapse_tui.driver.outer import restore_terminal
 
         restore_terminal(sys.stdout.fileno())
         if ended.text:

@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from synapse_tui.a2a import dialect_watch
+from synapse_tui.a2a import dialect
 from synapse_tui.a2a.light import LightClient
 from synapse_tui.addresses import Address
-from synapse_tui.agents.watch.order import WatchOrder, check_order
+from synapse_tui.agents.watch import WatchOrder, check_order
 from synapse_tui.errors import AgentExited, InvalidValue, PeerRefused, PeerUnreachable, SynapseError
 
 from .caller import Caller
@@ -89,7 +89,7 @@ def watch_command(
         raise InvalidValue("no agent is named", "use synapse watch AGENT, or synapse watch --list")
     target = _one(caller, agent)
     if stop:
-        watch = caller.client().watch(target.endpoint, dialect_watch.END_WATCH, sender_id=caller.agent_id)
+        watch = caller.client().watch(target.endpoint, dialect.END_WATCH, sender_id=caller.agent_id)
         _show(watch, f"{target.agent_id}: {label(watch or {})}", as_json=as_json)
     else:
         end_with(context, [_watch(caller, target, given, follow=not detach, as_json=as_json)])
@@ -113,7 +113,7 @@ def _list(context: click.Context, caller: Caller, address: str, *, as_json: bool
     client, watches, errors = caller.client(), [], []
     for agent in caller.find(address) if address else caller.here():
         try:
-            watch = client.watch(agent.endpoint, dialect_watch.watch_call())
+            watch = client.watch(agent.endpoint, dialect.watch_call())
         except SynapseError as error:
             errors.append(error)
             fail(error, name="synapse")
@@ -150,7 +150,7 @@ def _watch(
         AgentExited: The agent ended.
     """
     client = caller.client()
-    call = dialect_watch.begin_watch_call(given)
+    call = dialect.begin_watch_call(given)
     watch = client.watch(agent.endpoint, call, sender_id=caller.agent_id)
     if watch is None:
         raise PeerRefused(f"{agent.agent_id} has begun no watch", 502, "is it an agent of this version?")
@@ -231,12 +231,12 @@ class Follower:
     def end(self, watch: Watch) -> None:
         """Ask the host to end the watch; one that is over already is no error."""
         with contextlib.suppress(SynapseError):
-            now = self._client.watch(self._agent.endpoint, dialect_watch.watch_call())
+            now = self._client.watch(self._agent.endpoint, dialect.watch_call())
             if now is not None and now.get("task") == watch.get("task"):
-                self._client.watch(self._agent.endpoint, dialect_watch.END_WATCH, sender_id=self._sender_id)
+                self._client.watch(self._agent.endpoint, dialect.END_WATCH, sender_id=self._sender_id)
 
     def _look(self, watch: Watch) -> Watch | None:
-        call = dialect_watch.watch_call(seen=int(watch.get("version", -1)), seconds=LONG_POLL)
+        call = dialect.watch_call(seen=int(watch.get("version", -1)), seconds=LONG_POLL)
         try:
             newer = self._client.watch(self._agent.endpoint, call)
         except PeerUnreachable as error:

@@ -10,7 +10,7 @@ from textual.binding import Binding
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from synapse_tui.hooks.consent import Consent
+from synapse_tui.hooks.install import Consent
 
 from .unasked import Unasked
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from synapse_tui.file_safety import Lock, ModificationQuery
-from synapse_tui.hooks.consent import Consent
+from synapse_tui.hooks.install import Consent
 from synapse_tui.model import USER
+from synapse_tui.safety.locks import Lock, ModificationQuery
 from synapse_tui.widgets.text import one_line, shorten_middle
 
 from .confirm import Confirm

@@ -11,14 +11,14 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from synapse_tui.widgets.rows import short_path
+from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.text import plural, printable
 
 from .dialog import label
 from .unasked import Unasked
 
 if TYPE_CHECKING:
-    from synapse_tui.agents.profiles.trust import UntrustedFile
+    from synapse_tui.agents.profiles.finding import UntrustedFile
 
 
 class TrustQuestion(Unasked[bool]):

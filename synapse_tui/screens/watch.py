@@ -11,21 +11,21 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Input, Static
 
-from synapse_tui.agents.watch.order import (
+from synapse_tui.agents.watch import (
     CONTINUE_OR_REPLY,
     DEFAULT_EVERY,
     DEFAULT_TIMES,
     WatchOrder,
+    WatchReport,
     seconds_text,
 )
-from synapse_tui.agents.watch.watch import WatchReport
 from synapse_tui.errors import InvalidValue
 from synapse_tui.widgets.text import printable
 
 from .dialog import Dialog, Form, label
 
 if TYPE_CHECKING:
-    from synapse_tui.agents.watch.watcher import Watcher
+    from synapse_tui.agents.watcher import Watcher
 
 SECOND = 1.0
 

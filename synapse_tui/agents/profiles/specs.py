@@ -5,23 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from synapse_tui.addresses import check_name
 from synapse_tui.errors import ConfigError
 from synapse_tui.model import AgentSpec
-from synapse_tui.names import check_name
 
 _SPEC = re.compile(r"(?P<profile>[A-Za-z0-9][\w.-]*)(?::(?P<name>[\w.-]+))?(?:@(?P<folder>.+))?")
 
 
 def parse_spec(text: str, *, base: Path) -> AgentSpec:
-    """Read one `PROFILE[:NAME][@DIR]`.
-
-    Args:
-        text: The word.
-        base: Folder that a relative DIR starts from.
-
-    Raises:
-        ConfigError: It has another form.
-    """
+    """Read one `PROFILE[:NAME][@DIR]`."""
     match = _SPEC.fullmatch(text)
     if match is None:
         raise ConfigError(
