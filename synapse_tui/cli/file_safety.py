@@ -31,7 +31,7 @@ from .output import ExitCode, note, plain, show, show_json, show_table
 
 if TYPE_CHECKING:
     from synapse_tui.database.location import Location
-    from synapse_tui.safety.database import FileSafety
+    from synapse_tui.safety.database import LockDatabase
     from synapse_tui.settings import Settings
 
 _PREFIX = "env.SYNAPSE_FILE_SAFETY_"
@@ -421,7 +421,7 @@ class ProjectLocks:
         return location_of(self._settings, file, paths=self.caller.paths, project=self._project)
 
     @contextmanager
-    def opened(self) -> Iterator[FileSafety]:
+    def opened(self) -> Iterator[LockDatabase]:
         """The database; HistoryError where it cannot be opened."""
         from synapse_tui.safety.database import opened_file_safety
 
