@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from synapse_tui.a2a.agent import Services
-from synapse_tui.a2a.push import PushDesk
+from synapse_tui.a2a.push import PushService
 from synapse_tui.a2a.server import AgentServer, bind_loopback
 from synapse_tui.model import AgentSpec
 from tests.fake_agent import FakeAgent
@@ -31,7 +31,7 @@ class Rig:
     """An agent behind its server, and its caller."""
 
     agent: FakeAgent
-    desk: PushDesk
+    desk: PushService
     client: httpx.AsyncClient
 
     async def post(self, path: str, body: object) -> httpx.Response:

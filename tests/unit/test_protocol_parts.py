@@ -20,7 +20,7 @@ from synapse_tui.a2a.problems import HttpProblem, refusal
 from synapse_tui.a2a.protocol.calls import EXTENSIONS, Extension, activated, missing
 from synapse_tui.a2a.protocol.cards import Cards
 from synapse_tui.a2a.protocol.convert import (
-    MAX_BYTES,
+    MAX_FILES,
     chunk_event,
     files_of,
     json_of,
@@ -30,7 +30,7 @@ from synapse_tui.a2a.protocol.convert import (
     task_proto,
     value_of,
 )
-from synapse_tui.a2a.protocol.handler import MAX_TOLD, Retries
+from synapse_tui.a2a.protocol.handler import MAX_ANSWERED, Retries
 from synapse_tui.a2a.wire import check_media_type
 from synapse_tui.content import Artifact, Part, TaskMessage
 from synapse_tui.messages.streams import Chunk
@@ -106,7 +106,7 @@ async def test_only_files_are_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     large = tmp_path / "large"
     with large.open("wb") as file:
-        file.truncate(MAX_BYTES + 1)
+        file.truncate(MAX_FILES + 1)
     names = ("secret", "link", "pipe", "large", "gone")
     parts = [Part("file", path=str(tmp_path / name)) for name in names]
     async with asyncio.timeout(PATIENCE):
@@ -160,7 +160,7 @@ def test_messages_that_come_again() -> None:
     agent.finish(task.id, "Done.")
     done = agent.task(task.id)
     assert retries.find(agent, request()) == done
-    retries.told(done)
+    retries.answered(done)
     assert retries.find(agent, request()) is None
 
 
@@ -183,12 +183,12 @@ def test_files_do_not_make_another_message() -> None:
 def test_what_was_told_is_forgotten_in_time() -> None:
     agent, retries = FakeAgent(), Retries()
     task = agent.accept(request())
-    retries.told(task)
+    retries.answered(task)
     assert retries.find(agent, request()) == task, "it goes on"
     agent.finish(task.id)
     assert retries.find(agent, request()) is None
-    for number in range(MAX_TOLD):
-        retries.told(replace(agent.task(task.id), id=str(number)))
+    for number in range(MAX_ANSWERED):
+        retries.answered(replace(agent.task(task.id), id=str(number)))
     assert retries.find(agent, request()) == agent.task(task.id)
 
 

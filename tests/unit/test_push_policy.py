@@ -203,7 +203,7 @@ async def test_a_name_server_that_hangs_holds_who_asks_for_a_while_only(monkeypa
         await asyncio.Event().wait()
         return ()
 
-    monkeypatch.setattr("synapse_tui.a2a.push.policy.PATIENCE", 0.01)
+    monkeypatch.setattr("synapse_tui.a2a.push.policy.LOOKUP_TIMEOUT", 0.01)
     assert (await TargetPolicy(hang).check("http://slow.example/")).host == "slow.example"
 
 

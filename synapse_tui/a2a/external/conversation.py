@@ -116,11 +116,7 @@ class Conversation:
         return task_id in self._tasks
 
     def get(self, task_id: str) -> Task:
-        """A task by its id, or by its first 8 characters or more.
-
-        Raises:
-            TaskNotFound: There is none.
-        """
+        """A task by its id, or by its first 8 characters or more."""
         exact = self._tasks.get(task_id)
         if exact is not None:
             return exact
@@ -179,11 +175,7 @@ class Conversation:
         return task
 
     def go_on(self, task_id: str, text: str, sender: Sender) -> Task:
-        """Record a message that answers the question of a task.
-
-        Raises:
-            TaskEnded: It has no question.
-        """
+        """Record a message that answers the question of a task."""
         task = self.get(task_id)
         if task.state is not TaskState.INPUT_REQUIRED:
             raise TaskEnded(f"task {task.short_id} of @{self.alias} has no question", "send a new message")
@@ -219,11 +211,7 @@ class Conversation:
     # -- what the agent sends ---
 
     def apply(self, task_id: str, update: Update) -> Task:
-        """Take over an update of one of our tasks.
-
-        Raises:
-            BudgetSpent: The agent has sent too much for it.
-        """
+        """Take over an update of one of our tasks."""
         if update.context_id:
             self.context_id = update.context_id
         if update.task_id:
@@ -348,11 +336,7 @@ class Conversation:
             self.version += 1
 
     def _count(self, task_id: str, kind: Kind, key: str, length: int) -> None:
-        """Note the length of an entry.
-
-        Raises:
-            BudgetSpent: The agent has sent too much for this task.
-        """
+        """Note the length of an entry."""
         self._measure(task_id, kind, key, length)
         if kind in _FROM_AGENT and len(self._sizes[task_id]) > MAX_TASK_ENTRIES:
             raise over_budget(f"{MAX_TASK_ENTRIES:,} results and messages")

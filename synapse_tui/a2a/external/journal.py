@@ -88,11 +88,7 @@ class Journal:
         return _lines(lines)
 
     def write(self, alias: str, data: bytes) -> None:
-        """Append lines to a conversation's file.
-
-        Raises:
-            OSError: They cannot be written.
-        """
+        """Append lines to a conversation's file."""
         if data:
             private_folder(self.folder)
             with self._locked(alias, os.O_WRONLY | os.O_APPEND | os.O_CREAT, "ab") as file:

@@ -166,22 +166,14 @@ class Budget:
         self._streamed = 0
 
     async def event(self) -> None:
-        """Count an event of a stream, and wait until it may be read.
-
-        Raises:
-            BudgetSpent: There were too many.
-        """
+        """Count an event of a stream, and wait until it may be read."""
         self._events += 1
         if self._events > MAX_EVENTS:
             raise over_budget(f"{MAX_EVENTS:,} events")
         await self._pace.event()
 
     async def streamed(self, data: bytes, nodes: int = 0) -> None:
-        """Count bytes of a stream, and wait until they may be read.
-
-        Raises:
-            BudgetSpent: There were too many.
-        """
+        """Count bytes of a stream, and wait until they may be read."""
         self._streamed += len(data)
         if self._streamed > MAX_STREAMED:
             raise over_budget(f"{MAX_STREAMED:,} bytes")

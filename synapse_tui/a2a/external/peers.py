@@ -54,12 +54,7 @@ _STATES: Mapping[int, TaskState] = {
 
 
 async def open_peer(agent: ExternalAgent, environ: Mapping[str, str], budget: Budget) -> Peer:
-    """Connect to an agent; its token is read from `environ`.
-
-    Raises:
-        CardRefused: Its card must be read first.
-        ConfigError: The variable of its token is not set.
-    """
+    """Connect to an agent; its token is read from `environ`."""
     interface = agent.interface
     if interface is None:
         raise CardRefused(

@@ -226,11 +226,7 @@ def hash_of(card: Mapping[str, Any]) -> str:
 
 
 def check_alias(alias: str, *, taken: Sequence[str] = ()) -> str:
-    """Normalize and validate an alias; `taken` are words with another meaning, such as types of agents.
-
-    Raises:
-        InvalidValue: It is not valid.
-    """
+    """Normalize and validate an alias; `taken` are words with another meaning, such as types of agents."""
     word = alias.strip().removeprefix("@").lower()
     if not _ALIAS.fullmatch(word):
         raise InvalidValue(
@@ -256,11 +252,7 @@ def alias_from(name: object, taken: Sequence[str]) -> str:
 
 
 def read_header(text: str) -> tuple[str, str]:
-    """Name and value of a header `NAME: VALUE`.
-
-    Raises:
-        InvalidValue: It is malformed, or belongs to the protocol.
-    """
+    """Name and value of a header `NAME: VALUE`."""
     name, colon, value = text.partition(":")
     name, value = name.strip(), value.strip()
     printable = all(" " <= char <= "~" or char == "\t" for char in value)
@@ -272,11 +264,7 @@ def read_header(text: str) -> tuple[str, str]:
 
 
 def check_variable(name: str) -> str:
-    """Validate the name of an environment variable; empty is fine.
-
-    Raises:
-        InvalidValue: It is not valid.
-    """
+    """Validate the name of an environment variable; empty is fine."""
     if name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,100}", name):
         raise InvalidValue(
             f"'{clean_line(name, 60)}' is not the name of an environment variable",
@@ -319,11 +307,7 @@ class ExternalStore:
         return _read(self.folder / f"{word}.json")
 
     def get(self, alias: str) -> ExternalAgent:
-        """The agent of an alias.
-
-        Raises:
-            AgentNotFound: There is none.
-        """
+        """The agent of an alias."""
         agent = self.find(alias)
         if agent is None:
             raise no_such_agent(alias, [each.alias for each in self.list()])
@@ -349,11 +333,7 @@ class ExternalStore:
                 self._put(replace(agent, last_seen=when))
 
     def remove(self, alias: str) -> ExternalAgent:
-        """Remove an agent.
-
-        Raises:
-            AgentNotFound: There is none.
-        """
+        """Remove an agent."""
         agent = self.get(alias)
         with self._locked():
             (self.folder / f"{agent.alias}.json").unlink(missing_ok=True)

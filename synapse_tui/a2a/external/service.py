@@ -176,11 +176,7 @@ class ExternalAgents:
         return alias in self._known
 
     def get(self, alias: str) -> ExternalAgent:
-        """The agent of an alias.
-
-        Raises:
-            AgentNotFound: There is none.
-        """
+        """The agent of an alias."""
         agent = self._known.get(fold(alias))
         if agent is None:
             raise no_such_agent(fold(alias), list(self._known))
@@ -209,11 +205,7 @@ class ExternalAgents:
         return candidate.agent
 
     async def remove(self, alias: str) -> ExternalAgent:
-        """Forget an agent and what was said with it.
-
-        Raises:
-            AgentNotFound: There is none.
-        """
+        """Forget an agent and what was said with it."""
         agent = self.get(alias)
         await asyncio.to_thread(self._store.remove, agent.alias)
         await self._refresh(changed=True)
@@ -277,22 +269,14 @@ class ExternalAgents:
         return self._conversations.get(alias)
 
     def set_opened(self, alias: str, *, opened: bool) -> None:
-        """Store whether the person has a conversation open.
-
-        Raises:
-            AgentNotFound: There is no such agent.
-        """
+        """Store whether the person has a conversation open."""
         conversation = self._conversation(alias)
         if conversation.opened is not opened:
             conversation.opened = opened
             self._writer.changed(conversation)
 
     def begin_anew(self, alias: str) -> None:
-        """Let the next message begin a new conversation at the agent.
-
-        Raises:
-            AgentNotFound: There is no such agent.
-        """
+        """Let the next message begin a new conversation at the agent."""
         conversation = self._conversation(alias)
         conversation.begin_anew()
         self._writer.changed(conversation)
@@ -300,12 +284,7 @@ class ExternalAgents:
     async def send(
         self, alias: str, text: str, *, sender: Sender, expected: bool = False, author: str = ""
     ) -> Task:
-        """Begin to send a message; it answers the newest question of the agent to its sender.
-
-        Raises:
-            AgentNotFound: There is no such agent.
-            MessageError: The message is empty or too large.
-        """
+        """Begin to send a message; it answers the newest question of the agent to its sender."""
         await self._refresh()  # another program may have replaced it just now
         agent = self.get(alias)
         check_size(text)
@@ -318,35 +297,18 @@ class ExternalAgents:
         return task
 
     async def cancel(self, alias: str, task_id: str) -> Task:
-        """Cancel a task.
-
-        Raises:
-            AgentNotFound: There is no such agent.
-            TaskNotFound: It has no such task.
-            TaskEnded: It has ended.
-            PeerError: The agent refuses.
-        """
+        """Cancel a task."""
         task = self.task(alias, task_id)
         if task.state.final:
             raise TaskEnded(f"task {task.short_id} is {task.state} already")
         return await self._worker.cancel(self.get(alias), self._conversation(alias), task)
 
     def task(self, alias: str, task_id: str) -> Task:
-        """A task.
-
-        Raises:
-            AgentNotFound: There is no such agent.
-            TaskNotFound: It has no such task.
-        """
+        """A task."""
         return self._conversation(alias).get(task_id)
 
     async def wait(self, alias: str, task_id: str, *, seen: str, seconds: float) -> Task:
-        """A task as soon as it is at rest or its `updated_at` differs from `seen`, or the time is over.
-
-        Raises:
-            AgentNotFound: There is no such agent.
-            TaskNotFound: It has no such task.
-        """
+        """A task as soon as it is at rest or its `updated_at` differs from `seen`, or the time is over."""
         task = self.task(alias, task_id)
         if at_rest(task) or (seen and task.updated_at.isoformat() != seen):
             return task

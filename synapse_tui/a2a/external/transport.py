@@ -83,11 +83,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         self._sleep = sleep
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Make a request.
-
-        Raises:
-            Forbidden: Its destination or its answer is not allowed.
-        """
+        """Make a request."""
         url = _connected_to(request.url)
         if not is_allowed(url, self._bounds.own, self._bounds.allowed):
             origin = shown_origin(url)
@@ -199,11 +195,7 @@ class MessageSize:
         self._escape = ""
 
     def add(self, data: bytes) -> int:
-        """Count more bytes; returns the JSON values in them.
-
-        Raises:
-            BudgetSpent: An event or the answer is too large.
-        """
+        """Count more bytes; returns the JSON values in them."""
         if b"\0" in data:
             raise _too_large("an answer that is not in UTF-8")  # in which nothing here can be counted
         self._bytes += len(data)

@@ -33,11 +33,7 @@ def clean_line(text: object, limit: int = 200) -> str:
 
 
 def check_url(url: str, *, what: str = "the URL") -> str:
-    """Complete and validate an http(s) URL; without a scheme it is `https`, for loopback hosts `http`.
-
-    Raises:
-        InvalidValue: It cannot be called, or carries a password.
-    """
+    """Complete and validate an http(s) URL; without a scheme it is `https`, for loopback hosts `http`."""
     text = url.strip()
     if "://" not in text:
         text = f"{'http' if _is_loopback_text(text) else 'https'}://{text}"

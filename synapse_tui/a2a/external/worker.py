@@ -104,11 +104,7 @@ class RemoteWorker:
         return task_id in self._running
 
     async def cancel(self, agent: ExternalAgent, conversation: Conversation, task: Task) -> Task:
-        """Cancel a task: at the agent, where it has it, and here in any case.
-
-        Raises:
-            PeerError: The agent refuses; the task goes on.
-        """
+        """Cancel a task: at the agent, where it has it, and here in any case."""
         remote = remote_id(task)
         if remote:
             async with self._connected(agent) as peer, asyncio.timeout(CANCEL_TIMEOUT):
@@ -268,10 +264,6 @@ class Exchange:
 
         It is sent once. Only where the agent turns out not to stream, and so has not taken it, it is sent
         again without a stream, under the same id.
-
-        Raises:
-            PeerUnreachable: The agent cannot be reached, or no longer.
-            PeerRefused: It did not accept the message, or does not know its task.
         """
         task_id = ""
         async with contextlib.aclosing(self._sent(outgoing)) as updates:
@@ -310,12 +302,7 @@ class Exchange:
                 raise  # it is not known whether it arrived; once a task is known, that is polled
 
     async def follow(self, task_id: str) -> AsyncGenerator[Update, None]:
-        """Yield what happens to a task that the agent has accepted, until it is at rest.
-
-        Raises:
-            PeerUnreachable: The agent can no longer be reached.
-            PeerRefused: It no longer knows the task.
-        """
+        """Yield what happens to a task that the agent has accepted, until it is at rest."""
         left = MAX_STREAMS
         while left and self._streams:
             left -= 1

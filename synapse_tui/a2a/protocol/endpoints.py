@@ -45,16 +45,7 @@ from .legacy import OldJsonRpc, old_error, old_rest_routes
 
 
 async def check_body(request: Request, *, needed: bool) -> None:
-    """See that a body is JSON that UTF-8 and protobuf can carry.
-
-    Args:
-        request: The request.
-        needed: Whether there must be one.
-
-    Raises:
-        JSONParseError: It is no JSON.
-        InvalidParamsError: It holds half a surrogate pair, or a number that is not finite.
-    """
+    """Check that a body is JSON that UTF-8 and protobuf can carry, before the SDK fails on it."""
     body = await request.body()
     if not body and not needed:
         return
@@ -70,7 +61,6 @@ async def check_body(request: Request, *, needed: bool) -> None:
 
 
 def encodable(text: str) -> bool:
-    """Whether UTF-8 can carry a text: it holds no half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -100,12 +90,14 @@ _COMMENT = b": keep-alive\r\n\r\n"
 
 
 class EventStream(Response):
-    """An answer that is a stream of events.
+    """A stream of server-sent events that ends when the server stops or the reader leaves.
+
+    The SDK's own response ends by a switch of the whole process; here every server has its own.
 
     Args:
         events: What `sse_starlette` makes events of: dictionaries, texts, its own events. Closed at the end.
-        first: An event that was taken from them already; None for none.
         stopping: Set when the server ends.
+        first: An event that was taken from them already.
         keep_alive: Seconds without an event after which a comment is sent.
         send_timeout: Seconds in which the reader must have taken what was sent.
     """
@@ -131,7 +123,6 @@ class EventStream(Response):
         self.init_headers({"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the events until there are no more, or nobody wants them."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         ended = [_spawn(self._stopping.wait()), _spawn(hung_up(receive))]
         try:
@@ -146,11 +137,7 @@ class EventStream(Response):
                 await self._events.aclose()
 
     async def _send_all(self, send: Send, ended: list[asyncio.Future[Any]]) -> bool:
-        """Send the events.
-
-        Returns:
-            Whether the reader has taken all that was sent.
-        """
+        """Send the events; returns whether the reader has taken all of them."""
         coming = _spawn(self._next())
         try:
             while True:
@@ -173,7 +160,7 @@ class EventStream(Response):
             await asyncio.gather(coming, return_exceptions=True)
 
     async def _next(self) -> object:
-        """The next event; None when there is none any more."""
+        """The next event; None at the end."""
         if self._first is not None:
             first, self._first = self._first, None
             return first
@@ -185,7 +172,7 @@ class EventStream(Response):
 
 
 async def _taken(sending: Awaitable[None], ended: list[asyncio.Future[Any]], seconds: float) -> bool:
-    """Whether a reader takes something in time; one that does not holds nobody up."""
+    """Whether the reader takes something in time; nothing waits longer for it."""
     task = _spawn(sending)
     await asyncio.wait({task, *ended}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     if task.done():
@@ -210,15 +197,11 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 ErrorAnswer = Callable[[Request, A2AError], Awaitable[Response]]
 PLAIN_JSON = "application/json"
 VERSIONS = (PROTOCOL_VERSION_1_0, PROTOCOL_VERSION_0_3)
-_NOBODY_THERE = 499
+_CLIENT_CLOSED = 499
 
 
 def protocol_routes(extensions: tuple[Extension, ...] = EXTENSIONS) -> Sequence[BaseRoute]:
-    """The routes of the cards and of the protocol, for all agents.
-
-    Args:
-        extensions: What the agents offer beyond it.
-    """
+    """The routes of the cards and of the protocol, for all agents."""
     handler, builder = Handler(extensions), CallContextBuilder()
     rpc = _served(JsonRpc(handler, builder).handle_requests, _rpc_error, extensions)
     routes = [
@@ -243,20 +226,14 @@ def protocol_routes(extensions: tuple[Extension, ...] = EXTENSIONS) -> Sequence[
 
 
 class JsonRpc(JsonRpcDispatcher):
-    """The SDK's dispatcher for both versions.
-
-    Args:
-        handler: The operations.
-        builder: Tells whose request it is.
-    """
+    """The SDK's dispatcher for both versions."""
 
     def __init__(self, handler: Handler, builder: CallContextBuilder) -> None:
         super().__init__(handler, builder, enable_v0_3_compat=True)
-        # In place of the SDK's own, which has the faults that `legacy` names.
+        # In place of the SDK's own, which has the defects that `legacy` names.
         self._v03_adapter = OldJsonRpc(handler, builder)
 
     async def handle_requests(self, request: Request) -> Response:
-        """Answer a call."""
         body = await request.json()
         params = body.get("params") if isinstance(body, dict) and body.get("method") == "ListTasks" else None
         check_state(params.get("status") if isinstance(params, dict) else None)
@@ -277,12 +254,8 @@ class JsonRpc(JsonRpcDispatcher):
 class Rest:
     """Endpoints of REST where the SDK's own are not enough.
 
-    Lists look as single tasks do, and say that they are empty. Who sends or wants plain JSON gets that: not
-    every client knows the protocol's own media type (section 11.1).
-
-    Args:
-        handler: The operations.
-        builder: Tells whose request it is.
+    Lists look as single tasks do, and are there when they are empty. Callers that send or want plain JSON get
+    that: not every client knows the protocol's own media type (section 11.1).
     """
 
     def __init__(self, handler: Handler, builder: CallContextBuilder) -> None:
@@ -290,16 +263,15 @@ class Rest:
         self._builder = builder
 
     def instead_of(self, route: Route) -> Endpoint:
-        """The endpoint of a route, or ours in its place."""
+        """The SDK's endpoint of a route, or ours in its place."""
         endpoint: Endpoint = route.endpoint
         if route.path == f"{REST_PREFIX}/tasks":
             endpoint = self.tasks
         if route.path.endswith("/pushNotificationConfigs") and "GET" in (route.methods or ()):
-            endpoint = _with_configs(endpoint)
+            endpoint = _with_empty_list(endpoint)
         return _mirrored(endpoint)
 
     async def tasks(self, request: Request) -> Response:
-        """A page of tasks."""
         if version_of(request) != PROTOCOL_VERSION_1_0:
             raise VersionNotSupportedError(f"lists are served in {PROTOCOL_VERSION_1_0} only")
         check_state(request.query_params.get("status"))
@@ -329,13 +301,13 @@ def _wants_plain(request: Request) -> bool:
     return sent == PLAIN_JSON or (not sent and PLAIN_JSON in wanted and A2A_JSON_MEDIA_TYPE not in wanted)
 
 
-def _with_configs(endpoint: Endpoint) -> Endpoint:
+def _with_empty_list(endpoint: Endpoint) -> Endpoint:
     async def answer(request: Request) -> Response:
         response = await endpoint(request)
         if response.status_code != HTTPStatus.OK:
             return response
-        told = {"configs": [], **json.loads(bytes(response.body))}
-        return JSONResponse(told, media_type=response.media_type)
+        found = {"configs": [], **json.loads(bytes(response.body))}
+        return JSONResponse(found, media_type=response.media_type)
 
     return answer
 
@@ -369,12 +341,11 @@ def _check_version(request: Request) -> None:
 
 
 async def _while_there(request: Request, work: Awaitable[Response]) -> Response:
-    """The answer to a caller, who may leave before there is one."""
     wanted = asyncio.ensure_future(work)
     left = asyncio.ensure_future(hung_up(request.receive))
     try:
         await asyncio.wait({wanted, left}, return_when=asyncio.FIRST_COMPLETED)
-        return wanted.result() if wanted.done() else Response(status_code=_NOBODY_THERE)
+        return wanted.result() if wanted.done() else Response(status_code=_CLIENT_CLOSED)
     finally:
         for each in (wanted, left):
             each.cancel()
@@ -405,7 +376,7 @@ async def _rpc_id(request: Request) -> str | int | None:
 
 
 async def _rest_error(request: Request, error: A2AError) -> Response:
-    # JSON-RPC alone has a word for a body that is no JSON.
+    # JSON-RPC alone has an error for a body that is not JSON.
     told = build_rest_error_payload(
         InvalidRequestError(error.message) if isinstance(error, JSONParseError) else error
     )
