@@ -387,17 +387,12 @@ def test_what_was_told_of_the_work_is_the_answer_where_there_is_no_other():
     assert (told(conversation)[-2:], done.answer) == ([("progress", "thinking"), ("answer", "5")], "5")
 
 
-def test_an_answer_that_stands_in_the_history_only_is_found():
+def test_an_answer_may_be_in_the_history_or_without_a_task():
     conversation = talk()
     task = begun(conversation)
-    ended = conversation.apply(
-        task.id, TaskUpdate("r1", "c1", TaskState.COMPLETED, history=(said("old"), said("5")))
-    )
+    history = (said("old"), said("5"))
+    ended = conversation.apply(task.id, TaskUpdate("r1", "c1", TaskState.COMPLETED, history=history))
     assert ended.answer == "5"
-
-
-def test_an_answer_without_a_task():
-    conversation = talk()
     task = begun(conversation)
     ended = conversation.apply(task.id, TaskUpdate("", "c9", TaskState.COMPLETED, said("hi")))
     assert (ended.state, ended.answer, conversation.context_id) == (TaskState.COMPLETED, "hi", "c9")
@@ -420,18 +415,13 @@ def test_questions_are_answered_by_whom_they_were_asked():
         conversation.go_on(task.id, "more", codex)
 
 
-def test_late_events_change_nothing_that_has_ended():
-    conversation = talk()
-    task = begun(conversation)
-    conversation.apply(task.id, status(TaskState.COMPLETED, "5"))
-    assert conversation.apply(task.id, status(TaskState.WORKING)).state is TaskState.COMPLETED
-
-
-def test_credentials_cannot_be_given_in_a_message():
+def test_credentials_cannot_be_given_and_late_events_change_nothing():
     conversation = talk()
     task = begun(conversation)
     asked = conversation.apply(task.id, TaskUpdate("r1", "c1", TaskState.INPUT_REQUIRED, auth=True))
     assert "credentials" in asked.reason
+    conversation.apply(task.id, status(TaskState.COMPLETED, "5"))
+    assert conversation.apply(task.id, status(TaskState.WORKING)).state is TaskState.COMPLETED
 
 
 def test_a_long_conversation_is_shed_from_its_beginning(monkeypatch):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from synapse_tui.a2a.push import worker
 from synapse_tui.a2a.push.notifier import Change, Notifier
 from synapse_tui.a2a.push.sender import retry_after
 from synapse_tui.a2a.push.subscriptions import PushProtocol, Subscriptions
@@ -86,8 +87,9 @@ def test_a_task_keeps_its_order_and_other_tasks_and_subscriptions_go_on():
     assert due(queue, T0 + timedelta(seconds=30)) == "a2"
 
 
-def test_superseded_ones_are_dropped_first_then_the_oldest():
-    queue = ReceiverQueue(limit=3)
+def test_superseded_ones_are_dropped_first_then_the_oldest(monkeypatch):
+    monkeypatch.setattr(worker, "MAX_WAITING", 3)
+    queue = ReceiverQueue()
     queue.add(delivery("old", task="a", subject="status"))
     queue.add(delivery("task", task="b", subject="task"))
     queue.add(delivery("first", task="c", subject="status"))
@@ -97,8 +99,9 @@ def test_superseded_ones_are_dropped_first_then_the_oldest():
     assert [each.id for each in queue] == ["task", "second", "more"]
 
 
-def test_a_queue_is_bounded_in_bytes_and_keeps_what_is_being_sent():
-    queue = ReceiverQueue(max_bytes=10)
+def test_a_queue_is_bounded_in_bytes_and_keeps_what_is_being_sent(monkeypatch):
+    monkeypatch.setattr(worker, "MAX_BYTES", 10)
+    queue = ReceiverQueue()
     queue.add(delivery("a", body="x" * 8))
     queue.current = "a"
     assert [each.id for each, _ in queue.add(delivery("b", body="x" * 8))] == ["b"]
@@ -113,7 +116,7 @@ def test_a_queue_is_bounded_in_bytes_and_keeps_what_is_being_sent():
 class Rig:
     """A worker, its subscriptions, the receivers' answers, and what was stored."""
 
-    def __init__(self, *answers: Attempt | Exception, **options: Any) -> None:
+    def __init__(self, *answers: Attempt | Exception) -> None:
         self.answers = list(answers)
         self.go = asyncio.Event()
         self.got: list[str] = []
@@ -124,7 +127,6 @@ class Rig:
             find=self.known.get,
             note=self.noted.append,
             backoff=Backoff(first=0.001, longest=0.002, attempts=4, jitter=lambda: 1.0),
-            **options,
         )
 
     async def _send(self, subscription: Subscription, delivery: Delivery) -> Attempt:
@@ -208,8 +210,9 @@ async def test_what_waits_when_the_host_ends_is_left_for_the_next():
     assert [each.id for each in rig.worker] == ["b", "c"]
 
 
-async def test_dropped_notifications_are_stored_as_given_up():
-    rig = Rig(make_queue=lambda: ReceiverQueue(limit=2))
+async def test_dropped_notifications_are_stored_as_given_up(monkeypatch):
+    monkeypatch.setattr(worker, "MAX_WAITING", 2)
+    rig = Rig()
     rig.put(subscription(url=HANGING), *(delivery(f"d{n}", subject="status") for n in range(5)))
     gone = {each.id: each.problem for each in rig.noted if each.state is PushState.DEAD}
     assert gone == dict.fromkeys(["d0", "d1", "d2"], SUPERSEDED)

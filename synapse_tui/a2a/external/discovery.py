@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -54,7 +54,6 @@ async def find_agent(
     *,
     environ: Mapping[str, str],
     types: Sequence[str],
-    now: Callable[[], datetime],
 ) -> Candidate:
     """Find an agent as it would be stored; `types` are words that no alias may be."""
     url = check_url(request.url)
@@ -73,7 +72,7 @@ async def find_agent(
         again = next((each.alias for each in known if each.url == url), "")
         alias = again or alias_from(card.get("name"), [*types, *(each.alias for each in known)])
     before = next((each for each in known if each.alias == alias), None)
-    when = now().isoformat(timespec="seconds")
+    when = datetime.now(UTC).isoformat(timespec="seconds")
     agent = ExternalAgent(
         alias,
         url,
@@ -110,7 +109,6 @@ def credentials_of(agent: ExternalAgent, environ: Mapping[str, str]) -> dict[str
 
 
 def headers_of(headers: Mapping[str, str], token_env: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Headers, with the token of a variable as one of them."""
     found = dict(headers)
     if token_env:
         token = environ.get(token_env, "").strip()
@@ -180,7 +178,6 @@ async def _fetch(client: httpx.AsyncClient, card_url: str) -> dict[str, Any]:
 
 
 def parse_card(data: bytes, where: str) -> dict[str, Any]:
-    """The JSON object of a card."""
     if len(data) > MAX_CARD:
         raise CardRefused(
             f"the card at {where} has more than {MAX_CARD:,} bytes", "ask whoever runs the agent"
@@ -239,7 +236,6 @@ def choose_interface(card: Card, card_url: str, allowed: Collection[str] = ()) -
 
 
 def card_warnings(card: Card, card_url: str) -> list[str]:
-    """What a person should know before the agent is added."""
     found = []
     if card.get("securityRequirements") or card.get("security"):
         found.append("it asks for credentials: a bearer token (--token-env) or a header (--header)")

@@ -62,11 +62,9 @@ class Journal:
         self._written: dict[str, dict[str, object]] = {}
 
     def path(self, alias: str) -> Path:
-        """The file of a conversation."""
         return self.folder / f"{alias}.jsonl"
 
     def files(self, alias: str) -> Path:
-        """The folder of the files that an agent has sent."""
         return self.folder / f"{alias}.files"
 
     def unwritten(self, conversation: Conversation) -> bytes:
@@ -118,7 +116,6 @@ class Journal:
         self.unwritten(conversation)
 
     def aliases(self) -> list[str]:
-        """The agents with a stored conversation."""
         with contextlib.suppress(OSError):
             return sorted(path.stem for path in self.folder.glob("*.jsonl"))
         return []

@@ -30,7 +30,6 @@ from .peer import (
     Outgoing,
     Pace,
     Peer,
-    Sleep,
     TaskUpdate,
     Update,
     artifact_of,
@@ -100,7 +99,6 @@ class RemoteWorker:
         self._start(conversation, task.id, partial(self._follow, agent, conversation, task.id))
 
     def is_running(self, task_id: str) -> bool:
-        """Whether a task is followed at present."""
         return task_id in self._running
 
     async def cancel(self, agent: ExternalAgent, conversation: Conversation, task: Task) -> Task:
@@ -123,7 +121,6 @@ class RemoteWorker:
         return newest
 
     def drop(self, task_id: str) -> None:
-        """Stop following a task."""
         running = self._running.get(task_id)
         if running is not None:
             running.cancel()
@@ -245,18 +242,10 @@ class RemoteWorker:
 
 
 class Exchange:
-    """Follows a task at an agent until it is at rest, by streams or by polling.
+    """Follows a task at an agent until it is at rest, by streams or by polling."""
 
-    Args:
-        peer: The agent.
-        idle: Seconds of silence in a stream after which the task is polled.
-        sleep: Waits so many seconds.
-    """
-
-    def __init__(self, peer: Peer, *, idle: float = IDLE, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(self, peer: Peer) -> None:
         self._peer = peer
-        self._idle = idle
-        self._sleep = sleep
         self._streams = peer.streaming
 
     async def send(self, outgoing: Outgoing) -> AsyncGenerator[Update, None]:
@@ -279,7 +268,6 @@ class Exchange:
                 yield update
 
     async def _sent(self, outgoing: Outgoing) -> AsyncGenerator[Update, None]:
-        """Updates on the connection on which the message was sent."""
         accepted = False
         # An answer to a question goes without a stream, and the task is subscribed to afterwards: some
         # servers refuse such a stream when they have taken the message, since it begins without the task.
@@ -336,7 +324,7 @@ class Exchange:
                 yield task
                 if task.at_rest:
                     return
-            await self._sleep(pause)
+            await asyncio.sleep(pause)
             pause = min(pause * GROWTH, LONGEST_PAUSE)
 
     async def _subscribed(self, task_id: str) -> AsyncGenerator[Update, None]:
@@ -364,7 +352,7 @@ class Exchange:
         async with contextlib.aclosing(updates):
             while True:
                 try:
-                    async with asyncio.timeout(self._idle if known else None):
+                    async with asyncio.timeout(IDLE if known else None):
                         update = await anext(updates)
                 except (StopAsyncIteration, TimeoutError):
                     return
@@ -382,7 +370,6 @@ class SavedFiles:
         self._known: dict[tuple[str, str], str] = {}
 
     def has_work(self, update: Update) -> bool:
-        """Whether an update brings files."""
         if isinstance(update, ArtifactChunk):
             parts = [*update.artifact.parts]
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
@@ -89,7 +89,6 @@ class CallContextBuilder(ServerCallContextBuilder):
 
 
 def call_from(request: Request) -> Call:
-    """The call of a request that passed the guard."""
     state = request.state
     return Call(
         agent=state.agent,
@@ -104,7 +103,6 @@ def call_from(request: Request) -> Call:
 
 
 def call_of(context: ServerCallContext) -> Call:
-    """The call of a context that `CallContextBuilder` made."""
     call: Call = context.state[_CALL]
     return call
 
@@ -123,7 +121,6 @@ def extensions_of(request: Request) -> frozenset[str]:
 
 
 async def find_task(call: Call, task_id: str) -> Task:
-    """A task that the caller may see."""
     unknown = TaskNotFound(f"task '{task_id[:100]}' not found", "ListTasks tells which there are")
     try:
         task = await call.agent.find_task(task_id)
@@ -138,37 +135,15 @@ async def find_task(call: Call, task_id: str) -> Task:
 # -- extensions (A2A section 4.6; docs/a2a.md) ---
 
 
-@dataclass(frozen=True, slots=True)
-class Extension:
-    """An extension that the agents offer; a required one must be named by every caller."""
-
-    uri: str
-    description: str
-    required: bool = False
-
-
 # Names of this kind are URLs by custom; one below `.invalid` nobody can ever own (RFC 2606).
-SYNAPSE = Extension(
-    "https://synapse-tui.invalid/a2a/v1",
-    "How the agent is addressed; a message's metadata may hold `priority`, 1 (information) to 5 (interrupt)",
-)
-EXTENSIONS = (SYNAPSE,)
-
-
-def missing(extensions: Iterable[Extension], requested: frozenset[str]) -> Sequence[str]:
-    """URIs of the required extensions that a caller has not named."""
-    return [each.uri for each in extensions if each.required and each.uri not in requested]
-
-
-def activated(extensions: Iterable[Extension], requested: frozenset[str]) -> Sequence[str]:
-    """URIs of the extensions that a caller wants and the agent offers."""
-    return [each.uri for each in extensions if each.uri in requested]
+SYNAPSE = "https://synapse-tui.invalid/a2a/v1"
+"""The extension that every agent offers."""
 
 
 def priority_of(*places: Mapping[str, object]) -> int:
     """The priority in the metadata of a message or of its request; the first one counts."""
     for place in places:
-        extended = place.get(SYNAPSE.uri)
+        extended = place.get(SYNAPSE)
         for found in (place, extended if isinstance(extended, Mapping) else {}):
             if "priority" in found:
                 return check_priority(found["priority"])

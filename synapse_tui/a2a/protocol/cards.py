@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
 from typing import Any, Literal, NamedTuple
@@ -20,7 +19,7 @@ from synapse_tui.a2a.card_security import CardShape, card_security, keys_demande
 from synapse_tui.a2a.problems import REST_PREFIX
 from synapse_tui.addresses import identity_of
 
-from .calls import EXTENSIONS, SYNAPSE, Call, Extension, call_from
+from .calls import SYNAPSE, Call, call_from
 
 INPUT_MODES = ["text/plain", "application/json", "application/octet-stream", "*/*"]
 OUTPUT_MODES = ["text/plain", "application/json", "application/octet-stream"]
@@ -34,6 +33,9 @@ Form = CardForm | Literal["old"]
 """That of the settings, or the one with the fields of the dialect."""
 _SHAPES: dict[Form, CardShape] = {"v1": "1.0", "dual": "dual", "old": "dual"}
 
+_EXTENSION = (
+    "How the agent is addressed; a message's metadata may hold `priority`, 1 (information) to 5 (interrupt)"
+)
 _SKILLS = [
     {
         "id": "chat",
@@ -52,8 +54,7 @@ _SKILLS = [
 ]
 
 
-def card_json(call: Call, form: Form, extensions: Iterable[Extension] = EXTENSIONS) -> dict[str, Any]:
-    """The card of the called agent."""
+def card_json(call: Call, form: Form) -> dict[str, Any]:
     kind, services = call.agent.agent_type, call.services
     card: dict[str, Any] = {
         "name": f"Synapse {kind.title()}",
@@ -64,7 +65,9 @@ def card_json(call: Call, form: Form, extensions: Iterable[Extension] = EXTENSIO
             "streaming": True,
             "pushNotifications": services.push is not None,
             "extendedAgentCard": keys_demanded(services),
-            "extensions": [_extension(each, call.agent) for each in extensions],
+            "extensions": [
+                {"uri": SYNAPSE, "description": _EXTENSION, "params": _addressing(call.agent)},
+            ],
         },
         "defaultInputModes": INPUT_MODES,
         "defaultOutputModes": OUTPUT_MODES,
@@ -88,19 +91,18 @@ def card_json(call: Call, form: Form, extensions: Iterable[Extension] = EXTENSIO
     return card
 
 
-def extended_json(call: Call, form: CardForm, extensions: Iterable[Extension] = EXTENSIONS) -> dict[str, Any]:
+def extended_json(call: Call, form: CardForm) -> dict[str, Any]:
     """The card with what only known callers get: where the agent works, and what it is doing."""
-    card = card_json(call, form, extensions)
-    agent = call.agent
-    more = {"context_id": agent.context_id, "working_dir": str(agent.cwd), "status": agent.report.state.value}
-    for each in card["capabilities"]["extensions"]:
-        if each["uri"] == SYNAPSE.uri:
-            each["params"] |= more
+    card, agent = card_json(call, form), call.agent
+    card["capabilities"]["extensions"][0]["params"] |= {
+        "context_id": agent.context_id,
+        "working_dir": str(agent.cwd),
+        "status": agent.report.state.value,
+    }
     return card
 
 
 def _interfaces(base_url: str, form: Form) -> list[dict[str, str]]:
-    """The interfaces, the preferred one first."""
     places = [(JSONRPC, base_url), (REST, base_url + REST_PREFIX)]
     versions = ("1.0",) if form == "v1" else ("1.0", "0.3")
     return [
@@ -110,17 +112,7 @@ def _interfaces(base_url: str, form: Form) -> list[dict[str, str]]:
     ]
 
 
-def _extension(extension: Extension, agent: HostedAgent) -> dict[str, Any]:
-    found: dict[str, Any] = {"uri": extension.uri, "description": extension.description}
-    if extension.required:
-        found["required"] = True
-    if extension.uri == SYNAPSE.uri:
-        found["params"] = _addressing(agent)
-    return found
-
-
 def _addressing(agent: HostedAgent) -> dict[str, Any]:
-    """How an agent is addressed: `extensions.synapse`."""
     names = [agent.agent_id, f"{agent.agent_type}-{agent.port}", agent.name, agent.agent_type]
     return {
         "agent_id": agent.agent_id,
@@ -142,11 +134,7 @@ class Edition(NamedTuple):
 class Cards:
     """Serves cards, with what caches need (A2A section 8.6)."""
 
-    def __init__(
-        self, extensions: tuple[Extension, ...], clock: Callable[[], datetime] = lambda: datetime.now(UTC)
-    ) -> None:
-        self._extensions = extensions
-        self._clock = clock
+    def __init__(self) -> None:
         self._editions: WeakKeyDictionary[HostedAgent, dict[tuple[str, str], Edition]] = WeakKeyDictionary()
 
     def routes(self) -> list[Route]:
@@ -156,7 +144,6 @@ class Cards:
         ]
 
     async def card(self, request: Request) -> Response:
-        """The card in the form that the settings name."""
         return self._answer(request, call_from(request).services.card)
 
     async def old_card(self, request: Request) -> Response:
@@ -165,7 +152,7 @@ class Cards:
 
     def _answer(self, request: Request, form: Form) -> Response:
         call = call_from(request)
-        card = card_json(call, form, self._extensions)
+        card = card_json(call, form)
         body = json.dumps(card, ensure_ascii=False, separators=(",", ":")).encode()
         edition = self._edition(call.agent, (form, call.base_url), body)
         headers = {
@@ -184,7 +171,7 @@ class Cards:
         edition = known.get(place)
         if edition is None or edition.etag != etag:
             known.pop(place, None)
-            edition = known[place] = Edition(etag, self._clock().replace(microsecond=0))
+            edition = known[place] = Edition(etag, datetime.now(UTC).replace(microsecond=0))
             while len(known) > MAX_EDITIONS:
                 del known[next(iter(known))]
         return edition

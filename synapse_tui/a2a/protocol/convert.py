@@ -87,7 +87,6 @@ def task_proto(
 
 
 def status_event(task: Task, files: Files = NO_FILES) -> pb.TaskStatusUpdateEvent:
-    """The event for a new status."""
     return pb.TaskStatusUpdateEvent(
         task_id=task.id,
         context_id=task.context_id,
@@ -97,7 +96,6 @@ def status_event(task: Task, files: Files = NO_FILES) -> pb.TaskStatusUpdateEven
 
 
 def chunk_event(task: Task, chunk: Chunk, files: Files = NO_FILES) -> pb.TaskArtifactUpdateEvent:
-    """The event for a piece of an artifact."""
     artifact = pb.Artifact(artifact_id=chunk.artifact_id, parts=[_part(part, files) for part in chunk.parts])
     if chunk.artifact is not None:
         artifact.name = sound(chunk.artifact.name)
@@ -214,7 +212,6 @@ def _time(moment: datetime) -> Timestamp:
 
 
 async def files_of(*tasks: Task) -> Files:
-    """The contents of the files of some tasks."""
     parts: list[Part] = []
     for task in tasks:
         parts += [part for artifact in task.artifacts for part in artifact.parts]
@@ -322,7 +319,6 @@ def _content(part: pb.Part) -> Part | Upload:
 
 
 def _outline(content: Part | Upload) -> Part:
-    """A part without the bytes of its file."""
     if isinstance(content, Part):
         return content
     return Part("file", name=content.name, media_type=content.media_type, metadata=content.metadata)
@@ -332,14 +328,12 @@ def _outline(content: Part | Upload) -> Part:
 
 
 def struct_of(fields: Mapping[str, object]) -> Struct:
-    """A Struct of a JSON object."""
     fitting = _fitting(fields)
     assert isinstance(fitting, dict)
     return ParseDict(fitting, Struct())
 
 
 def value_of(value: object) -> Value:
-    """A Value of a JSON value."""
     return struct_of({"": value}).fields[""]
 
 
@@ -349,7 +343,6 @@ def json_of(message: Struct | Value) -> object:
 
 
 def object_of(struct: Struct) -> dict[str, object]:
-    """The JSON object of a Struct."""
     found = json_of(struct)
     assert isinstance(found, dict)
     return found

@@ -38,7 +38,7 @@ from starlette.types import Receive, Scope, Send
 
 from synapse_tui.a2a.problems import JSONRPC_PATHS, OLD_REST_PREFIXES, REST_PREFIX
 
-from .calls import EXTENSIONS, CallContextBuilder, Extension, activated, extensions_of, version_of
+from .calls import SYNAPSE, CallContextBuilder, extensions_of, version_of
 from .cards import Cards
 from .handler import Handler, check_state, list_json
 from .legacy import OldJsonRpc, old_error, old_rest_routes
@@ -98,8 +98,6 @@ class EventStream(Response):
         events: What `sse_starlette` makes events of: dictionaries, texts, its own events. Closed at the end.
         stopping: Set when the server ends.
         first: An event that was taken from them already.
-        keep_alive: Seconds without an event after which a comment is sent.
-        send_timeout: Seconds in which the reader must have taken what was sent.
     """
 
     media_type = "text/event-stream"
@@ -110,16 +108,12 @@ class EventStream(Response):
         stopping: asyncio.Event,
         *,
         first: object = None,
-        keep_alive: float = KEEP_ALIVE,
-        send_timeout: float = SEND_TIMEOUT,
     ) -> None:
         self.status_code = 200
         self.background = None
         self._events = events
         self._first = first
         self._stopping = stopping
-        self._keep_alive = keep_alive
-        self._send_timeout = send_timeout
         self.init_headers({"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
@@ -142,7 +136,7 @@ class EventStream(Response):
         try:
             while True:
                 done, _ = await asyncio.wait(
-                    {coming, *ended}, timeout=self._keep_alive, return_when=asyncio.FIRST_COMPLETED
+                    {coming, *ended}, timeout=KEEP_ALIVE, return_when=asyncio.FIRST_COMPLETED
                 )
                 if done & set(ended):
                     return not ended[1].done()
@@ -153,14 +147,13 @@ class EventStream(Response):
                     chunk = ensure_bytes(event, _SEPARATOR)
                     coming = _spawn(self._next())
                 sending = send({"type": "http.response.body", "body": chunk, "more_body": True})
-                if not await _taken(sending, ended, self._send_timeout):
+                if not await _taken(sending, ended, SEND_TIMEOUT):
                     return self._stopping.is_set()
         finally:
             coming.cancel()
             await asyncio.gather(coming, return_exceptions=True)
 
     async def _next(self) -> object:
-        """The next event; None at the end."""
         if self._first is not None:
             first, self._first = self._first, None
             return first
@@ -200,22 +193,21 @@ VERSIONS = (PROTOCOL_VERSION_1_0, PROTOCOL_VERSION_0_3)
 _CLIENT_CLOSED = 499
 
 
-def protocol_routes(extensions: tuple[Extension, ...] = EXTENSIONS) -> Sequence[BaseRoute]:
-    """The routes of the cards and of the protocol, for all agents."""
-    handler, builder = Handler(extensions), CallContextBuilder()
-    rpc = _served(JsonRpc(handler, builder).handle_requests, _rpc_error, extensions)
+def protocol_routes() -> Sequence[BaseRoute]:
+    handler, builder = Handler(), CallContextBuilder()
+    rpc = _served(JsonRpc(handler, builder).handle_requests, _rpc_error)
     routes = [
         *old_rest_routes(handler, builder, OLD_REST_PREFIXES),
         *create_rest_routes(handler, builder, path_prefix=REST_PREFIX),
     ]
     rest = Rest(handler, builder)
     return [
-        *Cards(extensions).routes(),
+        *Cards().routes(),
         *(Route(path, rpc, methods=["POST"]) for path in JSONRPC_PATHS),
         *(
             Route(
                 each.path,
-                _served(rest.instead_of(each), _rest_error, extensions),
+                _served(rest.instead_of(each), _rest_error),
                 methods=list(each.methods or ()),
             )
             for each in routes
@@ -263,7 +255,6 @@ class Rest:
         self._builder = builder
 
     def instead_of(self, route: Route) -> Endpoint:
-        """The SDK's endpoint of a route, or ours in its place."""
         endpoint: Endpoint = route.endpoint
         if route.path == f"{REST_PREFIX}/tasks":
             endpoint = self.tasks
@@ -295,7 +286,6 @@ def _mirrored(endpoint: Endpoint) -> Endpoint:
 
 
 def _wants_plain(request: Request) -> bool:
-    """Whether a caller sends plain JSON or, sending nothing, asks for it."""
     sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     wanted = request.headers.get("accept", "")
     return sent == PLAIN_JSON or (not sent and PLAIN_JSON in wanted and A2A_JSON_MEDIA_TYPE not in wanted)
@@ -312,7 +302,7 @@ def _with_empty_list(endpoint: Endpoint) -> Endpoint:
     return answer
 
 
-def _served(endpoint: Endpoint, error_answer: ErrorAnswer, extensions: tuple[Extension, ...]) -> Endpoint:
+def _served(endpoint: Endpoint, error_answer: ErrorAnswer) -> Endpoint:
     """An endpoint with what the SDK leaves out: versions, extensions, callers that leave, ends of streams."""
 
     async def serve(request: Request) -> Response:
@@ -324,9 +314,8 @@ def _served(endpoint: Endpoint, error_answer: ErrorAnswer, extensions: tuple[Ext
                 response = await _stream(response, request)
         except A2AError as error:
             response = await error_answer(request, error)
-        used = activated(extensions, extensions_of(request))
-        if used:
-            response.headers[HTTP_EXTENSION_HEADER] = ", ".join(used)
+        if SYNAPSE in extensions_of(request):
+            response.headers[HTTP_EXTENSION_HEADER] = SYNAPSE
         return response
 
     return serve

@@ -18,7 +18,6 @@ from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import DEFAULT_LIST_TASKS_PAGE_SIZE, MAX_LIST_TASKS_PAGE_SIZE, PROTOCOL_VERSION_0_3
 from a2a.utils.errors import (
-    ExtensionSupportRequiredError,
     InvalidParamsError,
     PushNotificationNotSupportedError,
     TaskNotCancelableError,
@@ -38,7 +37,7 @@ from synapse_tui.messages.streams import Chunk, Subscription, TaskEvent
 from synapse_tui.messages.tasks import is_asked, make_cursor
 from synapse_tui.model import MessageRequest, Task, TaskPage, TaskQuery, TaskState
 
-from .calls import EXTENSIONS, Call, Extension, call_of, find_task, missing, translated, translated_stream
+from .calls import Call, call_of, find_task, translated, translated_stream
 from .cards import extended_json
 from .convert import (
     NO_FILES,
@@ -69,13 +68,7 @@ TaskUpdate = pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
 class Handler(RequestHandler):
     """Serves all agents; its only state is which tasks were named by an answer."""
 
-    def __init__(
-        self,
-        extensions: tuple[Extension, ...] = EXTENSIONS,
-        make_id: Callable[[], str] = lambda: str(uuid4()),
-    ) -> None:
-        self._extensions = extensions
-        self._make_id = make_id
+    def __init__(self) -> None:
         self._retries = Retries()
 
     # -- messages ---
@@ -157,7 +150,7 @@ class Handler(RequestHandler):
     async def _accept(self, params: pb.SendMessageRequest, call: Call, draft: Draft) -> tuple[Task, bool]:
         """The task of a message, and whether it is new."""
         check_ring(call.agent, draft.request, call.services)
-        task_id = draft.request.follows or self._make_id()
+        task_id = draft.request.follows or str(uuid4())
         request = await draft.written(call.agent.cwd, task_id)
         if not request.follows:
             request = replace(request, task_id=task_id)
@@ -172,7 +165,6 @@ class Handler(RequestHandler):
 
     @translated
     async def on_get_task(self, params: pb.GetTaskRequest, context: ServerCallContext) -> pb.Task:
-        """A task as it is now."""
         call = self._call(params, context)
         history = history_length(params)
         task = await find_task(call, params.id)
@@ -247,7 +239,6 @@ class Handler(RequestHandler):
     async def _push(
         self, params: Message | None, context: ServerCallContext, task_id: str
     ) -> tuple[Call, PushService]:
-        """The push service, for a task that the caller may see."""
         call = self._call(params, context)
         push = push_of(call)
         await find_task(call, task_id)
@@ -264,24 +255,17 @@ class Handler(RequestHandler):
         if not keys_demanded(call.services):
             raise UnsupportedOperationError("this agent has no extended card")
         form = "dual" if call.version == PROTOCOL_VERSION_0_3 else call.services.card
-        card = extended_json(call, form, self._extensions)
+        card = extended_json(call, form)
         return ParseDict(card, pb.AgentCard(), ignore_unknown_fields=True)
 
     def _call(self, params: Message | None, context: ServerCallContext) -> Call:
-        """The call of a request that has what it needs."""
         call = call_of(context)
-        lacking = missing(self._extensions, call.extensions)
-        if lacking:
-            raise ExtensionSupportRequiredError(
-                f"the extension {lacking[0]} is required", {"hint": "name it in the header A2A-Extensions"}
-            )
         if params is not None:
             validate_proto_required_fields(params)
         return call
 
 
 async def _followed(call: Call, request: MessageRequest) -> Task:
-    """The task that a message continues."""
     task = await find_task(call, request.follows)
     if request.context_id not in ("", task.context_id):
         raise InvalidParamsError(
@@ -389,7 +373,6 @@ async def steps(events: Subscription, task: Task, turn: Turn | None = None) -> A
 
 
 async def update_of(step: Step) -> TaskUpdate | None:
-    """The protocol's event for a step; None when it has none."""
     if isinstance(step.event, Chunk):
         return chunk_event(step.task, step.event, await read_files(step.event.parts))
     message, before = status_message(step.task), status_message(step.before)
@@ -434,7 +417,6 @@ def history_length(
 
 
 def query_of(params: pb.ListTasksRequest, visitor: Visitor) -> TaskQuery:
-    """The query of a request."""
     size = params.page_size if params.HasField("page_size") else DEFAULT_LIST_TASKS_PAGE_SIZE
     if not 1 <= size <= MAX_LIST_TASKS_PAGE_SIZE:
         raise InvalidParamsError(
@@ -495,14 +477,12 @@ def _length(task: Task) -> int:
 
 
 def push_of(call: Call) -> PushService:
-    """The push service of the host."""
     if call.services.push is None:
         raise PushNotificationNotSupportedError
     return call.services.push
 
 
 def config_of(params: pb.TaskPushNotificationConfig, call: Call) -> PushConfig:
-    """A configuration as the push service takes it."""
     if not params.url:
         raise InvalidParamsError("the push configuration has no url")
     auth = params.authentication

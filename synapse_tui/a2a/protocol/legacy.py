@@ -175,7 +175,6 @@ def _with_result(response: Response) -> Response:
 def old_rest_routes(
     handler: RequestHandler, context_builder: ServerCallContextBuilder, prefixes: Sequence[str]
 ) -> list[Route]:
-    """The routes of the REST binding of 0.3, below `PREFIX/v1`."""
     adapter = REST03Adapter(handler, context_builder)
     adapter.handler.handler03 = operations = OldRequestHandler(handler)
     endpoints = adapter.routes()

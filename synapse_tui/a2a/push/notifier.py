@@ -28,7 +28,6 @@ class Change:
 
     @property
     def parts(self) -> Sequence[Part]:
-        """The parts that may be files."""
         if self.kind == "artifact":
             return self.task.artifacts[self.index].parts
         if self.kind == "status":
@@ -62,7 +61,6 @@ class Seen:
 
 
 def seen_of(task: Task) -> Seen:
-    """What is remembered of a snapshot."""
     return Seen(task.state, task.reason, () if task.state.final else task.artifacts)
 
 
@@ -132,7 +130,6 @@ class Notifier:
         return before
 
     def notify(self, task: Task) -> None:
-        """Notify of a task's new snapshot."""
         if task.outgoing or task.follows or task.instructs:
             return  # what an agent waits for, part of another task, what this program says by itself
         before = self.look(task)
@@ -154,7 +151,6 @@ class Notifier:
             self._with_files.pop(delivery.id, None)
 
     async def with_files(self, subscription: Subscription, delivery: Delivery) -> Delivery:
-        """A notification with the contents of its files."""
         change = self._with_files.get(delivery.id)
         if change is None:
             return delivery

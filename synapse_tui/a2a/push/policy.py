@@ -215,7 +215,6 @@ class Allowed:
 
     @classmethod
     def parse(cls, entries: Sequence[str]) -> Allowed:
-        """Read the entries of the setting."""
         names: set[str] = set()
         networks: list[IPNetwork] = []
         for entry in entries:
@@ -232,7 +231,6 @@ class Allowed:
         return cls(frozenset(names), tuple(networks))
 
     def has(self, host: str, address: str) -> bool:
-        """Whether a host or its address is allowed."""
         name = host.lower().rstrip(".")
         parents = {name[at:] for at, letter in enumerate(name) if letter == "."}
         if name in self.names or parents & self.names:

@@ -13,7 +13,7 @@ import hmac
 import os
 import socket
 import ssl
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -49,7 +49,6 @@ class PushSender:
         policy: Decides which addresses may be called.
         certificates: What HTTPS trusts; None for the system's.
         timeout: Seconds for an attempt.
-        clock: The time now, aware.
     """
 
     def __init__(
@@ -58,18 +57,16 @@ class PushSender:
         *,
         certificates: ssl.SSLContext | None = None,
         timeout: float = TIMEOUT,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._backend = CheckedBackend(policy)
         self._certificates = certificates or ssl.create_default_context()
         self._timeout = timeout
-        self._clock = clock
 
     async def __call__(self, subscription: Subscription, delivery: Delivery) -> Attempt:
         """Notify once."""
         try:
             destination = destination_of(subscription.url)
-            headers = headers_of(subscription, delivery, self._clock())
+            headers = headers_of(subscription, delivery, datetime.now(UTC))
             async with asyncio.timeout(self._timeout):
                 return await self._post(destination, headers, delivery.body.encode())
         except TargetRefused as error:
@@ -115,7 +112,7 @@ class PushSender:
             status,
             f"it answered {status}",
             again=status >= 500 or status in RETRYABLE,
-            retry_after=retry_after(asked.decode("latin-1"), self._clock()),
+            retry_after=retry_after(asked.decode("latin-1"), datetime.now(UTC)),
         )
 
 

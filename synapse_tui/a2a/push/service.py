@@ -181,12 +181,10 @@ class PushService:
         return config_of(subscription)
 
     async def get(self, task_id: str, config_id: str = "") -> PushConfig:
-        """A configuration of a task; the first one without an id."""
         await self._loaded()
         return config_of(self._subscriptions.config(task_id, config_id))
 
     async def list(self, task_id: str) -> tuple[PushConfig, ...]:
-        """The configurations of a task, oldest first."""
         await self._loaded()
         return tuple(config_of(each) for each in self._subscriptions.of_task(task_id))
 
@@ -226,7 +224,6 @@ class PushService:
         return webhook_of(subscription)
 
     async def webhooks(self, agent_id: str) -> tuple[Webhook, ...]:
-        """The webhooks of an agent, oldest first."""
         await self._loaded()
         return tuple(webhook_of(each) for each in self._subscriptions.of_agent(agent_id))
 
@@ -238,7 +235,6 @@ class PushService:
         return webhook_of(found)
 
     async def deliveries(self, agent_id: str, webhook_id: str, limit: int) -> Sequence[Delivery]:
-        """The notifications of a webhook, newest first."""
         await self._loaded()
         return await self._journal.log(self._subscriptions.webhook(agent_id, webhook_id).id, limit)
 
@@ -335,7 +331,6 @@ class PushService:
             raise HistoryError("push notifications are not loaded yet", "try again in a moment") from None
 
     async def sweep(self) -> None:
-        """Remove what is no longer kept."""
         self._subscriptions.sweep(self._clock(), self._worker.busy)
         try:
             await self._journal.prune(self._clock() - LOGGED_FOR)

@@ -90,7 +90,6 @@ class WebhookRequest:
 
 
 def config_of(subscription: Subscription) -> PushConfig:
-    """A subscription as those who made it see it, without its secrets."""
     return PushConfig(
         subscription.agent_id,
         subscription.task_id,
@@ -102,7 +101,6 @@ def config_of(subscription: Subscription) -> PushConfig:
 
 
 def webhook_of(subscription: Subscription) -> Webhook:
-    """A subscription as the dialect shows it."""
     return Webhook(
         subscription.id,
         shown_url(subscription.url),
@@ -138,7 +136,6 @@ def check_caller(sender_id: str) -> None:
 
 
 def check_config(config: PushConfig) -> None:
-    """Check that all of a configuration can be sent."""
     check_header(config.token, "token")
     check_header(config.credentials, "credentials")
     if config.scheme and not _SCHEME.fullmatch(config.scheme):
@@ -148,7 +145,6 @@ def check_config(config: PushConfig) -> None:
 
 
 def check_header(value: str, name: str) -> None:
-    """Check that a value can be sent in a header."""
     if len(value) > MAX_FIELD or not _PRINTABLE.fullmatch(value):
         raise InvalidValue(f"the {name} is not valid", f"use at most {MAX_FIELD} printable ASCII characters")
 
@@ -198,7 +194,6 @@ class Subscriptions:
         return subscription
 
     def restore(self, subscription: Subscription) -> None:
-        """Add one that is stored already."""
         self._by_id[subscription.id] = subscription
         group, key = _place(subscription)
         self._groups.setdefault(group, {})[key] = subscription.id
@@ -213,7 +208,6 @@ class Subscriptions:
         self._note(subscription_id, None)
 
     def of_task(self, task_id: str) -> Sequence[Subscription]:
-        """Configurations of a task, oldest first."""
         return [self._by_id[each] for each in self._groups.get(f"task {task_id}", {}).values()]
 
     def of_agent(self, agent_id: str) -> Sequence[Subscription]:
@@ -222,7 +216,6 @@ class Subscriptions:
         return [each for each in found if each.ended_at is None]
 
     def config(self, task_id: str, config_id: str) -> Subscription:
-        """A configuration of a task; the first one without an id."""
         for found in self.of_task(task_id):
             if config_id in ("", found.config_id):
                 return found

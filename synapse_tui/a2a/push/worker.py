@@ -73,7 +73,6 @@ class Backoff:
         return max(step * (0.5 + 0.5 * self.jitter()), min(retry_after, self.longest_asked))
 
     def exhausted(self, attempts: int, created_at: datetime, now: datetime) -> bool:
-        """Whether there is no further attempt."""
         return attempts >= self.attempts or now - created_at >= self.max_age
 
 
@@ -85,11 +84,9 @@ class ReceiverQueue:
         changed: Set when something was added or removed.
     """
 
-    def __init__(self, limit: int = MAX_WAITING, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self) -> None:
         self.current = ""
         self.changed = asyncio.Event()
-        self._limit = limit
-        self._max_bytes = max_bytes
         self._waiting: dict[str, Delivery] = {}
         self._bytes = 0
         self._paused_until: datetime | None = None
@@ -115,7 +112,6 @@ class ReceiverQueue:
         return dropped
 
     def update(self, delivery: Delivery) -> None:
-        """Replace one that still waits."""
         if delivery.id in self._waiting:
             self._waiting[delivery.id] = delivery
 
@@ -125,11 +121,9 @@ class ReceiverQueue:
         self.changed.set()
 
     def pause(self, until: datetime) -> None:
-        """Send nothing until then: the receiver has asked for it."""
         self._paused_until = until
 
     def due(self, now: datetime) -> Delivery | None:
-        """The next one to send now."""
         if self._paused_until is not None and now < self._paused_until:
             return None
         return next((each for each in self._heads() if each.due_at <= now), None)
@@ -151,7 +145,7 @@ class ReceiverQueue:
                 yield each
 
     def _crowded(self) -> bool:
-        return len(self._waiting) > self._limit or (self._bytes > self._max_bytes and len(self._waiting) > 1)
+        return len(self._waiting) > MAX_WAITING or (self._bytes > MAX_BYTES and len(self._waiting) > 1)
 
     def _spare(self) -> tuple[Delivery, str] | None:
         """The one that is missed least: one that a later one supersedes, else the oldest."""
@@ -177,7 +171,6 @@ class PushWorker:
         note: Called with the newest state of each notification.
         backoff: When it is tried again.
         clock: The time now, aware.
-        make_queue: Makes the queue of a receiver.
     """
 
     def __init__(
@@ -188,14 +181,12 @@ class PushWorker:
         note: Callable[[Delivery], None],
         backoff: Backoff | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        make_queue: Callable[[], ReceiverQueue] = ReceiverQueue,
     ) -> None:
         self._send = send
         self._find = find
         self._note = note
         self._backoff = backoff or Backoff()
         self._clock = clock
-        self._make_queue = make_queue
         self._queues: dict[str, ReceiverQueue] = {}
         self._workers: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
@@ -211,9 +202,7 @@ class PushWorker:
         if not noted:
             self._note(delivery)
         url = subscription.url
-        if url not in self._queues:
-            self._queues[url] = self._make_queue()
-        queue = self._queues[url]
+        queue = self._queues.setdefault(url, ReceiverQueue())
         for dropped, why in queue.add(delivery):
             self._give_up(dropped, why)
         if not self._stopped and url not in self._workers:
@@ -228,7 +217,6 @@ class PushWorker:
                 self._give_up(each, UNSUBSCRIBED)
 
     def busy(self, subscription_id: str) -> bool:
-        """Whether something waits for a subscription."""
         return any(each.subscription_id == subscription_id for each in self)
 
     async def stop(self) -> None:
@@ -242,7 +230,6 @@ class PushWorker:
         await asyncio.gather(*workers, return_exceptions=True)
 
     async def _work(self, url: str, queue: ReceiverQueue) -> None:
-        """Send what waits for one receiver, until nothing does."""
         try:
             while queue and not self._stopped:
                 now = self._clock()
