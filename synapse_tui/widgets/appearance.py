@@ -12,6 +12,7 @@ from textual.constants import COLOR_SYSTEM
 from textual.filter import Monochrome, NoColor
 from textual.widget import Widget
 
+# by which a terminal describes itself and its user
 TERMINAL_VARIABLES = (
     "TERM",
     "COLORTERM",
@@ -24,11 +25,10 @@ TERMINAL_VARIABLES = (
     "LC_CTYPE",
     "TZ",
 )
-"""What a terminal tells of itself and its user by the environment."""
 
 
 def adopt_environment(environ: Mapping[str, str]) -> None:
-    """Let this process's own environment tell of another terminal; an app made afterwards suits it."""
+    """Describe another terminal in this process's environment, for an app made afterwards."""
     for name in TERMINAL_VARIABLES:
         if name in environ:
             os.environ[name] = environ[name]
@@ -37,15 +37,7 @@ def adopt_environment(environ: Mapping[str, str]) -> None:
 
 
 def suit_terminal(app: App[Any], environ: Mapping[str, str]) -> bool:
-    """Give a running app the colours of the terminal that it is shown on.
-
-    Args:
-        app: The app.
-        environ: Environment of the terminal's user.
-
-    Returns:
-        Whether anything changed; then all of the screen is about to be drawn anew.
-    """
+    """Give a running app the colours of the terminal that it is shown on."""
     adopt_environment(environ)
     no_color = "NO_COLOR" in environ
     console = _console({name: value for name, value in environ.items() if name != "NO_COLOR"}, app.console)
