@@ -103,20 +103,6 @@ async def test_a_lone_message_is_an_answer(store, v1):
     assert text_of_message(answer.message) == "direct hi"
 
 
-async def test_a_question_is_answered_on_its_task(store, v1):
-    agent = await found(store, v1.url)
-    asked = (await told(agent, "ask me"))[-1]
-    assert isinstance(asked, TaskUpdate)
-    assert asked.state is TaskState.INPUT_REQUIRED
-    assert text_of_message(asked.message) == "which colour?"
-
-    ended = (await told(agent, "red", task_id=asked.task_id, context_id=asked.context_id))[-1]
-
-    assert isinstance(ended, TaskUpdate)
-    assert ended.state is TaskState.COMPLETED
-    assert (ended.task_id, ended.context_id) == (asked.task_id, asked.context_id)
-
-
 @pytest.mark.parametrize("streaming", [True, False])
 async def test_a_0_3_agent_is_understood(store, streaming):
     async with hand_made(OldAgent(streaming=streaming).handle, *V03_PATHS) as server:
