@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import click
 
 from synapse_tui.a2a.external.registry import AddRequest, ExternalAgent, ExternalStore, read_header
@@ -70,9 +68,7 @@ def add(
         replace=replace,
     )
     store = _store()
-    candidate = asyncio.run(
-        find_agent(request, store, environ=os.environ, types=profile_names(), now=lambda: datetime.now(UTC))
-    )
+    candidate = asyncio.run(find_agent(request, store, environ=os.environ, types=profile_names()))
     store.put(candidate.agent)
     for warning in candidate.warnings:
         note(f"synapse: {warning}")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from synapse_tui.agents.seeding import Past
+from synapse_tui.agents.console import Past
 from synapse_tui.agents.session import resumed_spec
 from synapse_tui.errors import SynapseError
 from synapse_tui.events import AgentAdded, AgentInstructed, AgentRemoved, AgentRenamed, Event, Notice
