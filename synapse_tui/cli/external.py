@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import click
 import time
 from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import click
+
 from synapse_tui.a2a import dialect
 from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.a2a.external.registry import AddRequest, ExternalAgent, ExternalStore, read_header
 from synapse_tui.addresses import Address
+from synapse_tui.errors import PeerRefused, PeerSilent, PeerUnreachable, SynapseError
+from synapse_tui.model import Task, TaskState
+from synapse_tui.task_words import standing
+
 from .caller import Caller
 from .commands import CommandGroup, TextCommand, json_option
 from .completion import complete_externals
@@ -27,10 +34,6 @@ from .sending import (
     wait_option,
     waits,
 )
-from synapse_tui.errors import PeerRefused, PeerSilent, PeerUnreachable, SynapseError
-from synapse_tui.model import Task, TaskState
-from synapse_tui.task_words import standing
-from typing import NamedTuple, NoReturn
 
 LONG_POLL = 25.0
 """Seconds."""
