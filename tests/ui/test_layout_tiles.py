@@ -9,14 +9,11 @@ from hypothesis import strategies as st
 
 from synapse_tui.widgets.deck import (
     GAP,
-    LAYOUTS,
     MIN_HEIGHT,
     MIN_WIDTH,
     Layout,
     Tile,
     arrange,
-    as_layout,
-    next_layout,
 )
 
 layouts = st.sampled_from(get_args(Layout))
@@ -87,22 +84,6 @@ def test_panes_that_do_not_fit_come_when_they_get_the_focus():
     assert list(arrange("columns", 5, 80, 21, focused=4)) == [3, 4]
 
 
-def test_the_main_pane_can_be_another():
-    tiles = arrange("main", 3, 120, 40, focused=0, main=2)
-
-    assert tiles[2].width > tiles[0].width
-    assert tiles[0].x == tiles[1].x
-
-
 def test_nothing_is_arranged_without_panes_or_room():
     assert arrange("grid", 0, 80, 24) == {}
     assert arrange("grid", 2, 0, 24) == {}
-
-
-def test_layouts_follow_one_another():
-    seen = ["tabs"]
-    while len(seen) < 5:
-        seen.append(next_layout(as_layout(seen[-1])))
-    assert tuple(seen[:4]) == LAYOUTS
-    assert seen[4] == "tabs"
-    assert as_layout("nonsense") == "tabs"
