@@ -28,21 +28,14 @@ def test_tiles_cover_the_deck_without_overlap(layout, count, width, height, data
     tiles = arrange(layout, count, width, height, focused=focused, main=main)
 
     assert focused in tiles, "the pane in focus is always shown"
-    cells: set[tuple[int, int]] = set()
-    for tile in tiles.values():
-        assert tile.width > 0
-        assert tile.height > 0
-        own = {
-            (x, y) for x in range(tile.x, tile.x + tile.width) for y in range(tile.y, tile.y + tile.height)
-        }
-        assert not own & cells
-        cells |= own
-    assert all(0 <= x < width and 0 <= y < height for x, y in cells)
+    assert all(tile.width > 0 and tile.height > 0 for tile in tiles.values())
+    assert max(tile.y + tile.height for tile in tiles.values()) == height
     for y in range(height):
-        row = sorted(x for x, row in cells if row == y)
-        assert row[0] == 0
-        assert row[-1] == width - 1
-        assert all(b - a <= 1 + GAP for a, b in pairwise(row))
+        row = sorted(
+            (tile.x, tile.x + tile.width) for tile in tiles.values() if 0 <= y - tile.y < tile.height
+        )
+        assert (row[0][0], row[-1][1]) == (0, width)
+        assert all(0 <= start - end <= GAP for (_, end), (start, _) in pairwise(row))
 
 
 @given(layouts, st.integers(2, 12), st.integers(MIN_WIDTH, 300), st.integers(MIN_HEIGHT, 100), st.data())
