@@ -31,7 +31,8 @@ def test_tiles_cover_the_deck_without_overlap(layout, count, width, height, data
     assert all(tile.width > 0 and tile.height > 0 for tile in tiles.values())
     assert max(tile.y + tile.height for tile in tiles.values()) == height
     for y in range(height):
-        row = sorted(
+        in_row = [tile for tile in tiles.values() if 0 <= y - tile.y < tile.height]
+        row = sorted((tile.x, tile.x + tile.width) for tile in in_row)
             (tile.x, tile.x + tile.width) for tile in tiles.values() if 0 <= y - tile.y < tile.height
         )
         assert (row[0][0], row[-1][1]) == (0, width)
