@@ -33,8 +33,6 @@ def test_tiles_cover_the_deck_without_overlap(layout, count, width, height, data
     for y in range(height):
         in_row = [tile for tile in tiles.values() if 0 <= y - tile.y < tile.height]
         row = sorted((tile.x, tile.x + tile.width) for tile in in_row)
-            (tile.x, tile.x + tile.width) for tile in tiles.values() if 0 <= y - tile.y < tile.height
-        )
         assert (row[0][0], row[-1][1]) == (0, width)
         assert all(0 <= start - end <= GAP for (_, end), (start, _) in pairwise(row))
 
