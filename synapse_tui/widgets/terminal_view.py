@@ -230,8 +230,6 @@ class TerminalView(Widget, can_focus=True):
 
     @dataclass
     class StatusChanged(_FromView):
-        """What the pane's bar should say of the view has changed."""
-
         status: str
         scrolled: int
 
@@ -243,14 +241,10 @@ class TerminalView(Widget, can_focus=True):
 
     @dataclass
     class Copied(_FromView):
-        """Text was copied to the clipboard."""
-
         text: str
 
     @dataclass
     class Mentioned(_FromView):
-        """A message for other agents was typed here."""
-
         mention: Mention
 
     status: var[str] = var("")  # of scrolling and searching, for the pane's title; empty on the live screen
