@@ -9,8 +9,7 @@ Group = Literal["Agents", "Messages", "View", "Application"]
 GROUPS: tuple[Group, ...] = ("Agents", "Messages", "View", "Application")
 
 DEFAULT_LEADER = "ctrl+]"
-DIGITS = "go_to_agent"
-"""The action whose keys are the digits: it is told which."""
+DIGITS = "go_to_agent"  # the action whose keys are the digits: it is told which
 
 
 @dataclass(frozen=True, slots=True)

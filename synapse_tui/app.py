@@ -56,25 +56,7 @@ class PaneView(Sturdy, TerminalView):
 
 
 class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
-    """Shows the agents of a host.
-
-    Args:
-        host: Whose agents are shown; the caller starts and stops it.
-        specs: Agents to open at the start; with none the launcher asks, unless there are agents.
-        defaults: Further ones that nobody asked for: a lost workspace takes their place.
-        layout: How the panes are arranged at the start.
-        driver_class: Textual driver of the terminal; None for Textual's own choice.
-        leader: The leader key; None for the settings' one.
-        sidebar: Whether the sidebar is open at the start; None for what the settings say.
-        theme: Name of a theme; None for the one that suits the terminal.
-        make_view: Makes the terminal widget of a session.
-        trust: Trusts the files of `host.profiles.untrusted` and loads them; None when nobody can.
-        read_again: Reads the project's files again; None when nobody can.
-        settings_files: Gives the files of the settings; None when nobody may change them here.
-        session: The session that outlives its terminals; None when the application ends with its terminal.
-        view: What the person had arranged (`view_state`); None to begin with the layout.
-        restore: A workspace that was lost and may be opened again, before `specs`; None for none.
-    """
+    """Shows the agents of a host."""
 
     CSS_PATH = "themes/app.tcss"
     TITLE = "synapse"
@@ -123,8 +105,7 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         self.keymap = read_keymap(host.settings, leader)
         self.questions = QuestionQueue(self)
         self.gate = KeyGate(self, Leader(self.keymap))
-        self.begun = False
-        """Whether the agents that were there are shown and the first question is asked."""
+        self.begun = False  # whether the agents that were there are shown and the first question is asked
         self.attention = Attention(
             mode=lambda: host.settings.text("tui.notifications"),
             bell=self.bell,
@@ -153,15 +134,12 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
     # Life
 
     def get_default_screen(self) -> MainScreen:
-        """The main screen is the only one below the dialogs."""
         return self.main
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Our colours under Textual's own themes."""
         return variable_defaults()
 
     def on_mount(self) -> None:
-        """Listen to the host, show what it has, and begin."""
         self._unsubscribe = self.host.events.subscribe(self._heard)
         if self._restore is None and not self.host.profiles.untrusted:  # else a question comes first
             self.main.expect([*self._specs, *self._defaults])
@@ -215,20 +193,13 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         self.commands.run(self.gate.expecting(self.commands.open_all([*specs, *defaults])))
 
     def on_unmount(self) -> None:
-        """Stop listening."""
         self._unsubscribe()
 
     def trust_project(self) -> None:
-        """Trust the project's files as they were shown."""
         if self._trust is not None:
             self._trust()
 
     async def read_project(self) -> bool:
-        """Read the project's files again.
-
-        Returns:
-            Whether there are some that a person should be asked about.
-        """
         if self._read_again is not None:
             await self._read_again()
         return bool(self.host.profiles.untrusted) and self._trust is not None
@@ -236,7 +207,6 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
     # What the host tells
 
     async def on_synapse_app_host_event(self, message: HostEvent) -> None:
-        """Take an event over into the widgets."""
         try:
             await self._reader.read(message.event)
         except Exception as error:
@@ -247,13 +217,11 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         self._reader.follow(agent_id, receipts)
 
     def sent_from(self, agent_id: str) -> list[Line]:
-        """How what was last sent from a pane stands, for each receiver."""
         return self._reader.sent_from(agent_id)
 
     # What the person asks for
 
     def use_keys(self, keymap: Keymap) -> None:
-        """Let other keys hold from now on."""
         self.keymap = keymap
         self.gate.show_leader(pending=False)
         self.gate.leader.use(keymap)
@@ -262,7 +230,6 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
             self.notice(f"tui.keys: {keymap.problem}", "warning")
 
     def on_main_screen_asked(self, message: MainScreen.Asked) -> None:
-        """Do what was asked for."""
         if message.action_id != "leader":
             self.gate.show_leader(pending=False)
         self.perform(message.action_id, message.agent_id, message.task_id)
@@ -293,7 +260,6 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
                 screen.pace()
 
     async def on_dialog_opened(self) -> None:
-        """Give a dialog the keys that were typed before it took any."""
         await self._catch_up(self.gate.for_dialog())
 
     async def on_main_screen_resumed(self) -> None:
@@ -323,19 +289,12 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
     # Notices and errors
 
     def notice(self, text: str, level: Level = "information", *, dialog_of: str = "") -> None:
-        """Tell the person something: in the status bar, and as a toast when it is a warning or an error.
-
-        Args:
-            text: What the person should know.
-            level: How bad it is.
-            dialog_of: The agent whose dialog it is about; the notice goes away with it.
-        """
+        """Tell the person something: in the status bar, and as a toast when it is a warning or an error."""
         self.main.status_bar.show(text, level, dialog_of=dialog_of)
         if level != "information":
             self.notify(text, severity=level, timeout=TOAST_SECONDS, markup=False)
 
     def notice_error(self, error: Exception) -> None:
-        """Tell the person about an error, with what can be done about it."""
         self.notice(describe(error).replace("\n", "; "), "error")
 
     def report(self, error: Exception) -> None:
@@ -350,7 +309,6 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         self.report(error)
 
     def notify_outside(self, title: str, text: str) -> None:
-        """Let the terminal around the application show a notification."""
         if isinstance(self._driver, SynapseDriver):
             self._driver.notify(title, text)
 
@@ -363,15 +321,10 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
             driver.resized()
 
     def on_outer_terminal_changed(self, message: OuterTerminalChanged) -> None:
-        """The terminal told its colours."""
         self.appearance.terminal_told(message.outer)
 
     def attach(self, link: TerminalLink) -> None:
-        """Show everything on a terminal; one that was attached is let go, still open.
-
-        Args:
-            link: The terminal.
-        """
+        """Show everything on a terminal; one that was attached is let go, still open."""
         self.end_selections()
         self.appearance.another_terminal(link.environ)
         if isinstance(self._driver, SynapseDriver):
@@ -382,10 +335,6 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         """Open agents beside those that are there, and go to the first of them.
 
         While a lost workspace is offered they wait for the answer, as those of the start do.
-
-        Args:
-            specs: Agents that were asked for.
-            defaults: Further ones that nobody asked for: a lost workspace takes their place.
         """
         if self._restore is not None:
             self._specs.extend(specs)
@@ -394,11 +343,7 @@ class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
         self._open_all(specs, defaults)
 
     def release(self) -> TerminalLink | None:
-        """Show nothing any more: agents that finish now have done so unseen.
-
-        Returns:
-            The terminal that was attached, still open.
-        """
+        """Show nothing any more: agents that finish now have done so unseen."""
         self.let_go()
         self.end_selections()
         self.gate.show_leader(pending=False)

@@ -34,10 +34,10 @@ _SYNONYMS: Mapping[str, str] = MappingProxyType(
         "s": "shift",
     }
 )
-_MODIFIERS = ("alt", "ctrl", "shift")
-"""Modifiers in the order in which Textual names them."""
+_MODIFIERS = ("alt", "ctrl", "shift")  # modifiers in the order in which Textual names them
+# Modifiers that the desktop keeps for itself
 _FOREIGN = frozenset({"super", "meta", "hyper", "cmd", "command", "win", "fn"})
-"""Modifiers that the desktop keeps for itself."""
+# Keys that reach a program as another one: in the terminal, or in the widgets' own names
 _SAME_AS: Mapping[str, str] = MappingProxyType(
     {
         "ctrl+i": "Tab",
@@ -59,7 +59,6 @@ _SAME_AS: Mapping[str, str] = MappingProxyType(
         "alt+backspace": "Ctrl+W",
     }
 )
-"""Keys that reach a program as another one: in the terminal, or in the widgets' own names."""
 _NO_SHIFT = "terminals do not tell Shift with a letter beside Ctrl or Alt"
 _BY_ITSELF = "write the character that it types"
 _CONTROL = frozenset("abcdefghijklmnopqrstuvwxyz\\]^_")
@@ -76,6 +75,7 @@ _LABELS: Mapping[str, str] = MappingProxyType(
         "insert": "Ins",
     }
 )
+# Names of Unicode that Textual has replaced
 _TEXTUAL: Mapping[str, str] = MappingProxyType(
     {
         "solidus": "slash",
@@ -86,23 +86,12 @@ _TEXTUAL: Mapping[str, str] = MappingProxyType(
         "low_line": "underscore",
     }
 )
-"""Names of Unicode that Textual has replaced."""
+# Characters that begin or end an escape sequence after ESC, which is also what Alt sends
 _ESCAPE_SEQUENCES = frozenset("[]\\^_")
-"""Characters that begin or end an escape sequence after ESC, which is also what Alt sends."""
 
 
 def read_key(word: str) -> str:
-    """A key in its one spelling.
-
-    Args:
-        word: As a person writes it: modifiers, `+`, and the name of a key or the character that it types.
-
-    Returns:
-        The same key: modifiers in a fixed order, small letters where they mean nothing.
-
-    Raises:
-        ValueError: No terminal sends it, or it cannot be told from another key.
-    """
+    """A key in its one spelling."""
     text = word.strip()
     if not text:
         raise ValueError("'': a key is missing")
@@ -119,7 +108,6 @@ def read_key(word: str) -> str:
 
 
 def _split(key: str) -> tuple[list[str], str]:
-    """The modifiers of a key and its name, which may be a plus."""
     if key == "+" or key.endswith("++"):
         return key[:-2].split("+") if len(key) > 1 else [], "+"
     *held, name = key.split("+")
@@ -160,7 +148,6 @@ def _name(name: str, word: str) -> str:
 
 
 def _check(full: str, modifiers: list[str], key: str, word: str) -> None:
-    """Make sure that a terminal can send it."""
     if full in _SAME_AS:
         raise ValueError(f"'{word}': in a terminal that is {_SAME_AS[full]}")
     if not modifiers or key in _FUNCTION or key in _CURSOR:

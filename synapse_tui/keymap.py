@@ -9,15 +9,11 @@ from dataclasses import dataclass, field, replace
 from .actions import ACTIONS, DEFAULT_LEADER, DIGITS, GROUPS, Action
 from .key_names import key_label, read_key, textual_key
 
-LEADER = "leader"
-"""The word before a key that follows the leader: `leader z`."""
-_WITHOUT = frozenset({"ctrl+c"})
-"""Keys that agents cannot do without."""
-_CANCEL = frozenset({"escape", "ctrl+c"})
-"""Keys that give up a command after the leader."""
+LEADER = "leader"  # the word before a key that follows the leader: `leader z`
+_WITHOUT = frozenset({"ctrl+c"})  # keys that agents cannot do without
+_CANCEL = frozenset({"escape", "ctrl+c"})  # keys that give up a command after the leader
 
-Bindings = Mapping[str, list[str]]
-"""Action id to its keys, each `leader KEY` or `KEY`."""
+Bindings = Mapping[str, list[str]]  # action id to its keys, each `leader KEY` or `KEY`
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +29,8 @@ class Keymap:
     leader: str = DEFAULT_LEADER
     actions: tuple[Action, ...] = ACTIONS
     problem: str = ""
+    # The actions that have keys of their own, by Textual's names of these: looked up with every key
     _own: Mapping[str, Action] = field(init=False, repr=False, compare=False)
-    """The actions that have keys of their own, by Textual's names of these: looked up with every key."""
 
     def __post_init__(self) -> None:
         own = {textual_key(key): action for action in reversed(self.actions) for key in action.keys}
@@ -42,44 +38,24 @@ class Keymap:
 
     @classmethod
     def of(cls, leader: str, bindings: Bindings) -> Keymap:
-        """The keys as the settings say; a key that is the leader is no key of an action.
-
-        Args:
-            leader: The leader, as it was read (`read_leader`).
-            bindings: Keys of actions, as they were read (`read_bindings`).
-        """
+        """The keys as the settings say; a key that is the leader is no key of an action."""
         actions = [_with_keys(action, bindings) for action in ACTIONS]
         clash = next((action.id for action in actions if action.id in bindings and leader in action.keys), "")
         problem = f"'{leader}' is the leader: it is no key of '{clash}'" if clash else ""
         return cls(leader, tuple(_without(action, leader) for action in actions), problem)
 
     def find(self, action_id: str) -> Action:
-        """The action of that id.
-
-        Raises:
-            KeyError: There is none.
-        """
         for action in self.actions:
             if action.id == action_id:
                 return action
         raise KeyError(action_id)
 
     def by_leader_key(self, key: str) -> Action | None:
-        """The action of a key after the leader, or None.
-
-        Args:
-            key: The character typed, or Textual's name of a key without one (`left`).
-        """
         name = "space" if key == " " else key
         pairs = ((action, each) for action in self.actions for each in action.leader)
         return next((action for action, each in pairs if name in (each, textual_key(each))), None)
 
     def by_key(self, key: str) -> Action | None:
-        """The action of a key of its own, or None.
-
-        Args:
-            key: Textual's name of it.
-        """
         return self._own.get(key)
 
     def with_keys(self) -> Iterator[Action]:
@@ -87,7 +63,6 @@ class Keymap:
         yield from sorted((action for action in self.actions if action.keys), key=_place)
 
     def in_group(self, group: str) -> Iterator[Action]:
-        """Actions under one heading, in the order of the table."""
         return (action for action in self.actions if action.group == group)
 
     def way(self, action_id: str) -> str:
@@ -100,7 +75,6 @@ class Keymap:
         return "the command palette"
 
     def markdown(self) -> str:
-        """The tables of docs/keys.md."""
         lines: list[str] = []
         for group in GROUPS:
             lines += [
@@ -136,11 +110,7 @@ def _place(action: Action) -> tuple[int, str]:
 
 
 def read_leader(value: object) -> str:
-    """The leader of the settings.
-
-    Raises:
-        ValueError: It is no key, or one that a person or an agent needs.
-    """
+    """The leader of the settings."""
     if not isinstance(value, str):
         raise ValueError("must be a text such as ctrl+]")
     try:
@@ -150,14 +120,7 @@ def read_leader(value: object) -> str:
 
 
 def read_bindings(value: object) -> dict[str, list[str]]:
-    """The keys of the settings: a table of an action's name and its keys.
-
-    Args:
-        value: Keys as one text (`"f11, leader z"`), or as a list of texts; an empty one takes them away.
-
-    Raises:
-        ValueError: An action is not known, a key cannot be sent, or two actions have the same.
-    """
+    """The keys of the settings: a table of an action's name and its keys."""
     if not isinstance(value, Mapping):
         raise ValueError('must be a table of actions and their keys: {"zoom": "f11, leader z"}')
     bindings = {_action_id(str(name)): _read_keys(str(name), keys) for name, keys in value.items()}
@@ -199,11 +162,6 @@ def _read_one(word: str) -> str:
 
 
 def _own_key(word: str) -> str:
-    """A key that is taken from the agents.
-
-    Raises:
-        ValueError: They need it.
-    """
     key = read_key(word)
     if key in _WITHOUT or not ("+" in key[1:] or is_function_key(key)):
         raise ValueError(
@@ -232,11 +190,6 @@ def _without(action: Action, key: str) -> Action:
 
 
 def _check_conflicts(bindings: Bindings) -> None:
-    """Make sure that no key has two actions.
-
-    Raises:
-        ValueError: One has; the message names both.
-    """
     taken: dict[str, str] = {}
     actions = sorted(ACTIONS, key=lambda action: action.id in bindings)  # the person's own ones are blamed
     for action in (_with_keys(each, bindings) for each in actions):

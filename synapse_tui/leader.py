@@ -14,18 +14,14 @@ from .terminal.key_tables import MODIFIER_KEYS
 class Step(StrEnum):
     """What a key means for the leader."""
 
+    # Nothing: it goes its usual way
     PASS = "pass"  # noqa: S105 - no secret
-    """Nothing: it goes its usual way."""
-    WAIT = "wait"
-    """The leader was pressed: the next key is a command."""
-    DO = "do"
-    """It names an action."""
+    WAIT = "wait"  # the leader was pressed: the next key is a command
+    DO = "do"  # it names an action
+    # It goes to the agent once: the leader itself, or another key that the application takes
     LITERAL = "literal"
-    """It goes to the agent once: the leader itself, or another key that the application takes."""
-    CANCEL = "cancel"
-    """The command was given up."""
-    UNKNOWN = "unknown"
-    """It names nothing."""
+    CANCEL = "cancel"  # the command was given up
+    UNKNOWN = "unknown"  # it names nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,29 +40,18 @@ class Verdict:
 
 
 class Leader:
-    """Watches keys for the leader and the one after it.
-
-    Args:
-        keymap: The keys that hold.
-    """
+    """Watches keys for the leader and the one after it."""
 
     def __init__(self, keymap: Keymap) -> None:
         self.use(keymap)
         self.pending = False
 
     def use(self, keymap: Keymap) -> None:
-        """Take other keys."""
         self.keymap = keymap
         self.label = key_label(keymap.leader)
         self.key = textual_key(keymap.leader)
 
     def take(self, key: str, character: str | None) -> Verdict:
-        """Judge a key.
-
-        Args:
-            key: Textual's name of it.
-            character: What it types; None when it types nothing.
-        """
         if key.rpartition("+")[2] in MODIFIER_KEYS:
             return Verdict(Step.WAIT if self.pending else Step.PASS)
         if not self.pending:

@@ -15,19 +15,12 @@ if TYPE_CHECKING:
 
 
 class Appearance:
-    """Takes the colours that the person chose, as they suit the terminal.
-
-    Args:
-        app: Whose theme it is.
-        setting: Tells the theme of the settings.
-        theme: Textual's name of one of our own themes that is kept whatever happens; None for none.
-    """
+    """Takes the colours that the person chose, as they suit the terminal."""
 
     def __init__(self, app: SynapseApp, setting: Callable[[], str], theme: str | None = None) -> None:
         self._app = app
         self._setting = setting
-        self._chosen: str | None = None
-        """What was chosen for this session only."""
+        self._chosen: str | None = None  # what was chosen for this session only
         self._fixed = own_theme(theme) if theme is not None else None
         self._outer: OuterTerminal | None = None
         self._suit()
@@ -37,11 +30,6 @@ class Appearance:
         return self._outer is None or self._outer.dark is not False
 
     def another_terminal(self, environ: Mapping[str, str]) -> None:
-        """The application is shown on another terminal.
-
-        Args:
-            environ: Environment of that terminal's user.
-        """
         self._outer = None
         if suit_terminal(self._app, environ):
             self._suit()
@@ -73,7 +61,6 @@ class Appearance:
         colours.dark = outer.dark
 
     def next_theme(self) -> str:
-        """Take the next of our themes for this session, and give its name."""
         now = self._chosen or self._setting()
         if now == "auto":
             now = "dark" if self._dark else "light"
@@ -83,7 +70,6 @@ class Appearance:
         return name
 
     def choose(self, name: str) -> None:
-        """Take a theme for this session."""
         self._chosen, self._fixed = name, None
         self._suit()
 

@@ -43,34 +43,19 @@ if TYPE_CHECKING:
 
     from .main import MainScreen
 
-CONFIRM_SECONDS = 3.0
-"""How long a second press confirms."""
+CONFIRM_SECONDS = 3.0  # how long a second press confirms
 
 
 class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands):
-    """Does what a person asks for; slow things run as workers, errors become notices.
-
-    Args:
-        app: Shows dialogs and notices.
-        host: Does the work.
-        main: The main screen.
-    """
+    """Does what a person asks for; slow things run as workers, errors become notices."""
 
     def __init__(self, app: SynapseApp, host: Host, main: MainScreen) -> None:
         super().__init__(app, host, main)
         self.clock: Callable[[], float] = monotonic
-        self.find: Find = which
-        """Finds a command on PATH."""
+        self.find: Find = which  # finds a command on PATH
         self._interrupt_all_until = 0.0
 
     def perform(self, action_id: str, agent_id: str = "", task_id: str = "") -> None:
-        """Do an action.
-
-        Args:
-            action_id: Its id.
-            agent_id: Agent it is about; empty for the one in focus.
-            task_id: Message it is about.
-        """
         about = agent_id or self.main.active
         name = self.for_external(action_id, about)
         handler: Callable[[str, str], None] = getattr(self, f"do_{name}")
@@ -79,15 +64,12 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
     # Agents
 
     def do_next_agent(self, _agent_id: str, _task_id: str) -> None:
-        """Go to the next agent."""
         self.main.step(1)
 
     def do_previous_agent(self, _agent_id: str, _task_id: str) -> None:
-        """Go to the agent before."""
         self.main.step(-1)
 
     def do_go_to_agent(self, number: str, _task_id: str) -> None:
-        """Go to an agent by its number, given as text."""
         place = int(number) - 1 if number.isdigit() else -1
         if 0 <= place < len(self.main.agents):
             self.main.go_to(self.main.agents[place].agent_id)
@@ -95,7 +77,6 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
             self.app.notice(f"there is no agent {number}", "warning")
 
     def do_next_waiting(self, _agent_id: str, _task_id: str) -> None:
-        """Go to the next agent that needs a person."""
         agents = self.main.agents
         start = next((i for i, agent in enumerate(agents) if agent.agent_id == self.main.active), 0)
         for agent in (*agents[start + 1 :], *agents[:start]):
@@ -105,7 +86,6 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
         self.app.notice("no other agent needs you")
 
     def do_new_agent(self, _agent_id: str, _task_id: str) -> None:
-        """Ask what to open."""
         profiles = list(self.host.profiles.profiles.values())
         self._ask(NewAgent(profiles, self.host.folder, self._open, find=self.find), self._opened)
 
@@ -160,7 +140,6 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
             self._close(agent_id)
 
     def _waiting(self, *agent_ids: str) -> int:
-        """How many messages wait for some agents, to be typed or to be read."""
         found = (self.host.agents.get(agent_id) for agent_id in agent_ids)
         return sum(len(session.control.every()) for session in found if session is not None)
 
@@ -180,21 +159,18 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
             self.run(self.host.restart(agent_id))
 
     def do_rename_agent(self, agent_id: str, _task_id: str) -> None:
-        """Ask for another name."""
         session = self.host.agents.get(agent_id)
         agent = self.main.find(agent_id)
         if session is not None and agent is not None:
             self._ask(Rename(agent.label, session.name, lambda name: self.host.rename(agent_id, name)))
 
     def do_explain_state(self, agent_id: str, _task_id: str) -> None:
-        """Show why an agent is in its state."""
         session = self.host.agents.get(agent_id)
         agent = self.main.find(agent_id)
         if session is not None and agent is not None:
             self._ask(Report(f"{agent.label}: why {agent.mark().word}", explanation(session, self.today())))
 
     def do_watch_agent(self, agent_id: str, _task_id: str) -> None:
-        """Ask how an agent is to be watched, or show the watch that is on."""
         session = self.host.agents.get(agent_id)
         agent = self.main.find(agent_id)
         if session is None or agent is None:
@@ -220,7 +196,6 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
     # Interrupts
 
     def do_interrupt(self, agent_id: str, _task_id: str) -> None:
-        """Ask for an optional text, then interrupt."""
         agent = self.main.find(agent_id)
         if agent is None:
             return
@@ -230,7 +205,6 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
         self._ask(InterruptDialog(self.main, agent, lambda text: self.host.interrupt(agent_id, text)))
 
     def do_interrupt_all(self, _agent_id: str, _task_id: str) -> None:
-        """Interrupt all agents at the second press."""
         running = [agent for agent in self.main.agents if agent.exit is None and not agent.external]
         count, asking = len(running), sum(agent.asks for agent in running)
         now = self.clock()
@@ -251,49 +225,40 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
     # View
 
     def do_sidebar(self, _agent_id: str, _task_id: str) -> None:
-        """Show the sidebar, go to it, hide it."""
         self.main.toggle_sidebar()
 
     def do_layout(self, _agent_id: str, _task_id: str) -> None:
-        """Take the next layout."""
         self.set_layout(next_layout(self.main.deck.arrangement))
 
     def set_layout(self, layout: Layout) -> None:
-        """Take a layout."""
         self.main.deck.zoomed = False
         self.main.deck.arrangement = layout
         self.app.notice(f"layout: {layout}")
 
     def do_zoom(self, agent_id: str, _task_id: str) -> None:
-        """Give the window to one agent, or back to all."""
         self.main.go_to(agent_id)
         self.main.deck.zoomed = not self.main.deck.zoomed
 
     def do_main_pane(self, agent_id: str, _task_id: str) -> None:
-        """Make an agent's pane the large one."""
         self.main.deck.main = agent_id
         self.main.deck.zoomed = False
         self.main.deck.arrangement = "main"
 
     def do_scroll(self, agent_id: str, _task_id: str) -> None:
-        """Enter or leave the scroll mode of an agent's view."""
         pane = self.main.deck.pane(agent_id)
         if pane is not None:
             self.main.go_to(agent_id)
             self.app.toggle_scroll(pane.view)
 
     def do_live(self, agent_id: str, _task_id: str) -> None:
-        """Return to the live screen."""
         pane = self.main.deck.pane(agent_id)
         if pane is not None:
             self.app.leave_scroll(pane.view)
 
     def do_dismiss_tip(self, _agent_id: str, _task_id: str) -> None:
-        """Hide the line that says what to try."""
         self.main.tip_bar.end()
 
     def do_theme(self, _agent_id: str, _task_id: str) -> None:
-        """Take the next colours."""
         self.app.notice(f"colours: {self.app.appearance.next_theme()}")
 
     # Application
@@ -303,15 +268,12 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
         self.app.toggle_leader()
 
     def do_help(self, _agent_id: str, _task_id: str) -> None:
-        """Show all keys."""
         self._ask(Report("Help", partial(help_text, self.app.keymap), action="help"))
 
     def do_palette(self, _agent_id: str, _task_id: str) -> None:
-        """Open the palette."""
         self._ask(Palette(list(offers(self))), lambda offer: offer.command())
 
     def do_problems(self, _agent_id: str, _task_id: str) -> None:
-        """Show what is wrong with profile files."""
         problems = self.host.profiles.problems
         if not problems:
             self.app.notice("all profiles are in order")
@@ -337,7 +299,6 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
             self.app.session.detach()
 
     def do_quit(self, _agent_id: str, _task_id: str) -> None:
-        """Ask, then stop all agents and leave, or leave them running."""
         live = [agent for agent in self.main.agents if agent.exit is None and not agent.external]
         kept = kept_text(self._waiting(*self.host.agents))
         if not live and not kept:
@@ -367,7 +328,6 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
     # Questions at the start
 
     def ask_trust(self, then: Callable[[], None]) -> None:
-        """Ask about untrusted files of the project, then go on."""
 
         def answered(trusted: bool | None) -> None:
             if trusted:
@@ -379,13 +339,7 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
     def ask_restore(
         self, offer: RestoreOffer, beside: list[AgentSpec], otherwise: Callable[[], None]
     ) -> None:
-        """Open a lost workspace again, after asking where that is wanted; otherwise begin anew.
-
-        Args:
-            offer: The workspace.
-            beside: Agents that were asked for and are opened as well; more may be added meanwhile.
-            otherwise: Begins anew.
-        """
+        """Open a lost workspace again, after asking where that is wanted; otherwise begin anew."""
 
         def answered(wanted: bool | None) -> None:
             if wanted:
@@ -414,7 +368,6 @@ class Commands(LockCommands, HistoryCommands, SettingsCommands, ExternalCommands
             await self.open_all(missing)
 
     def launch(self) -> None:
-        """Ask which agents to open."""
         profiles = self.host.profiles
         launcher = Launcher(list(profiles.profiles.values()), problems=len(profiles.problems), find=self.find)
         self.app.gate.drop()

@@ -20,8 +20,7 @@ from .dialog import Form, label
 from .priority import PriorityBar
 from .recipients import Recipient, matching
 
-SHOWN = 6
-"""How many receivers are offered at once."""
+SHOWN = 6  # how many receivers are offered at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +88,13 @@ class AddressInput(Input):
 
 
 class Composer(Form[str]):
-    """Leaves with what became of the message when it was taken.
-
-    Args:
-        recipients: Who can be written to.
-        send: Sends a message and returns a few words about the result.
-        draft: What to begin with; without a receiver it is asked for first.
-        keep: Gets the message when the person leaves without sending it.
-    """
+    """Leaves with what became of the message when it was taken."""
 
     VERB: ClassVar[str] = "Send"
     TITLE_TEXT: ClassVar[str] = "Message"
     SUBTITLE: ClassVar[str] = "Enter sends · Shift+Enter new line · Tab next field · Esc keeps it"
+    # Which field comes first depends on what is given; a look at the receiver would open their list
     AUTO_FOCUS: ClassVar[str | None] = ""
-    """Which field comes first depends on what is given; a look at the receiver would open their list."""
 
     def __init__(
         self,
@@ -120,7 +112,6 @@ class Composer(Form[str]):
         self._to = draft.to
 
     def body(self) -> ComposeResult:
-        """Receiver with completion, priority, text."""
         yield label("To", "label -first")
         yield AddressInput(self._to, id="to", placeholder="name, id or all", compact=True)
         yield Choices(id="recipients", compact=True)
@@ -137,7 +128,6 @@ class Composer(Form[str]):
         )
 
     def on_mount(self) -> None:
-        """Begin with the text when the receiver is known."""
         self.query_one("#recipients", OptionList).can_focus = False
         self._offer(self._to)
         text = self.query_one("#text", TextArea)
@@ -206,13 +196,11 @@ class Composer(Form[str]):
         )
 
     def action_leave(self) -> None:
-        """Keep what was written, and leave."""
         self._keep(self._draft())
         super().action_leave()
 
     @on(MessageText.Submitted)
     def submit(self) -> None:
-        """Send the message."""
         draft = self._draft()
         if not draft.to:
             self.show_error("write to whom it goes: a name, an id, or all")

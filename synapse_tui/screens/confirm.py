@@ -14,13 +14,7 @@ from .dialog import Dialog
 
 
 class Confirm(Dialog[bool]):
-    """Asks a question; the result is True only when the person said so.
-
-    Args:
-        title: What it is about.
-        text: The question and what follows from a yes.
-        yes: The word on the button that does it.
-    """
+    """Asks a question; the result is True only when the person said so."""
 
     BOX_CLASSES: ClassVar[str] = "-danger"
     SUBTITLE: ClassVar[str] = "y yes · n no · Esc cancels"
@@ -38,24 +32,19 @@ class Confirm(Dialog[bool]):
         self._yes = yes
 
     def title_text(self) -> str:
-        """The title in the frame."""
         return self._title
 
     def body(self) -> ComposeResult:
-        """The question."""
         yield Static(Content(self._text), classes="text", markup=False)
 
     def buttons(self) -> ComposeResult:
-        """Yes, and cancel, which has the focus."""
         yield Button(Content(self._yes), id="yes", variant="error", compact=True)
         yield Button("Cancel", id="cancel", compact=True)
 
     def action_yes(self) -> None:
-        """Do it."""
         self.dismiss(True)
 
     def action_leave(self) -> None:
-        """Do not."""
         self.dismiss(False)
 
     @on(Button.Pressed)

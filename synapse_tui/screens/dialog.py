@@ -25,10 +25,9 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 BUSY = "one moment…"
-PATIENCE = 2.0
-"""Seconds after which a dialog takes keys again whatever became of the last one."""
+PATIENCE = 2.0  # seconds after which a dialog takes keys again whatever became of the last one
+# How often what a key sets off goes up to the application: the key itself, then what its action tells
 ROUNDS = 2
-"""How often what a key sets off goes up to the application: the key itself, then what its action tells."""
 
 
 class Dialog(Sturdy, ModalScreen[Result]):
@@ -47,12 +46,10 @@ class Dialog(Sturdy, ModalScreen[Result]):
         """The dialog takes keys now."""
 
     busy: bool = False
-    ready: bool = False
-    """Whether it takes keys; what is typed before is kept for it."""
+    ready: bool = False  # whether it takes keys; what is typed before is kept for it
     _patience: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        """The box."""
         with Vertical(classes=f"dialog {self.BOX_CLASSES}".strip()) as box:
             box.border_title = Content(f" {self.title_text()} ")
             box.border_subtitle = Content(f" {self.SUBTITLE} ") if self.SUBTITLE else None
@@ -67,7 +64,6 @@ class Dialog(Sturdy, ModalScreen[Result]):
             field.cursor_blink = False
 
     def on_screen_resume(self) -> None:
-        """Take keys once the first field has the focus."""
         self.call_after_refresh(self._become_ready)
 
     def _become_ready(self) -> None:
@@ -112,19 +108,15 @@ class Dialog(Sturdy, ModalScreen[Result]):
             self._become_ready()
 
     def title_text(self) -> str:
-        """The title in the frame."""
         return self.TITLE_TEXT
 
     def body(self) -> ComposeResult:
-        """What stands in the box."""
         raise NotImplementedError
 
     def buttons(self) -> ComposeResult:
-        """The buttons, the usual one first."""
         yield Button("Close", id="cancel", compact=True)
 
     def action_leave(self) -> None:
-        """Leave without a result."""
         self.dismiss(None)
 
     def show_error(self, error: Exception | str) -> None:
@@ -178,17 +170,14 @@ class Form(Dialog[Result]):
     Subclasses give `body`, `submit` and the verb.
     """
 
-    VERB: ClassVar[str] = ""
-    """What it does, as its button says; in small letters that button's id."""
+    VERB: ClassVar[str] = ""  # what it does, as its button says; in small letters that button's id
     VARIANT: ClassVar[ButtonVariant] = "primary"
 
     def buttons(self) -> ComposeResult:
-        """The one that does it, and cancel."""
         yield Button(self.VERB, id=self.VERB.lower(), variant=self.VARIANT, compact=True)
         yield Button("Cancel", id="cancel", compact=True)
 
     def submit(self) -> None:
-        """Do it."""
         raise NotImplementedError
 
     @on(Input.Submitted)

@@ -48,37 +48,29 @@ if TYPE_CHECKING:
     from .main import MainScreen
 
 
+# States that call for a person, and what is told when the agent says nothing about it
 _CALLING: Mapping[AgentState, str] = MappingProxyType(
     {AgentState.WAITING: "waits for you", AgentState.ERROR: "has failed"}
 )
-"""States that call for a person, and what is told when the agent says nothing about it."""
+# How long an agent is at rest before a person is called: some only fetch the next message
 FINISHED_SECONDS = 1.5
-"""How long an agent is at rest before a person is called: some only fetch the next message."""
 
 
 class EventReader:
-    """Changes the main screen as the events say.
-
-    Args:
-        app: Rings, copies and shows notices.
-        host: Where the events come from.
-        main: The main screen.
-    """
+    """Changes the main screen as the events say."""
 
     def __init__(self, app: SynapseApp, host: Host, main: MainScreen) -> None:
         self._app = app
         self._host = host
         self._main = main
+        # Agent id to the receipts of what was last sent from its pane
         self._followed: dict[str, Sequence[Receipt]] = {}
-        """Agent id to the receipts of what was last sent from its pane."""
-        self._tasks: dict[str, Task] = {}
-        """Newest snapshots of the tasks of those receipts, by id."""
+        self._tasks: dict[str, Task] = {}  # newest snapshots of the tasks of those receipts, by id
+        # External agents whose conversations have changed since they were shown
         self._talks: set[str] = set()
-        """External agents whose conversations have changed since they were shown."""
         self._talk_news = NewsPace(main.set_timer, self._show_talks)
 
     async def show_all(self) -> None:
-        """Show what the host has already."""
         for session in list(self._host.agents.values()):
             await self._main.add_agent(session)
         for agent in self._host.externals.agents:
@@ -87,7 +79,6 @@ class EventReader:
         self._main.show_peers()
 
     async def _sync_talk(self, alias: str) -> None:
-        """Open, refresh or close the tab of an external agent, as its conversation says."""
         if self._main.talks.wanted(alias):
             await self._main.show_talk(alias)
         elif self._main.deck.pane(alias) is not None:
@@ -107,7 +98,6 @@ class EventReader:
         self._main.show_peers()
 
     def _show_talks(self) -> None:
-        """Show what is new in conversations whose tabs are open."""
         aliases, self._talks = self._talks, set()
         for alias in aliases:
             self._main.talks.show(alias)
@@ -122,7 +112,6 @@ class EventReader:
         self._main.show_delivery(agent_id, delivery_of(self.fates(receipts)))
 
     def fates(self, receipts: Sequence[Receipt]) -> list[Fate]:
-        """What became of a message, for each receiver."""
         return [self._fate(receipt) for receipt in receipts]
 
     def sent_from(self, agent_id: str) -> list[Line]:
@@ -143,14 +132,12 @@ class EventReader:
                 self._main.show_delivery(agent_id, delivery_of(self.fates(receipts)))
 
     async def read(self, event: Event) -> None:
-        """Take one event over."""
         work = self._read(event)
         if work is not None:
             await work
 
     @singledispatchmethod
     def _read(self, _event: object) -> Awaitable[None] | None:
-        """Events that change nothing on the screen."""
         return None
 
     @_read.register
@@ -276,7 +263,6 @@ class EventReader:
         return None
 
     def _tell_stories(self) -> None:
-        """Show what is new in dialogs about files."""
         for screen in self._app.screen_stack:
             if isinstance(screen, FileStory | RecentChanges) and screen.is_mounted:
                 screen.show_news()
@@ -297,7 +283,6 @@ class EventReader:
         return None
 
     def _looked_at(self, agent_id: str) -> bool:
-        """Whether the person sees the agent and its terminal has the focus."""
         return agent_id == self._main.active and self._app.app_focus
 
     def _name(self, agent_id: str) -> str:

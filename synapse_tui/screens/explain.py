@@ -27,15 +27,7 @@ Part = tuple[str, str]
 
 
 def explanation(session: AgentSession, now: datetime) -> Callable[[int], Content]:
-    """The present state of an agent with its reason, and its last states, the newest first.
-
-    Args:
-        session: The agent.
-        now: The time now, aware.
-
-    Returns:
-        Makes the text for a width in cells.
-    """
+    """The present state of an agent with its reason, and its last states, the newest first."""
     found = session.explain()
     process = session.exit.words if session.exit else f"runs, pid {session.pid}"
     about = [
@@ -66,7 +58,6 @@ def _state(found: Explanation, now: datetime, width: int) -> list[Part]:
 
 
 def _messages(found: Explanation, width: int) -> list[Part]:
-    """What it works on, and what keeps the others back."""
     parts = [_row("task", _task(found.task), width)] if found.task is not None else []
     waiting = f"{len(found.waiting)}: {one_line(found.held_by)}" if found.waiting else "no message"
     parts.append(_row("waiting", waiting, width))

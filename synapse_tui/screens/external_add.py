@@ -24,12 +24,7 @@ Keep = Callable[[Offer], Awaitable[ExternalAgent]]
 
 
 class AddExternal(Form[str]):
-    """Leaves with the alias of the agent when it was added.
-
-    Args:
-        find: Finds an agent as it would be kept.
-        keep: Keeps it.
-    """
+    """Leaves with the alias of the agent when it was added."""
 
     VERB: ClassVar[str] = "Look"
     TITLE_TEXT: ClassVar[str] = "Add external agent"
@@ -43,7 +38,6 @@ class AddExternal(Form[str]):
         self._offer: Offer | None = None
 
     def body(self) -> ComposeResult:
-        """The fields, and below them what was found."""
         yield label("URL of the agent, or of its card", "label -first")
         yield Input(id="url", placeholder="https://agent.example.com", max_length=2000, compact=True)
         yield label("Alias")
@@ -58,22 +52,18 @@ class AddExternal(Form[str]):
             yield Static("", id="card", markup=False)
 
     def buttons(self) -> ComposeResult:
-        """Look, add and cancel."""
         yield Button("Look at its card", id="look", variant="primary", compact=True)
         yield Button("Cancel", id="cancel", compact=True)
 
     def on_mount(self) -> None:
-        """Nothing was found yet."""
         self.query_one("#found").display = False
 
     @on(Input.Changed)
     def _changed(self) -> None:
-        """What was found is no longer what is asked for."""
         if self._offer is not None:
             self._show(None)
 
     def submit(self) -> None:
-        """Look at the card, or keep the agent when its card is on the screen."""
         offer = self._offer
         if offer is not None:
             self.attempt(lambda: self._kept(offer))
@@ -137,12 +127,7 @@ def offer_text(offer: Offer) -> Content:
 
 
 def card_text(agent: ExternalAgent, *, brief: bool = False) -> Content:
-    """What is known of an agent, and what it says of itself.
-
-    Args:
-        agent: The agent.
-        brief: Whether it is not added yet, and little room.
-    """
+    """What is known of an agent, and what it says of itself."""
     left_out = ("card hash", "added", "last seen", "card") if brief else ()
     parts: list[tuple[str, str]] = []
     for name, value in facts_of(agent):

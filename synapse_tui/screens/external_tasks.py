@@ -23,13 +23,7 @@ from .dialog import Dialog
 
 
 class ExternalTasks(Dialog[str]):
-    """Leaves with the id of a task that is to be shown whole.
-
-    Args:
-        alias: The agent's alias.
-        look: Tells how the tasks stand now, oldest first.
-        now: The time now, aware.
-    """
+    """Leaves with the id of a task that is to be shown whole."""
 
     BOX_CLASSES: ClassVar[str] = "-wide"
     SUBTITLE: ClassVar[str] = "↑↓ choose · Enter shows it whole · Esc closes"
@@ -42,23 +36,18 @@ class ExternalTasks(Dialog[str]):
         self._now = now
 
     def title_text(self) -> str:
-        """The title in the frame."""
         return f"Tasks of @{self._alias}"
 
     def body(self) -> ComposeResult:
-        """A row for each task."""
         yield Choices(id="tasks", markup=False, compact=True)
 
     def buttons(self) -> ComposeResult:
-        """Close."""
         yield Button("Close", id="close", compact=True)
 
     def on_resize(self) -> None:
-        """Rows depend on the width."""
         self.call_after_refresh(self.show_news)
 
     def show_news(self) -> None:
-        """Show how they stand now."""
         view = self.query_one("#tasks", OptionList)
         width, now, marked = view.size.width - 1, self._now(), view.highlighted
         if width > 0:

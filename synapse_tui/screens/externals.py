@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MENTION = re.compile(r"[@＠](\S+)\s+(\S.*)", re.DOTALL)
+# What an action of hosted agents means where the tab of an external one has the keys
 INSTEAD: Mapping[str, str] = MappingProxyType(
     {
         "close_agent": "close_external",
@@ -38,18 +39,15 @@ INSTEAD: Mapping[str, str] = MappingProxyType(
         "send_instructions": "not_external",
     }
 )
-"""What an action of hosted agents means where the tab of an external one has the keys."""
 
 
 class ExternalCommands(MessageCommands):
     """The part of the commands that is about external agents."""
 
     def for_external(self, action_id: str, agent_id: str) -> str:
-        """The action that is meant where it is about an external agent."""
         return INSTEAD.get(action_id, action_id) if self.host.externals.has(agent_id) else action_id
 
     def do_add_external(self, _agent_id: str, _task_id: str) -> None:
-        """Ask for a URL, show the card, add the agent and open its tab."""
         externals = self.host.externals
         self._ask(AddExternal(externals.preview, externals.keep), self._added)
 
@@ -58,7 +56,6 @@ class ExternalCommands(MessageCommands):
         self.do_open_external(alias, "")
 
     def do_open_external(self, alias: str, _task_id: str) -> None:
-        """Open the tab of an external agent and go there."""
         if not self.host.externals.has(alias):
             self.app.notice(f"there is no external agent @{alias} any more", "warning")
             return
@@ -76,7 +73,6 @@ class ExternalCommands(MessageCommands):
         self.host.externals.set_opened(alias, opened=False)
 
     def do_external_card(self, alias: str, _task_id: str) -> None:
-        """Show what an external agent says of itself."""
         try:
             agent = self.host.externals.get(alias)
         except SynapseError as error:
@@ -85,7 +81,6 @@ class ExternalCommands(MessageCommands):
             self._ask(Report(f"@{agent.alias}", card_text(agent)))
 
     def do_external_tasks(self, alias: str, _task_id: str) -> None:
-        """List the tasks of a conversation."""
         talk = self._talk(alias)
         if talk is None or not talk.tasks:
             self.app.notice(f"nothing was sent to @{alias} yet")
@@ -94,7 +89,6 @@ class ExternalCommands(MessageCommands):
             self._ask(tasks, lambda task_id: self.do_show("", task_id))
 
     def do_cancel_external(self, alias: str, _task_id: str) -> None:
-        """Cancel the newest task that goes on."""
         talk = self._talk(alias)
         going = [task for task in talk.tasks if not task.state.final] if talk is not None else []
         if going:
@@ -107,22 +101,18 @@ class ExternalCommands(MessageCommands):
         self.app.notice(f"the task of @{alias} is canceled")
 
     def do_new_external(self, alias: str, _task_id: str) -> None:
-        """Let the next message begin a new conversation."""
         self.host.externals.begin_anew(alias)
 
     def do_scroll_external(self, alias: str, _task_id: str) -> None:
-        """Let keys choose among what was said, to copy it, or write again."""
         pane = self.main.deck.pane(alias)
         if isinstance(pane, TalkPane):
             self.main.go_to(alias)
             pane.talk.toggle_choosing()
 
     def do_not_external(self, alias: str, _task_id: str) -> None:
-        """Say that it is for agents in panes of their own only."""
         self.app.notice(f"@{alias} is an external agent: that is for agents that run here", "warning")
 
     def do_remove_external(self, alias: str, _task_id: str) -> None:
-        """Ask, then forget an agent and what was said with it."""
         text = f"What was said with @{alias} in this project is deleted. The agent itself is not told."
         question = Confirm(f"Remove @{alias}?", text, "Remove it")
         self._ask(question, lambda yes: self.run(self._remove_external(alias)) if yes else None)
@@ -152,7 +142,6 @@ class ExternalCommands(MessageCommands):
             self.app.notice_error(error)
 
     def _mention(self, alias: str, text: str) -> tuple[str, str] | None:
-        """Address and message where a text begins with an address that means somebody else."""
         found = _MENTION.fullmatch(text)
         if found is None:
             return None

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 FAILED = Mark("×", "state-error", "failed")
 SENDING = Mark("○", "state-unknown", "sending")
 SENT = Mark("→", "state-working", "sent")
-ROOM = 58
-"""Characters of a pane's title in which receipts of several agents are told one by one."""
+ROOM = 58  # characters of a pane's title in which receipts of several agents are told one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +61,7 @@ def fate_of_receipt(receipt: Receipt, name: str) -> Fate:
 
 
 def summary(fates: Sequence[Fate], room: int | None = None) -> str:
-    """What became of a message to several agents, as exactly as there is room for.
-
-    Args:
-        fates: One for each agent.
-        room: Characters; None for any number.
-    """
+    """What became of a message to several agents, as exactly as there is room for."""
     whole = " · ".join(fate.words for fate in fates)
     if len(fates) == 1 or room is None or len(whole) <= room:
         return whole

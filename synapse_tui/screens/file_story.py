@@ -38,15 +38,7 @@ Changes = Callable[[], Awaitable[Sequence[Modification]]]
 
 
 class FileStory(Dialog[Choice]):
-    """Shows a file's lock and its changes; leaves with what is to be done with it.
-
-    Args:
-        file: The file's key.
-        lock: Tells who holds it now; None for nobody.
-        changes: Tells what was done to it, the newest first.
-        labels: What agents are called, by id.
-        now: The time now, aware.
-    """
+    """Shows a file's lock and its changes; leaves with what is to be done with it."""
 
     BOX_CLASSES: ClassVar[str] = "-wide"
     SUBTITLE: ClassVar[str] = "↑↓ scroll · Esc closes"
@@ -78,29 +70,24 @@ class FileStory(Dialog[Choice]):
         self._problem = ""
 
     def title_text(self) -> str:
-        """The title in the frame."""
         return shorten_middle(one_line(self.file), 60)
 
     def body(self) -> ComposeResult:
-        """The lock, and the changes under it."""
         with VerticalScroll(classes="body"):
             yield Static("", id="story", markup=False)
 
     def buttons(self) -> ComposeResult:
-        """Release, take, copy and close."""
         yield Button("Release (r)", id="release", compact=True)
         yield Button("Lock it myself (t)", id="take", compact=True)
         yield Button("Copy path (c)", id="copy", compact=True)
         yield Button("Close", id="close", compact=True)
 
     def on_mount(self) -> None:
-        """Look, and count the seconds."""
         self.query_one("#release", Button).display = False
         self.set_interval(SECOND, self._draw)
         self.show_news()
 
     def show_news(self) -> None:
-        """Look again."""
         self.run_worker(self._look(), exclusive=True, group="story", exit_on_error=False)
 
     async def _look(self) -> None:
@@ -112,7 +99,6 @@ class FileStory(Dialog[Choice]):
         self._draw()
 
     def on_resize(self) -> None:
-        """Rows depend on the width."""
         self.call_after_refresh(self._draw)
 
     def _draw(self) -> None:
@@ -139,7 +125,6 @@ class FileStory(Dialog[Choice]):
         return Content("\n").join(rows)
 
     def action_choose(self, choice: Choice) -> None:
-        """Leave with what is to be done."""
         if choice != "release" or self._held() is not None:
             self.dismiss(choice)
 
@@ -153,13 +138,7 @@ class FileStory(Dialog[Choice]):
 
 
 class RecentChanges(Dialog[str]):
-    """Lists changes of files, the newest first; leaves with the file that is to be looked at.
-
-    Args:
-        changes: Tells them.
-        labels: What agents are called, by id.
-        now: The time now, aware.
-    """
+    """Lists changes of files, the newest first; leaves with the file that is to be looked at."""
 
     BOX_CLASSES: ClassVar[str] = "-wide"
     TITLE_TEXT: ClassVar[str] = "Recent file changes"
@@ -174,15 +153,12 @@ class RecentChanges(Dialog[str]):
         self._changes: Sequence[Modification] = ()
 
     def body(self) -> ComposeResult:
-        """A row for each change."""
         yield Choices(id="changes", markup=False, compact=True)
 
     def buttons(self) -> ComposeResult:
-        """Close."""
         yield Button("Close", id="close", compact=True)
 
     def on_mount(self) -> None:
-        """Look."""
         self.show_news()
 
     def show_news(self) -> None:
@@ -197,7 +173,6 @@ class RecentChanges(Dialog[str]):
         self._fill()
 
     def on_resize(self) -> None:
-        """Rows depend on the width."""
         self.call_after_refresh(self._fill)
 
     def _fill(self) -> None:
@@ -252,15 +227,7 @@ def lock_text(lock: Lock | None, labels: Mapping[str, str], now: datetime) -> Co
 def change_row(
     change: Modification, labels: Mapping[str, str], width: int, now: datetime, *, named: bool = False
 ) -> Content:
-    """One line: when, what, by whom, which lines; with the file where it is not known already.
-
-    Args:
-        change: The change.
-        labels: What agents are called, by id.
-        width: Cells of the row.
-        now: The time now, aware.
-        named: Whether the file stands in it.
-    """
+    """One line: when, what, by whom, which lines; with the file where it is not known already."""
     word, colour = _WORDS[change.change]
     when = moment(change.time, now)
     who = shorten(party(change.agent_id, labels), 20)

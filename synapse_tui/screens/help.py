@@ -17,8 +17,7 @@ from synapse_tui.widgets.text import pad
 
 TITLE = 29
 WHAT = 27
-LEAST = 30
-"""Cells that an explanation needs beside what it explains."""
+LEAST = 30  # cells that an explanation needs beside what it explains
 
 MENTIONS = (
     ("@gemini review this", "in an empty composer sends it to Gemini instead of the agent you type to"),
@@ -37,12 +36,7 @@ MOUSE = (
 
 
 def help_text(keymap: Keymap, width: int) -> Content:
-    """The whole help.
-
-    Args:
-        keymap: The keys that hold.
-        width: Cells of a line.
-    """
+    """The whole help."""
     label = key_label(keymap.leader)
     parts: list[str | tuple[str, str]] = [
         ("Every key goes to the agent in focus, except the function keys and ", "$ink"),

@@ -12,12 +12,7 @@ if TYPE_CHECKING:
 
 
 def resize_hidden(deck: Deck, agents: Mapping[str, AgentSession]) -> None:
-    """Give terminals that are not shown the size that they will have when they are.
-
-    Args:
-        deck: Where the panes are.
-        agents: The sessions, by id.
-    """
+    """Give terminals that are not shown the size that they will have when they are."""
     width, height = deck.size
     if deck.arrangement != "tabs" or width < 2 or height < 2 + TITLE_ROWS:
         return

@@ -30,12 +30,10 @@ from .history_detail import copied, story_text
 from .history_filters import ANY, SPANS, STATES, Filters
 from .pick import Pick
 
-WIDE = 110
-"""Width from which a task is shown beside the list."""
-TYPING = 0.06
-"""Seconds without a key after which what was typed is searched for."""
+WIDE = 110  # width from which a task is shown beside the list
+TYPING = 0.06  # seconds without a key after which what was typed is searched for
+# Seconds after a change in which new tasks are looked for: the last ones may not be written at once
 NEWS = (0.4, 3.0)
-"""Seconds after a change in which new tasks are looked for: the last ones may not be written at once."""
 OFF = "history is off (env.SYNAPSE_HISTORY_ENABLED): tasks go once they ended and their senders were told"
 
 
@@ -75,11 +73,7 @@ class Surroundings:
 
 
 class HistoryView(Dialog[None]):
-    """Shows the history until it is left.
-
-    Args:
-        around: What it stands on.
-    """
+    """Shows the history until it is left."""
 
     BOX_CLASSES: ClassVar[str] = "-full"
     TITLE_TEXT: ClassVar[str] = "History"
@@ -110,13 +104,11 @@ class HistoryView(Dialog[None]):
         self._said = ""
         self._story: Story | None = None
         self._news: list[Timer] = []
-        self._reading = False
-        """Whether a narrow screen shows a task in place of the list."""
+        self._reading = False  # whether a narrow screen shows a task in place of the list
 
     # What is on it
 
     def body(self) -> ComposeResult:
-        """Search, filters, the list and a task beside it."""
         with Horizontal(id="search"):
             yield SearchInput(id="query", placeholder="words in messages and answers", compact=True)
             yield Static("", id="count", markup=False)
@@ -129,7 +121,6 @@ class HistoryView(Dialog[None]):
                 yield Static("", id="story", markup=False)
 
     def buttons(self) -> ComposeResult:
-        """What can be done with the marked task, and with all."""
         yield Button("Again (r)", id="again", compact=True)
         yield Button("Copy answer (c)", id="copy-answer", compact=True)
         yield Button("Message (m)", id="copy-message", compact=True)
@@ -137,24 +128,20 @@ class HistoryView(Dialog[None]):
         yield Button("Close", id="close", compact=True)
 
     def on_mount(self) -> None:
-        """Show the newest."""
         self._label()
         self._renew()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Decide whether a task fits beside the list."""
         self.set_class(event.size.width >= WIDE, "-beside")
         self._draw()
 
     @property
     def list(self) -> HistoryList:
-        """The list."""
         return self.query_one(HistoryList)
 
     # Reading
 
     def choose(self, filters: Filters) -> None:
-        """Show other tasks."""
         if filters != self.filters:
             self.filters = filters
             self._label()
@@ -257,7 +244,6 @@ class HistoryView(Dialog[None]):
             self._draw()
 
     def _draw(self) -> None:
-        """Draw the marked task, where it is seen."""
         record = self.list.marked
         self.set_class(self._reading, "-reading")
         if self.has_class("-beside") or self._reading:
@@ -291,17 +277,14 @@ class HistoryView(Dialog[None]):
             self._renew(TYPING)
 
     def action_search(self) -> None:
-        """Go to the search."""
         self._reading = False
         self._draw()
         self.query_one("#query").focus()
 
     def action_project(self) -> None:
-        """This project, or all."""
         self.choose(replace(self.filters, everywhere=not self.filters.everywhere))
 
     def action_pick(self, name: str) -> None:
-        """Ask for an agent, a state, or a time."""
         seen = {row.task.target: one_line(row.task.target) for row in self.list.rows if row.task.target}
         title, options = {
             "agent": ("Agent", {ANY: "any agent", **self._around.agents, **seen, **self._around.labels}),
@@ -318,12 +301,10 @@ class HistoryView(Dialog[None]):
     # Doing
 
     def action_again(self) -> None:
-        """Send the marked task again, to whom the person likes."""
         if self.list.marked is not None:
             self._around.again(self.list.marked.task)
 
     def action_copy(self, what: str) -> None:
-        """Copy the message or the answer."""
         record = self.list.marked
         text = copied(record.task, what) if record is not None else ""
         if text:
@@ -332,7 +313,6 @@ class HistoryView(Dialog[None]):
         self._tell()
 
     def action_export(self) -> None:
-        """Write what is shown to a file."""
         self._around.export(self.filters.wanted(str(self._around.project), self._around.now()))
 
     def tell(self, text: str) -> None:

@@ -20,7 +20,6 @@ class HistoryCommands(MessageCommands):
     """The part of the commands that is about the history."""
 
     def do_history(self, _agent_id: str, _task_id: str) -> None:
-        """Show the history."""
         around = Surroundings(
             self.host.history.reader,
             self.host.project,
@@ -34,7 +33,6 @@ class HistoryCommands(MessageCommands):
         self._ask(HistoryView(around))
 
     def _send_again(self, task: Task) -> None:
-        """Open the composer with a message of before, and to whom it went where that agent is still there."""
         everyone = self.recipients()
         to = next((each.address for each in everyone if each.agent_id == task.target), "")
         priority = min(task.priority, INTERRUPT_PRIORITY - 1)
@@ -48,7 +46,6 @@ class HistoryCommands(MessageCommands):
         self._ask(HistoryExport(self.host.project, self.today(), write), self._tell)
 
     def _tell(self, text: str) -> None:
-        """Tell in the view, which lies over the status bar, and there too."""
         self.app.notice(text)
         if isinstance(self.app.screen, HistoryView):
             self.app.screen.tell(text)

@@ -18,19 +18,12 @@ from synapse_tui.widgets.text import one_line, printable
 
 from .message_detail import said, timeline_text
 
-MOST = 40_000
-"""How many characters of what was said are shown; copying and exporting give all."""
+MOST = 40_000  # how many characters of what was said are shown; copying and exporting give all
 _NAME = 10
 
 
 def story_text(record: Record, story: Story | None, now: datetime) -> Content:
-    """A task with everything that is known of it.
-
-    Args:
-        record: The task.
-        story: The same with its steps; None while they are not read yet.
-        now: The time now, aware.
-    """
+    """A task with everything that is known of it."""
     task, mark = record.task, delivery_mark(record.task)
     parts: list[tuple[str, str]] = [
         (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),
@@ -77,7 +70,6 @@ def _facts(record: Record, now: datetime) -> list[tuple[str, str]]:
 
 
 def _short(parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """So much of what was said as can be shown."""
     left, shown = MOST, []
     for text, style in parts:
         shown.append((text[:left], style))

@@ -19,13 +19,7 @@ Write = Callable[[str, Path], Awaitable[str]]
 
 
 class HistoryExport(Form[str]):
-    """Leaves with what was written.
-
-    Args:
-        folder: Where the file lies that is named without one.
-        now: The time now, aware.
-        write: Writes in a form to a file; tells what was written.
-    """
+    """Leaves with what was written."""
 
     VERB: ClassVar[str] = "Export"
     TITLE_TEXT: ClassVar[str] = "Export the tasks that are shown"
@@ -39,13 +33,11 @@ class HistoryExport(Form[str]):
         self._write = write
 
     def body(self) -> ComposeResult:
-        """The name of the file."""
         yield label(f"A new file, in {self._folder} unless it says where", "label -first")
         yield Input(self._name, id="path", select_on_focus=False, compact=True)
         yield label("It ends in .md (Markdown), .json, .jsonl (a line each) or .csv")
 
     def submit(self) -> None:
-        """Write the file."""
         try:
             form, path = self._chosen()
         except InvalidValue as error:

@@ -46,17 +46,9 @@ class Filters:
 
     @property
     def narrow(self) -> bool:
-        """Whether less than all tasks of a project are shown."""
         return bool(self.query.strip() or self.agent or self.state or self.span)
 
     def wanted(self, project: str, now: datetime, *, after: str = "") -> Wanted:
-        """What is asked of the history.
-
-        Args:
-            project: Folder of this project.
-            now: The time now, aware.
-            after: Where the page begins; empty for the first one.
-        """
         span = SPANS[self.span][1]
         return Wanted(
             agent=self.agent,
@@ -68,21 +60,10 @@ class Filters:
         )
 
     def with_choice(self, name: str, key: str) -> Filters:
-        """The same with another agent, state or span.
-
-        Args:
-            name: `agent`, `state` or `span`.
-            key: What is chosen.
-        """
         chosen = {"agent": self.agent, "state": self.state, "span": self.span} | {name: key}
         return Filters(self.query, self.everywhere, **chosen)
 
     def labels(self, project: str) -> dict[str, str]:
-        """What stands on the buttons, by their ids.
-
-        Args:
-            project: Name of this project.
-        """
         return {
             "project": "all projects" if self.everywhere else project,
             "agent": self.agent.removeprefix("synapse-") or "any agent",

@@ -16,11 +16,7 @@ from .unasked import Unasked
 
 
 class HookQuestion(Unasked[Consent]):
-    """Leaves with the answer; Esc means not now.
-
-    Args:
-        agent: What the kind of agent is called.
-    """
+    """Leaves with the answer; Esc means not now."""
 
     BOX_CLASSES: ClassVar[str] = "-alert"
     SUBTITLE: ClassVar[str] = "Tab to answer · Esc not now"
@@ -38,11 +34,9 @@ class HookQuestion(Unasked[Consent]):
         self._agent = agent
 
     def title_text(self) -> str:
-        """The title in the frame."""
         return f"Let {self._agent} lock files?"
 
     def body(self) -> ComposeResult:
-        """What is installed, what for, and how it is taken out again."""
         text = (
             f"File safety is on, and {self._agent} takes hooks from your own folders only: until they are "
             "there, it may write files that other agents have locked.\n\n"
@@ -58,11 +52,9 @@ class HookQuestion(Unasked[Consent]):
         yield Button("Never ask again", id="never", compact=True)
 
     def action_answer(self, answer: str) -> None:
-        """Leave with an answer."""
         self.dismiss(Consent(answer))
 
     def action_leave(self) -> None:
-        """Not now."""
         self.dismiss(Consent.LATER)
 
     @on(Button.Pressed)

@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 
 
 class InterruptDialog(Form[bool]):
-    """Leaves with True when the interrupt was sent.
-
-    Args:
-        main: Shows the agents.
-        agent: The agent.
-        interrupt: Stops the turn and delivers the text.
-    """
+    """Leaves with True when the interrupt was sent."""
 
     VERB: ClassVar[str] = "Interrupt"
     VARIANT: ClassVar[ButtonVariant] = "error"
@@ -43,11 +37,9 @@ class InterruptDialog(Form[bool]):
         self._interrupt = interrupt
 
     def title_text(self) -> str:
-        """The title in the frame."""
         return f"Interrupt {self._agent.label}"
 
     def body(self) -> ComposeResult:
-        """What it does now, and the text."""
         yield label("", "text")
         yield label("Then tell it (optional)")
         yield MessageText(id="text", compact=True, show_line_numbers=False, tab_behavior="focus")
@@ -65,7 +57,6 @@ class InterruptDialog(Form[bool]):
 
     @on(MessageText.Submitted)
     def submit(self) -> None:
-        """Interrupt it."""
         text = self.query_one(MessageText).text.strip()
 
         async def work() -> bool:

@@ -23,16 +23,13 @@ if TYPE_CHECKING:
     from synapse_tui.app import SynapseApp
 
 
-READY_SECONDS = 60.0
-"""How long keys that were typed before an agent was there wait for it to become ready."""
-LOOK_SECONDS = 0.1
-"""Time between two looks at whether it is."""
-MOST_EARLY = 4096
-"""How many keys are kept for an agent that is not there yet."""
+READY_SECONDS = 60.0  # how long keys that were typed before an agent was there wait for it to become ready
+LOOK_SECONDS = 0.1  # time between two looks at whether it is
+MOST_EARLY = 4096  # how many keys are kept for an agent that is not there yet
+# Time after an Enter until the composer is known to be empty, so that what follows may be a mention
 LINE_SECONDS = ECHO_TIMEOUT + 0.1
-"""Time after an Enter until the composer is known to be empty, so that what follows may be a mention."""
+# Time after which what follows is given all the same where the composer does not become empty
 DRAFT_SECONDS = 5.0
-"""Time after which what follows is given all the same where the composer does not become empty."""
 _TAKING = frozenset({AgentState.READY, AgentState.PROCESSING})
 
 
@@ -53,12 +50,7 @@ class Kept(NamedTuple):
 
 
 class KeyGate:
-    """Keeps keys that come too early, and gives the leader's keys to the actions.
-
-    Args:
-        app: Whose keys they are.
-        leader: Judges keys of the main screen.
-    """
+    """Keeps keys that come too early, and gives the leader's keys to the actions."""
 
     def __init__(self, app: SynapseApp, leader: Leader) -> None:
         self._app = app
@@ -66,8 +58,7 @@ class KeyGate:
         self._kept: list[Kept] = []
         self._opening = 0
         self._giving = self._looking = False
-        self._since: dict[str, float] = {}
-        """Since when keys wait for an agent that is there."""
+        self._since: dict[str, float] = {}  # since when keys wait for an agent that is there
         self._enter_at = float("-inf")
         self._too_many = 0
 
@@ -112,11 +103,7 @@ class KeyGate:
             self._giving = False
 
     def expecting(self, opening: Awaitable[None]) -> Awaitable[None]:
-        """Keep what is typed while there is no agent yet for the first that is being opened.
-
-        Args:
-            opening: Opens agents.
-        """
+        """Keep what is typed while there is no agent yet for the first that is being opened."""
         self._opening += 1
         return self._until_opened(opening)
 
@@ -142,7 +129,6 @@ class KeyGate:
             self._app.notice(f"{plural(count, 'key')} {what}", "warning")
 
     def takes(self, event: events.Event) -> bool:
-        """Whether input goes no further for now."""
         app, screen = self._app, self._app.screen
         leads = isinstance(event, events.Key) and self._is_for_leader(event)
         taken = app.questions.takes(event, screen) if isinstance(screen, Unasked) and not leads else "screen"
@@ -179,7 +165,6 @@ class KeyGate:
         return False
 
     def _acts(self, event: events.Key) -> bool:
-        """Do the action whose key it is, before the next key, which may be for another agent then."""
         action = self.leader.keymap.by_key(event.key)
         if action is not None:
             self.show_leader(pending=False)
@@ -199,11 +184,7 @@ class KeyGate:
         return True
 
     def hand_over(self, run: TerminalText) -> bool:
-        """Hand many keys at once to the pane in focus; not where each of them may mean something.
-
-        Returns:
-            Whether that was done.
-        """
+        """Hand many keys at once to the pane in focus; not where each of them may mean something."""
         app = self._app
         if not app.screen_stack or app.screen is not app.main or self.leader.pending or self._waits(run):
             return False
@@ -212,7 +193,6 @@ class KeyGate:
         return isinstance(view, TerminalView) and view.hand_over(run.text, but=self.leader.key)
 
     def for_dialog(self) -> list[events.Event]:
-        """What was kept for a dialog, to be looked at again."""
         kept, self._kept = self._kept, [kept for kept in self._kept if not kept.for_dialog]
         return [each.event for each in kept if each.for_dialog]
 
@@ -253,14 +233,12 @@ class KeyGate:
         return session.profile.composer is None or (reading.visible and not reading.dialog)
 
     def _begins_too_soon(self, event: events.Event, agent_id: str) -> bool:
-        """Whether a key may begin a mention, and the line before it may still stand in the composer."""
         since = self._app.questions.clock() - self._enter_at
         if not (isinstance(event, events.Key) and event.character in MARKS) or since >= DRAFT_SECONDS:
             return False
         return since < LINE_SECONDS or bool(self._app.host.agents[agent_id].reading().draft)
 
     def _drop_late(self) -> None:
-        """Drop early keys of an agent that has ended, or does not become ready, and say so."""
         now, agents = self._app.questions.clock(), self._app.host.agents
         waited_for = {kept.agent_id for kept in self._kept if kept.early and kept.agent_id}
         self._since = {each: self._since.get(each, now) for each in waited_for}
@@ -294,12 +272,10 @@ class KeyGate:
             self._look_again()
 
     def show_leader(self, *, pending: bool) -> None:
-        """Show what may follow the leader, or hide it."""
         self.leader.pending = pending
         self._app.main.set_class(pending, "-leader")
 
     def _waits(self, event: events.Event) -> bool:
-        """Whether a key for the main screen comes before ones that are kept, or before the pane it is for."""
         if isinstance(event, events.MouseDown):
             return False
         # Keys for the application itself do not wait for an agent.
@@ -321,15 +297,6 @@ class KeyGate:
         return True
 
     def _lead(self, event: events.Key, *, anywhere: bool = True) -> Step:
-        """Let the leader judge a key, and do what it names.
-
-        Args:
-            event: The key.
-            anywhere: Whether every action can be done; in a dialog only some can.
-
-        Returns:
-            What the key means; only for `PASS` and `LITERAL` may anybody else have it.
-        """
         app = self._app
         verdict = self.leader.take(event.key, event.character)
         app.main.set_class(self.leader.pending and anywhere, "-leader")

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from synapse_tui.agents.profiles.profile import Profile
 
 Find = Callable[[str], str | None]
+# Profiles that are always there; they are offered last and not chosen beforehand
 BUILT_IN = ("dummy", "shell")
-"""Profiles that are always there; they are offered last and not chosen beforehand."""
 
 
 def installed(profile: Profile, find: Find = which) -> bool:
@@ -39,13 +39,7 @@ def split_installed(profiles: Sequence[Profile], find: Find = which) -> tuple[li
 
 
 class Launcher(Dialog[list[AgentSpec]]):
-    """Lists the profiles; Enter opens the marked ones.
-
-    Args:
-        profiles: All profiles.
-        problems: How many profile files could not be read.
-        find: Finds a command on PATH.
-    """
+    """Lists the profiles; Enter opens the marked ones."""
 
     BOX_CLASSES: ClassVar[str] = "-wide"
     TITLE_TEXT: ClassVar[str] = "Which agents shall work here?"
@@ -74,12 +68,10 @@ class Launcher(Dialog[list[AgentSpec]]):
             )
 
     def buttons(self) -> ComposeResult:
-        """Open and leave."""
         yield Button("Open", id="open", variant="primary", compact=True)
         yield Button("Cancel", id="cancel", compact=True)
 
     def on_mount(self) -> None:
-        """Begin at the first row."""
         self.query_one(Checklist).highlighted = 0
 
     def on_checklist_confirmed(self) -> None:

@@ -12,10 +12,8 @@ from .file_story import Choice, FileStory, RecentChanges
 from .hook_question import HookQuestion
 from .messages import MessageCommands
 
-SHOWN = 200
-"""How many changes are listed."""
-NAME_CELLS = 32
-"""How much of a path stands in a notice."""
+SHOWN = 200  # how many changes are listed
+NAME_CELLS = 32  # how much of a path stands in a notice
 OFF = "file safety is off: synapse config set env.SYNAPSE_FILE_SAFETY_ENABLED true"
 
 
@@ -23,7 +21,6 @@ class LockCommands(MessageCommands):
     """The part of the commands that is about files."""
 
     def do_locks(self, _agent_id: str, _task_id: str) -> None:
-        """Go to the locks in the sidebar."""
         if self._watched():
             self.main.enter_locks()
             self.run(self._tell_when_none())
@@ -34,14 +31,12 @@ class LockCommands(MessageCommands):
             self.app.notice("no file is locked")
 
     def do_recent_changes(self, _agent_id: str, _task_id: str) -> None:
-        """List what was done to files."""
         if self._watched():
             query = ModificationQuery(limit=SHOWN)
             changes = RecentChanges(lambda: self.host.safety.changes(query), self.labels(), self.today)
             self._ask(changes, lambda file: self.do_show_file("", file))
 
     def do_show_file(self, _agent_id: str, file: str) -> None:
-        """Show who has locked a file, and what was done to it."""
         query = ModificationQuery(file=file, limit=SHOWN)
 
         async def lock() -> Lock | None:
@@ -67,7 +62,6 @@ class LockCommands(MessageCommands):
             self.app.notice(f"copied {path}")
 
     def do_release_lock(self, _agent_id: str, file: str) -> None:
-        """Ask, then take a lock away from whoever holds it."""
         name = shorten_middle(one_line(file), 50)
         text = (
             "Its holder is not stopped: a write of it that is under way goes on, and others may write "
@@ -77,7 +71,6 @@ class LockCommands(MessageCommands):
         self._ask(question, lambda yes: self.run(self._release(file)) if yes else None)
 
     def do_take_lock(self, _agent_id: str, file: str) -> None:
-        """Lock a file for the person, after asking where an agent holds it."""
         self.run(self._ask_to_take(file))
 
     async def _ask_to_take(self, file: str) -> None:

@@ -45,40 +45,27 @@ if TYPE_CHECKING:
     from synapse_tui.host import Host
     from synapse_tui.model import AgentSpec
 
+# Width of the terminal from which the sidebar stands beside the panes; below it lies over them
 SIDEBAR_BESIDE = 120
-"""Width of the terminal from which the sidebar stands beside the panes; below it lies over them."""
-COMPOSER_ROWS = 2
-"""Rows of a composer above and below its cursor that a sidebar over the panes leaves free."""
-SIDEBAR_ROWS = 8
-"""Least rows of such a sidebar."""
-SIDEBAR_LOOK = 0.25
-"""Seconds between two looks whether a composer has come under it."""
+COMPOSER_ROWS = 2  # rows of a composer above and below its cursor that a sidebar over the panes leaves free
+SIDEBAR_ROWS = 8  # least rows of such a sidebar
+SIDEBAR_LOOK = 0.25  # seconds between two looks whether a composer has come under it
+# Rows below which it does without its keys and shows fewer agents, so that messages can be seen
 SIDEBAR_SHORT = 14
-"""Rows below which it does without its keys and shows fewer agents, so that messages can be seen."""
 
+# Time after a change of the deck in which no view that was shown gives its session another size
 SETTLE_SECONDS = 2 * SETTLE_TIME
-"""Time after a change of the deck in which no view that was shown gives its session another size."""
 
 QUESTION_WAITS = "a question waits: pause for a second to see it"
 
-HELD_LOOK = 5.0
-"""Seconds between two looks at how long messages are held."""
+HELD_LOOK = 5.0  # seconds between two looks at how long messages are held
 
-TITLE_SECONDS = 0.25
-"""Least time between two looks at the agents' titles."""
+TITLE_SECONDS = 0.25  # least time between two looks at the agents' titles
 ViewFactory = Callable[["AgentSession"], Widget]
 
 
 class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
-    """Keeps the widgets in step with the host's agents and tasks.
-
-    Args:
-        host: Whose agents are shown.
-        make_view: Makes the terminal widget of a session.
-        layout: How the panes are arranged at the start.
-        keymap: The keys that hold.
-        sidebar: Whether the sidebar is open at the start.
-    """
+    """Keeps the widgets in step with the host's agents and tasks."""
 
     AUTO_FOCUS: ClassVar[str | None] = ""
     ALLOW_SELECT: ClassVar[bool] = False
@@ -94,8 +81,7 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
     class Resumed(Message):
         """Keys can be taken again: no dialog is open any more, or the agent in focus has its pane."""
 
-    agents: var[list[AgentView]] = var(list, init=False)
-    """Pictures of the agents, in the order of the tabs."""
+    agents: var[list[AgentView]] = var(list, init=False)  # pictures of the agents, in the order of the tabs
 
     def __init__(
         self, host: Host, *, make_view: ViewFactory, layout: str, keymap: Keymap, sidebar: bool
@@ -107,20 +93,16 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         self._settling: Timer | None = None
         self._holding: Timer | None = None
         self._making_way: Timer | None = None
-        self._line = -1
-        """Row of the cursor when the sidebar over the panes was last looked at."""
-        self._placed_for = -1
-        """Row of the cursor that the sidebar was last placed for."""
+        self._line = -1  # row of the cursor when the sidebar over the panes was last looked at
+        self._placed_for = -1  # row of the cursor that the sidebar was last placed for
         self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self._showing: Timer | None = None
         self._news = NewsPace(self.set_timer, self._show_now)
         self._reasons: Sequence[str] = ()
         self._expected: Sequence[AgentSpec] = ()
-        self._there: set[str] = set()
-        """Agents that were there before those that are expected."""
+        self._there: set[str] = set()  # agents that were there before those that are expected
         self._question_waits = False
-        self._seen_ends: set[str] = set()
-        """Agents that have ended and were looked at since."""
+        self._seen_ends: set[str] = set()  # agents that have ended and were looked at since
         self.tab_bar = TabBar()
         self.deck = Deck()
         self.deck.set_reactive(Deck.arrangement, as_layout(layout))
@@ -134,7 +116,6 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         self.set_class(sidebar, "-sidebar")
 
     def compose(self) -> ComposeResult:
-        """The bars, the panes between them, and what may lie over them."""
         yield self.tab_bar
         with Horizontal(id="middle"):
             yield self.deck
@@ -145,7 +126,6 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         yield TooSmall()
 
     def on_mount(self) -> None:
-        """Name the project."""
         self.tab_bar.project = one_line(self._host.project.name)
         self.show_reasons(())
 
@@ -155,7 +135,6 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         self.post_message(self.Resumed())
 
     def show_reasons(self, reasons: Sequence[str]) -> None:
-        """Keep in the empty deck why no agent could be opened."""
         self._reasons = reasons
         if self._question_waits:
             self.deck.empty = "\n\n".join((*reasons, QUESTION_WAITS))
@@ -168,13 +147,11 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
             self.deck.empty = f"no agents here yet: {self._empty_hint}"
 
     def show_question_waits(self, *, waits: bool) -> None:
-        """Say in the empty deck that a question opens once nobody types."""
         if waits != self._question_waits:
             self._question_waits = waits
             self.show_reasons(self._reasons)
 
     def show_keys(self, keymap: Keymap) -> None:
-        """Show which keys hold."""
         self.status_bar.keymap = keymap
         self.tip_bar.keymap = keymap
         self.which_key.keymap = keymap
@@ -185,7 +162,6 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
     # What the host tells
 
     async def add_agent(self, session: AgentSession) -> None:
-        """Add a pane for an agent and go to it when none is in focus."""
         if self.deck.pane(session.agent_id) is None:
             pane = Pane(session.agent_id, self._make_view(session))
             await self.deck.mount(pane, before=next(iter(self.talks.panes), None))
@@ -197,7 +173,6 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         self.post_message(self.Resumed())
 
     async def show_talk(self, alias: str) -> None:
-        """Open the tab of an external agent, or show in it what is new."""
         is_new = self.deck.pane(alias) is None
         await self.talks.add(alias)
         self.show_agents()
@@ -219,7 +194,6 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         self.deck.update_shown()
 
     def show_agents(self) -> None:
-        """Take new pictures of all agents and pass them on."""
         sessions = list(self._host.agents.values())
         ended = {session.agent_id for session in sessions if session.exit is not None}
         looked_at = {self.active} if self.app.app_focus else set()
@@ -242,7 +216,6 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         self._hold_timer(held=any(agent.held for agent in hosted))
 
     def expect(self, specs: Sequence[AgentSpec]) -> None:
-        """Show at once, as starting, what is being opened and is not there yet."""
         self._expected = specs
         self._there = set(self._host.agents)
         self._show_expected()
@@ -277,7 +250,6 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         self.show_agents()
 
     def show_tasks(self) -> None:
-        """Pass the messages on."""
         tasks = self._host.tasks
         self.sidebar.listing = in_order(tasks, self._host.agents.values())
         self.tip_bar.wrote = self.tip_bar.wrote or bool(tasks)
@@ -291,19 +263,16 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         self.show_agents()
 
     def show_peers(self) -> None:
-        """Pass the agents of other processes on, and the external ones."""
         others = [each for each in self._host.addresses() if each.agent_id not in self._host.agents]
         self.sidebar.peers = [address for address in others if not address.external]
         self.sidebar.externals = [self.talks.picture(each.agent_id) for each in others if each.external]
 
     def show_delivery(self, agent_id: str, delivery: Delivery) -> None:
-        """Show in a pane's title what became of a message sent from there."""
         pane = self.deck.pane(agent_id)
         if pane is not None:
             pane.delivery = delivery
 
     def ring(self, agent_id: str) -> None:
-        """Mark an agent whose bell rang, unless it is looked at."""
         if agent_id != self.active or not self.app.app_focus:
             self._rang |= {agent_id}
             self.show_agents()
@@ -311,25 +280,20 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
     # Focus
 
     def find(self, agent_id: str) -> AgentView | None:
-        """Picture of an agent, or None."""
         return next((agent for agent in self.agents if agent.agent_id == agent_id), None)
 
     @property
     def active_pane(self) -> Pane | None:
-        """Pane of the agent in focus, or None."""
         return self.deck.pane(self.active)
 
     def may_become_active(self, agent_id: str) -> bool:
-        """Whether an agent is still there, here or elsewhere."""
         return agent_id in self._host.agents or self._host.externals.has(agent_id)
 
     @property
     def expects_pane(self) -> bool:
-        """Whether the agent in focus is there and its pane not yet."""
         return self.active in self._host.agents and self.active_pane is None
 
     def go_to(self, agent_id: str) -> None:
-        """Give the keys to an agent."""
         self.active = agent_id
         pane = self.deck.pane(agent_id)
         if pane is not None:
@@ -358,7 +322,6 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         self.call_after_refresh(self._show_sidebar_again)
 
     def on_descendant_focus(self) -> None:
-        """The view has told its session by now that it is looked at."""
         self.show_agents()
 
     # Sidebar and size
@@ -393,7 +356,6 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         return pane.view.region.y - middle.y + pane.view.session.terminal.cursor.y
 
     def _make_way(self) -> None:
-        """Place the sidebar anew when the cursor of the pane that is typed into has come to rest under it."""
         if not self.has_class("-sidebar"):
             if self._making_way is not None:
                 self._making_way.stop()
@@ -413,7 +375,6 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
             self._show_sidebar()
 
     def toggle_sidebar(self) -> None:
-        """Show the sidebar, then go to it, then hide it."""
         if not self.has_class("-sidebar"):
             self._show_sidebar()
             self.sidebar.enter()
@@ -428,11 +389,9 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         return self._host.safety.locks if self._host.safety.enabled else None
 
     def follow_file_safety(self) -> None:
-        """Files are locked from now on, or no more."""
         self.sidebar.show_locks(self._look_at_locks)
 
     def enter_locks(self) -> None:
-        """Show the sidebar and go to the locks in it."""
         self._show_sidebar()
         self.sidebar.locks.enter()
 
@@ -443,7 +402,6 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
         self.back_to_pane()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Decide what fits."""
         self.set_class(event.size.width < SIDEBAR_BESIDE, "-overlay")
         if self.has_class("-sidebar"):
             self.call_after_refresh(self._show_sidebar_again)
@@ -453,7 +411,6 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
             self.call_after_refresh(self.back_to_pane)
 
     def on_deck_rearranged(self) -> None:
-        """Give panes that are not shown the size that they will have, once the views have settled."""
         self.call_after_refresh(self._show_sidebar_again)
         if self._settling is None:
             self._settling = self.set_timer(SETTLE_SECONDS, self._resize_hidden)
@@ -485,33 +442,26 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
             self.go_to(event.target)
 
     def on_which_key_chosen(self, event: WhichKey.Chosen) -> None:
-        """An entry of the leader's panel was clicked."""
         self.post_message(self.Asked(event.action_id))
 
     def on_pane_asked(self, event: Pane.Asked) -> None:
-        """Something was clicked in a pane's frame."""
         names = {"close": "close_agent", "restart": "restart_agent", "why": "explain_state"}
         names |= {"watch": "watch_agent", "last": "last_message"}
         self.post_message(self.Asked(names.get(event.command, event.command), event.agent_id, event.task_id))
 
     def on_sidebar_agent_chosen(self, event: Sidebar.AgentChosen) -> None:
-        """Go to the agent."""
         self.go_to(event.agent_id)
         if self.has_class("-overlay"):
             self.remove_class("-sidebar")
 
     def on_sidebar_peer_chosen(self, event: Sidebar.PeerChosen) -> None:
-        """Write to the peer."""
         self.post_message(self.Asked("compose", event.address))
 
     def on_sidebar_external_chosen(self, event: Sidebar.ExternalChosen) -> None:
-        """Open its tab, show its card, or ask whether to remove it."""
         self.post_message(self.Asked(event.command, event.alias))
 
     def on_lock_panel_chosen(self, event: LockPanel.Chosen) -> None:
-        """Show the file, or ask whether to release it."""
         self.post_message(self.Asked(event.command, task_id=event.file))
 
     def on_sidebar_message_chosen(self, event: Sidebar.MessageChosen) -> None:
-        """Show, cancel or send now."""
         self.post_message(self.Asked(event.command, task_id=event.task_id))

@@ -29,22 +29,14 @@ from .dialog import Dialog
 
 Choice = Literal["cancel", "hold", "send_now", "again"]
 
-Steps = Callable[[str], Awaitable[Sequence[Change]]]
-"""Reads the steps of a task."""
+Steps = Callable[[str], Awaitable[Sequence[Change]]]  # reads the steps of a task
 
 _WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
 _WORD_CELLS = 11
 
 
 class MessageDetail(Dialog[Choice]):
-    """Shows a message; leaves with what is to be done with it.
-
-    Args:
-        task: The message.
-        labels: What agents are called, by id.
-        steps: Reads its steps.
-        now: The time now, aware.
-    """
+    """Shows a message; leaves with what is to be done with it."""
 
     BOX_CLASSES: ClassVar[str] = "-wide"
     SUBTITLE: ClassVar[str] = "↑↓ scroll · Esc closes"
@@ -67,17 +59,14 @@ class MessageDetail(Dialog[Choice]):
         self._timeline = Content("")
 
     def title_text(self) -> str:
-        """The title in the frame."""
         task = self.message
         return f"{party(task.sender.sender_id, self._labels)} → {party(task.target, self._labels)}"
 
     def body(self) -> ComposeResult:
-        """The facts, the text, the answers."""
         with VerticalScroll(classes="body"):
             yield Static(self._text(), id="detail", markup=False)
 
     def on_mount(self) -> None:
-        """Read the steps."""
         self._read()
 
     def _read(self) -> None:
@@ -96,7 +85,6 @@ class MessageDetail(Dialog[Choice]):
         return Content.assemble(detail_text(self.message), self._timeline)
 
     def buttons(self) -> ComposeResult:
-        """What can be done in the present state."""
         for choice, text in self._choices().items():
             yield Button(text, id=choice, compact=True)
         yield Button("Close", id="close", compact=True)
@@ -117,7 +105,6 @@ class MessageDetail(Dialog[Choice]):
         return choices
 
     def update(self, task: Task) -> None:
-        """Show a newer snapshot of the message."""
         before = self._choices()
         self.message = task
         self.query_one("#detail", Static).update(self._text())
@@ -126,7 +113,6 @@ class MessageDetail(Dialog[Choice]):
             self.refresh(recompose=True)
 
     def action_choose(self, choice: Choice) -> None:
-        """Leave with the choice, where it is one."""
         if choice in self._choices():
             self.dismiss(choice)
 

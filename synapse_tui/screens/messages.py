@@ -33,23 +33,15 @@ Answer = TypeVar("Answer")
 
 
 class MessageCommands:
-    """The part of the commands that is about messages.
-
-    Args:
-        app: Shows dialogs and notices.
-        host: Does the work.
-        main: The main screen.
-    """
+    """The part of the commands that is about messages."""
 
     def __init__(self, app: SynapseApp, host: Host, main: MainScreen) -> None:
         self.app = app
         self.host = host
         self.main = main
         self.today: Callable[[], datetime] = lambda: datetime.now(UTC)
-        self._drafts: list[Draft] = []
-        """Messages that were begun and not sent, the last one left at the end."""
-        self._partners: list[str] = []
-        """Ids of the agents that the person wrote to, the last one at the end."""
+        self._drafts: list[Draft] = []  # messages that were begun and not sent, the last one left at the end
+        self._partners: list[str] = []  # ids of the agents that the person wrote to, the last one at the end
 
     def run(self, work: Awaitable[object]) -> None:
         """Do something slow; what goes wrong becomes a notice."""
@@ -75,7 +67,6 @@ class MessageCommands:
         self.app.push_screen(screen, answered)
 
     def recipients(self) -> list[Recipient]:
-        """Everyone a message can go to."""
         return recipients(self.host.addresses(), {agent.agent_id: agent for agent in self.main.agents})
 
     def do_compose(self, address: str, _task_id: str) -> None:
@@ -97,13 +88,6 @@ class MessageCommands:
         return only[0] if len(only) == 1 else ""
 
     def compose(self, everyone: Sequence[Recipient], begin: Draft, then: Callable[[str], object]) -> None:
-        """Open the composer, and keep what is written in it until it is sent.
-
-        Args:
-            everyone: Who can be written to.
-            begin: What to begin with.
-            then: Shows what became of the message.
-        """
 
         def forget(draft: Draft) -> None:
             self._drafts = [each for each in self._drafts if each not in (begin, draft)]
@@ -156,7 +140,6 @@ class MessageCommands:
             self.app.follow(agent_id, receipts)
 
     def summary(self, receipts: Sequence[Receipt]) -> str:
-        """What became of handing a message over, for each receiver."""
         return " · ".join(f"{self.label(receipt.target)}: {self._status(receipt)}" for receipt in receipts)
 
     def _status(self, receipt: Receipt) -> str:
@@ -165,16 +148,13 @@ class MessageCommands:
         return receipt.status if here else SENT.word
 
     def label(self, agent_id: str) -> str:
-        """What an agent is called."""
         agent = self.main.find(agent_id)
         return agent.label if agent is not None else agent_id
 
     def labels(self) -> dict[str, str]:
-        """What the agents here are called, by id."""
         return {agent.agent_id: agent.label for agent in self.main.agents}
 
     def do_last_message(self, agent_id: str, _task_id: str) -> None:
-        """Show what became of the message last sent from a pane."""
         lines = self.app.sent_from(agent_id)
         if len(lines) > 1:
             receipts = Receipts(lambda: self.app.sent_from(agent_id), self.today)
@@ -189,11 +169,9 @@ class MessageCommands:
     # Single messages
 
     def find_task(self, task_id: str) -> Task | None:
-        """The newest snapshot of a message, or None."""
         return next((task for task in reversed(self.host.tasks) if task.id == task_id), None)
 
     def do_show(self, _agent_id: str, task_id: str) -> None:
-        """Show a message whole."""
         task = self.find_task(task_id)
         if task is None:
             self.app.notice("that message is no longer kept", "warning")
@@ -210,7 +188,6 @@ class MessageCommands:
         }[choice]("", task_id)
 
     def do_cancel(self, _agent_id: str, task_id: str) -> None:
-        """Take a message back."""
         task = self.find_task(task_id)
         if task is None or task.state.final:
             self.app.notice("that message has ended already", "warning")
@@ -248,11 +225,9 @@ class MessageCommands:
             self.app.notice(f"to {self.label(session.agent_id)}: {changed.reason or 'goes on'}")
 
     def do_earlier(self, _agent_id: str, task_id: str) -> None:
-        """Put a waiting message before the one that goes before it."""
         self._move(task_id, -1)
 
     def do_later(self, _agent_id: str, task_id: str) -> None:
-        """Put a waiting message behind the one that comes after it."""
         self._move(task_id, 1)
 
     def _move(self, task_id: str, by: int) -> None:
@@ -274,7 +249,6 @@ class MessageCommands:
         self.app.notice(f"{plural(len(released), 'message')} to {self.label(agent_id)} released")
 
     def do_again(self, _agent_id: str, task_id: str) -> None:
-        """Send the same text once more."""
         task = self.find_task(task_id)
         if task is not None:
             sender = "" if task.sender.sender_id == USER.sender_id else task.sender.sender_id

@@ -41,19 +41,11 @@ class ProfileList(Choices):
         """Enter was pressed."""
 
     def action_confirm(self) -> None:
-        """Tell that the choice is made."""
         self.post_message(self.Confirmed())
 
 
 class NewAgent(Form[str]):
-    """Leaves with the id of the agent when it was opened; what went wrong is shown and can be corrected.
-
-    Args:
-        profiles: All profiles.
-        folder: Folder that is used when none is given.
-        open_agent: Opens it and returns its id; raises a `SynapseError` when it cannot be.
-        find: Finds a command on PATH.
-    """
+    """Leaves with the id of the agent when it was opened; what went wrong is shown and can be corrected."""
 
     VERB: ClassVar[str] = "Open"
     TITLE_TEXT: ClassVar[str] = "New agent"
@@ -71,7 +63,6 @@ class NewAgent(Form[str]):
         self._open_agent = open_agent
 
     def body(self) -> ComposeResult:
-        """The profiles at the left, the fields at the right."""
         width = max((len(profile.name) for profile in self._profiles), default=0) + 2
         with Horizontal(id="columns"):
             yield ProfileList(
@@ -92,7 +83,6 @@ class NewAgent(Form[str]):
                 yield Input(id="port", placeholder="first free", compact=True)
 
     def on_mount(self) -> None:
-        """Mark the first profile."""
         self.query_one(OptionList).highlighted = 0
 
     def _row(self, index: int, profile: Profile, width: int) -> Content:
@@ -108,7 +98,6 @@ class NewAgent(Form[str]):
 
     @on(ProfileList.Confirmed)
     def submit(self) -> None:
-        """Open the agent."""
         try:
             spec = self._spec()
         except ConfigError as error:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-NEWS_SECONDS = 0.1
-"""Least time between two drawings."""
+NEWS_SECONDS = 0.1  # least time between two drawings
 
 SetTimer = Callable[[float, Callable[[], None]], object]
 
@@ -15,10 +14,6 @@ class NewsPace:
 
     A flood of messages brings hundreds of news a second, each of which would draw everything, and the keys
     wait behind them in the same queue.
-
-    Args:
-        set_timer: Calls something after so many seconds.
-        draw: Draws what is new.
     """
 
     def __init__(self, set_timer: SetTimer, draw: Callable[[], None]) -> None:
@@ -28,7 +23,6 @@ class NewsPace:
         self._more = False
 
     def show(self) -> None:
-        """There is something new."""
         self._more = self._resting
         if not self._resting:
             self._resting = True

@@ -42,12 +42,9 @@ _THEME_NOTES = {
     "16": "The terminal's own sixteen colours.",
 }
 WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
-MAX_WAITING = 20
-"""How many waiting messages are offered."""
-MESSAGE_CELLS = 40
-"""How much of a message's text is shown."""
-WORD_WEIGHT = 0.5
-"""What a match in the further words counts against one in the title."""
+MAX_WAITING = 20  # how many waiting messages are offered
+MESSAGE_CELLS = 40  # how much of a message's text is shown
+WORD_WEIGHT = 0.5  # what a match in the further words counts against one in the title
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +95,6 @@ def offers(commands: Commands) -> Iterator[Offer]:
 
 
 def _files(commands: Commands) -> Iterator[Offer]:
-    """What can be done with files that agents write."""
     for title, action, about in (
         ("Locks", "locks", "Files that agents write now: who, since when, for how long still."),
         ("Recent file changes", "recent_changes", "Who changed which file, when, and which lines."),
@@ -108,7 +104,6 @@ def _files(commands: Commands) -> Iterator[Offer]:
 
 
 def _externals(commands: Commands) -> Iterator[Offer]:
-    """What can be done with external agents."""
     for agent in commands.host.externals.agents:
         about = one_line(f"{agent.name}, {agent.protocol}, {agent.url}")
         for title, action in (
@@ -122,7 +117,6 @@ def _externals(commands: Commands) -> Iterator[Offer]:
 
 
 def _waiting(commands: Commands) -> Iterator[Offer]:
-    """What can be done with messages that wait."""
     listing = commands.main.sidebar.listing
     tasks = [task for task in listing.tasks if task.delivery in WAITING and not task.state.final]
     for agent in commands.main.agents:
@@ -143,12 +137,7 @@ def _waiting(commands: Commands) -> Iterator[Offer]:
 
 
 def search(every: Sequence[Offer], query: str) -> list[tuple[Offer, Content]]:
-    """The offers that match, the best first, with what matched made visible.
-
-    Args:
-        every: All offers.
-        query: What was typed; the empty text matches all, in their own order.
-    """
+    """The offers that match, the best first, with what matched made visible."""
     if not query.strip():
         return [(offer, Content(offer.title)) for offer in every]
     matcher = Matcher(query)
@@ -171,11 +160,7 @@ def _highlight(matcher: Matcher, title: str) -> Content:
 
 
 class Palette(Dialog[Offer]):
-    """Leaves with the chosen offer.
-
-    Args:
-        every: What can be chosen.
-    """
+    """Leaves with the chosen offer."""
 
     TITLE_TEXT: ClassVar[str] = "Commands"
     SUBTITLE: ClassVar[str] = "↑↓ choose · Enter does it · Esc leaves"
@@ -187,7 +172,6 @@ class Palette(Dialog[Offer]):
         self._found: list[Offer] = []
 
     def body(self) -> ComposeResult:
-        """The search, what was found, and a sentence about the marked one."""
         yield SearchInput(id="query", placeholder="a part of what you want", compact=True)
         results = Choices(id="results", markup=False, compact=True)
         results.can_focus = False
@@ -199,7 +183,6 @@ class Palette(Dialog[Offer]):
         yield from ()
 
     def on_mount(self) -> None:
-        """Show all."""
         self.call_after_refresh(self._find, "")
 
     @on(Input.Changed)
@@ -236,7 +219,6 @@ class Palette(Dialog[Offer]):
 
 
 def _row(offer: Offer, shown: Content, width: int) -> Content:
-    """Title at the left, keys at the right."""
     if cell_len(offer.title) + cell_len(offer.keys) + 3 > width:
         return Content.assemble(" ", (shorten(offer.title, width - 2), "$ink"))
     gap = width - cell_len(offer.title) - cell_len(offer.keys) - 2

@@ -12,16 +12,14 @@ from synapse_tui.widgets.pane import Pane
 class PaneFocus(Screen[None], inherit_bindings=False):
     """A screen whose focus stands in the pane of the agent in focus, or outside of all panes."""
 
+    # Agent that the keys go to; stays while the sidebar or a dialog has the focus
     active: var[str] = var("", init=False)
-    """Agent that the keys go to; stays while the sidebar or a dialog has the focus."""
 
     @property
     def active_pane(self) -> Pane | None:
-        """Pane of the agent in focus, or None."""
         raise NotImplementedError
 
     def may_become_active(self, agent_id: str) -> bool:
-        """Whether an agent is still there, so that a key may go to it."""
         raise NotImplementedError
 
     def settle(self) -> None:
@@ -52,7 +50,6 @@ class PaneFocus(Screen[None], inherit_bindings=False):
         super().set_focus(widget, scroll_visible, from_app_focus)
 
     def _reset_focus(self, widget: Widget, avoiding: list[Widget] | None = None) -> None:
-        """Textual would choose any widget when one is hidden or removed, and it may tell so late."""
         if self.focused is not widget:
             return
         pane = self.active_pane
@@ -63,7 +60,6 @@ class PaneFocus(Screen[None], inherit_bindings=False):
             pane.take_focus()
 
     def back_to_pane(self) -> None:
-        """Give the keys back to the agent in focus."""
         pane = self.active_pane
         if pane is not None:
             pane.take_focus()

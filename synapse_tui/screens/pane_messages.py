@@ -33,25 +33,20 @@ class PaneMessages:
         self._app.notice(f"copied {message.link}")
 
     def on_talk_view_sent(self, message: TalkView.Sent) -> None:
-        """Send what was written to an external agent."""
         self._app.commands.send_talk(message.view, message.text)
 
     def on_talk_view_asked(self, message: TalkView.Asked) -> None:
-        """Do what was clicked in the tab of an external agent."""
         names = {"card": "external_card", "tasks": "external_tasks", "new": "new_external"}
         self._app.perform(names.get(message.command, "cancel_external"), message.alias)
 
     def on_talk_view_copied(self, message: TalkView.Copied) -> None:
-        """Tell that something was copied."""
         self._app.notice(f"copied {len(message.text)} characters")
 
     def toggle_scroll(self, view: Widget) -> None:
-        """Enter the scroll mode of a terminal view, or leave it."""
         if isinstance(view, TerminalView):
             (view.leave_scroll_mode if view.scroll_mode is not None else view.enter_scroll_mode)()
 
     def leave_scroll(self, view: Widget) -> None:
-        """Return to the live screen."""
         if isinstance(view, TerminalView):
             view.leave_scroll_mode()
 
@@ -62,11 +57,9 @@ class PaneMessages:
                 pane.view.end_selection()
 
     def on_terminal_view_status_changed(self, message: TerminalView.StatusChanged) -> None:
-        """Show in the pane's title where its view stands."""
         for pane in self._app.main.deck.panes:
             if pane.view is message.view:
                 pane.scrolled = message.status
 
     def on_terminal_view_copied(self, message: TerminalView.Copied) -> None:
-        """Tell that something was copied."""
         self._app.notice(f"copied {len(message.text)} characters")

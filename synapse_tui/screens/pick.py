@@ -17,13 +17,7 @@ from .dialog import Dialog
 
 
 class Pick(Dialog[str]):
-    """Leaves with the key of what was chosen.
-
-    Args:
-        title: What it is about.
-        options: Key to what it is called.
-        chosen: Key of what is marked at the beginning.
-    """
+    """Leaves with the key of what was chosen."""
 
     BOX_CLASSES: ClassVar[str] = "-narrow"
     SUBTITLE: ClassVar[str] = "↑↓ choose · Enter takes it · Esc leaves"
@@ -36,11 +30,9 @@ class Pick(Dialog[str]):
         self._chosen = chosen
 
     def title_text(self) -> str:
-        """The title in the frame."""
         return self._title
 
     def body(self) -> ComposeResult:
-        """A row for each."""
         options = [
             Option(Content(f" {name}"), id=f"o-{at}") for at, name in enumerate(self._options.values())
         ]
@@ -49,7 +41,6 @@ class Pick(Dialog[str]):
         yield view
 
     def buttons(self) -> ComposeResult:
-        """Close."""
         yield Button("Close", id="close", compact=True)
 
     @on(OptionList.OptionSelected)

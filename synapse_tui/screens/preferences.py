@@ -17,24 +17,14 @@ FILE_SAFETY = "env.SYNAPSE_FILE_SAFETY_ENABLED"
 
 
 def read_keymap(settings: Settings, leader: str | None = None) -> Keymap:
-    """The keys as the settings say.
-
-    Args:
-        settings: The settings that hold.
-        leader: A leader that is kept whatever they say; None for theirs.
-    """
+    """The keys as the settings say."""
     table = settings.table("tui.keys")
     bindings = {name: [str(key) for key in keys] for name, keys in table.items() if isinstance(keys, list)}
     return Keymap.of(leader or settings.text("tui.leader"), bindings)
 
 
 def follow(app: SynapseApp, event: SettingsChanged) -> None:
-    """Live by changed settings from now on.
-
-    Args:
-        app: The application.
-        event: What has changed; the host holds the new values already.
-    """
+    """Live by changed settings from now on."""
     settings, changed = app.host.settings, frozenset(event.keys)
     if changed & KEYS:
         app.use_keys(read_keymap(settings))

@@ -27,15 +27,12 @@ class PriorityBar(SegmentBar, can_focus=True):
     value: var[int] = var(DEFAULT_PRIORITY)
 
     def watch_value(self) -> None:
-        """Draw anew."""
         self.refresh()
 
     def watch_has_focus(self, _has_focus: bool) -> None:
-        """Draw anew."""
         self.refresh()
 
     def pieces(self, _width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        """The numbers and the meaning of the chosen one."""
         row = [Piece("Priority ", "$ink-muted")]
         for number, meaning in MEANINGS.items():
             chosen = number == self.value
@@ -51,7 +48,6 @@ class PriorityBar(SegmentBar, can_focus=True):
         return f"bold $hot-ink on {colour}" + (" underline" if self.has_focus else "")
 
     def on_key(self, event: events.Key) -> None:
-        """Digits choose, the arrows go up and down."""
         steps = {"left": -1, "down": -1, "right": 1, "up": 1}
         if event.character is not None and event.character in "12345":
             self.value = int(event.character)
@@ -63,7 +59,6 @@ class PriorityBar(SegmentBar, can_focus=True):
         event.prevent_default()
 
     def on_click(self, event: events.Click) -> None:
-        """A click chooses."""
         event.stop()
         piece = self.target_at(event.x)
         if piece is not None:

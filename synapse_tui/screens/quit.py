@@ -16,12 +16,7 @@ Leave = Literal["stop", "detach"]
 
 
 class Quit(Dialog[Leave]):
-    """Asks how to leave; nothing is done when the person cancels.
-
-    Args:
-        text: What stopping means.
-        stop: The word on the button that stops the agents.
-    """
+    """Asks how to leave; nothing is done when the person cancels."""
 
     BOX_CLASSES: ClassVar[str] = "-danger"
     SUBTITLE: ClassVar[str] = "d detach · y stop · Esc cancels"
@@ -40,11 +35,9 @@ class Quit(Dialog[Leave]):
         self._stop = stop
 
     def title_text(self) -> str:
-        """The title in the frame."""
         return "Leave synapse-tui?"
 
     def body(self) -> ComposeResult:
-        """Both ways."""
         yield Static(
             Content("Detach leaves every agent running; synapse-tui shows them again."), markup=False
         )
@@ -57,11 +50,9 @@ class Quit(Dialog[Leave]):
         yield Button("Cancel", id="cancel", compact=True)
 
     def action_leave_by(self, how: Leave) -> None:
-        """Leave so."""
         self.dismiss(how)
 
     def action_leave(self) -> None:
-        """Stay."""
         self.dismiss(None)
 
     @on(Button.Pressed)

@@ -40,12 +40,7 @@ class Line:
 
 
 class Receipts(Dialog[str]):
-    """Leaves with the id of a task that is to be shown whole.
-
-    Args:
-        look: Tells how the messages stand now.
-        now: The time now, aware.
-    """
+    """Leaves with the id of a task that is to be shown whole."""
 
     BOX_CLASSES: ClassVar[str] = "-wide"
     SUBTITLE: ClassVar[str] = "↑↓ choose · Enter shows it whole · Esc closes"
@@ -58,25 +53,20 @@ class Receipts(Dialog[str]):
         self._lines = look()
 
     def title_text(self) -> str:
-        """The title in the frame."""
         return f"Message to {len(self._lines)} agents"
 
     def body(self) -> ComposeResult:
-        """The message, and a row for each who was to get it."""
         text = next((line.task.text for line in self._lines if line.task is not None), "")
         yield Static(Content(shorten(one_line(text), TEXT_CELLS)), classes="faint", markup=False)
         yield Choices(id="receipts", markup=False, compact=True)
 
     def buttons(self) -> ComposeResult:
-        """Close."""
         yield Button("Close", id="close", compact=True)
 
     def on_resize(self) -> None:
-        """Rows depend on the width."""
         self.call_after_refresh(self.show_news)
 
     def show_news(self) -> None:
-        """Show how they stand now."""
         view = self.query_one("#receipts", OptionList)
         self._lines = self._look() or self._lines
         width, now, marked = view.size.width - 1, self._now(), view.highlighted

@@ -41,7 +41,6 @@ class Recipient:
     mark: Mark | None = None
 
     def row(self) -> Content:
-        """Its line in a list."""
         glyph = (f" {self.mark.glyph} ", f"bold ${self.mark.colour}") if self.mark else ("   ", "")
         return Content.assemble(
             glyph,
@@ -54,12 +53,7 @@ class Recipient:
 
 
 def recipients(addresses: Sequence[Address], agents: Mapping[str, AgentView]) -> list[Recipient]:
-    """Everyone, the agents here first, and `all` when there are two or more of them.
-
-    Args:
-        addresses: What the host knows.
-        agents: Pictures of the agents here, by id.
-    """
+    """Everyone, the agents here first, and `all` when there are two or more of them."""
     here = [address for address in addresses if address.agent_id in agents]
     elsewhere = [address for address in addresses if address.agent_id not in agents]
     types = Counter(address.agent_type for address in addresses if address.local)

@@ -12,13 +12,7 @@ from .dialog import Form, label
 
 
 class Rename(Form[str]):
-    """Leaves when the name was taken; an empty name takes the old one away.
-
-    Args:
-        agent: What the agent is called now.
-        name: Its present name; may be empty.
-        rename: Does it; raises a `SynapseError` when the name cannot be.
-    """
+    """Leaves when the name was taken; an empty name takes the old one away."""
 
     VERB: ClassVar[str] = "Rename"
     SUBTITLE: ClassVar[str] = "Enter renames · Esc cancels"
@@ -30,16 +24,13 @@ class Rename(Form[str]):
         self._rename = rename
 
     def title_text(self) -> str:
-        """The title in the frame."""
         return f"Rename {self._agent}"
 
     def body(self) -> ComposeResult:
-        """The name."""
         yield label("Name, by which @name addresses it; empty for none")
         yield Input(self._name_before, id="name", compact=True)
 
     def submit(self) -> None:
-        """Rename it."""
         name = self.query_one(Input).value.strip().removeprefix("@")
 
         async def work() -> str:

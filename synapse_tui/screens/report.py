@@ -16,17 +16,12 @@ from synapse_tui.widgets.keys_shown import keys_of
 
 from .dialog import Dialog
 
-FRAME_ROWS = 4
-"""Rows of the border, the button and the gap above it."""
+FRAME_ROWS = 4  # rows of the border, the button and the gap above it
 LEAST_ROWS = 3
 
 
 class ReportText(Static):
-    """A text that is made anew whenever there is another width for it.
-
-    Args:
-        content: The text, or what makes it for a width in cells.
-    """
+    """A text that is made anew whenever there is another width for it."""
 
     def __init__(self, content: Content | Callable[[int], Content]) -> None:
         super().__init__("", id="text", markup=False)
@@ -34,7 +29,6 @@ class ReportText(Static):
         self._make = content
 
     def on_resize(self, event: events.Resize) -> None:
-        """Make it for the width there is."""
         width = event.size.width
         if width != self._made_for:
             self._made_for = width
@@ -42,13 +36,7 @@ class ReportText(Static):
 
 
 class Report(Dialog[None]):
-    """Shows a text that may be longer than the screen.
-
-    Args:
-        title: What it is about.
-        content: The text, or what makes it for a width in cells.
-        action: The action that shows it; its key closes it again.
-    """
+    """Shows a text that may be longer than the screen."""
 
     BOX_CLASSES: ClassVar[str] = "-wide"
     SUBTITLE: ClassVar[str] = "↑↓ scroll · Esc closes"
@@ -62,23 +50,19 @@ class Report(Dialog[None]):
         self._action = action
 
     def title_text(self) -> str:
-        """The title in the frame."""
         return self._title
 
     def body(self) -> ComposeResult:
-        """The text."""
         with VerticalScroll(classes="body"):
             yield ReportText(self._content)
 
     def on_key(self, event: events.Key) -> None:
-        """Leave by the key that led here."""
         action = keys_of(self.app).by_key(event.key)
         if action is not None and action.id == self._action:
             event.stop()
             self.action_leave()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Give the text all rows but those of the frame."""
         self.query_one(".body").styles.max_height = max(LEAST_ROWS, event.size.height - FRAME_ROWS)
 
     @on(Button.Pressed)

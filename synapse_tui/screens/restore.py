@@ -20,11 +20,7 @@ WHAT = "Each takes up its last conversation if it can; what it showed stands abo
 
 
 class RestoreQuestion(Unasked[bool]):
-    """Shows what was open; leaves with True when it is to be opened again.
-
-    Args:
-        offer: What was open.
-    """
+    """Shows what was open; leaves with True when it is to be opened again."""
 
     SUBTITLE: ClassVar[str] = "Tab to answer · Esc begins anew"
     KEYS: ClassVar[str] = "y open them again · n begin anew · Esc begins anew"
@@ -40,11 +36,9 @@ class RestoreQuestion(Unasked[bool]):
         self._offer = offer
 
     def title_text(self) -> str:
-        """The title in the frame."""
         return "Open the last workspace again?"
 
     def body(self) -> ComposeResult:
-        """What was open, and what of it comes back."""
         when = self._offer.saved_at.astimezone().strftime("%Y-%m-%d %H:%M")
         count = plural(len(self._offer.agents), "agent")
         yield Static(Content(f"{count} ended without being closed, last seen {when}:"), markup=False)
@@ -58,7 +52,6 @@ class RestoreQuestion(Unasked[bool]):
         )
 
     def on_mount(self) -> None:
-        """Count the messages that wait, which takes a moment."""
         self.run_worker(self._count())
 
     async def _count(self) -> None:
@@ -74,16 +67,13 @@ class RestoreQuestion(Unasked[bool]):
         self.query_one("#what", Static).update(Content(f"{WHAT}\n{text}"))
 
     def buttons(self) -> ComposeResult:
-        """Again, or anew."""
         yield Button("Open them again", id="restore", variant="primary", compact=True)
         yield Button("Begin anew", id="cancel", compact=True)
 
     def action_restore(self) -> None:
-        """Open them again."""
         self.dismiss(True)
 
     def action_leave(self) -> None:
-        """Begin anew."""
         self.dismiss(False)
 
     @on(Button.Pressed)

@@ -25,8 +25,7 @@ from synapse_tui.widgets.setting_rows import layer_row
 from .dialog import Dialog, label
 
 BOOLEANS = ("true", "false")
-LINES = frozenset({"list", "words", *TABLES})
-"""Kinds that are edited as lines."""
+LINES = frozenset({"list", "words", *TABLES})  # kinds that are edited as lines
 HINTS = {
     "list": "one item a line",
     "words": "one item a line",
@@ -49,7 +48,6 @@ class Marks(Choices):
         """Enter was pressed."""
 
     def action_confirm(self) -> None:
-        """Tell that the marked row is meant."""
         self.post_message(self.Confirmed())
 
     def action_select(self) -> None:
@@ -57,14 +55,7 @@ class Marks(Choices):
 
 
 class SettingEditor(Dialog[str]):
-    """Leaves with a sentence about what was written.
-
-    Args:
-        entry: The setting.
-        now: All settings as they are.
-        files: Gives the files as they are trusted now; called in a thread.
-        before_write: Called right before a file is written.
-    """
+    """Leaves with a sentence about what was written."""
 
     SUBTITLE: ClassVar[str] = "Tab next field · Enter or ^S saves · Esc cancels"
     BOX_CLASSES: ClassVar[str] = "-setting"
@@ -88,16 +79,13 @@ class SettingEditor(Dialog[str]):
 
     @property
     def _layer(self) -> Layer:
-        """The file that is marked."""
         at = self.query_one("#layer", OptionList).highlighted
         return self._places[at if at is not None else 0]
 
     def title_text(self) -> str:
-        """The title in the frame."""
         return self._entry.key
 
     def body(self) -> ComposeResult:
-        """What it means, its value, and the files."""
         setting = self._entry.setting
         text = setting.help + (" Counts from the next start of the session." if setting.restart else "")
         yield Static(Content(text), classes="text -first", markup=False)
@@ -123,13 +111,11 @@ class SettingEditor(Dialog[str]):
         return Input(str(value), id="value", placeholder="nothing", compact=True)
 
     def buttons(self) -> ComposeResult:
-        """Save, unset and cancel."""
         yield Button("Save", id="save", variant="primary", compact=True)
         yield Button("Unset", id="unset", compact=True)
         yield Button("Cancel", id="cancel", compact=True)
 
     def on_mount(self) -> None:
-        """Mark what holds now, and the file that it comes from."""
         value = self.query_one("#value")
         if isinstance(value, OptionList):
             now = value_text(self._entry.setting, self._entry.value)
@@ -142,7 +128,6 @@ class SettingEditor(Dialog[str]):
         self.call_after_refresh(self._draw)
 
     def on_resize(self) -> None:
-        """Rows depend on the width."""
         self.call_after_refresh(self._draw)
 
     def show_survey(self, now: Survey) -> None:
@@ -195,11 +180,6 @@ class SettingEditor(Dialog[str]):
         return field.value if isinstance(field, Input) else ""
 
     def _read(self) -> object:
-        """The value in the field, in the setting's kind.
-
-        Raises:
-            ConfigError: It is none.
-        """
         setting, field = self._entry.setting, self.query_one("#value")
         try:
             if isinstance(field, OptionList):
@@ -219,7 +199,6 @@ class SettingEditor(Dialog[str]):
     @on(Input.Submitted, "#value")
     @on(Marks.Confirmed)
     def action_save(self) -> None:
-        """Write the value."""
         try:
             value = self._read()
             check_place(self._entry.setting, self._layer)
@@ -259,7 +238,6 @@ class SettingEditor(Dialog[str]):
 
 
 def _outcome(entry: Entry, now: Survey, layer: Layer, trouble: str) -> str:
-    """What became of a change, in a sentence."""
     name = now.name(layer)
     if layer in entry.given:
         said = f"{entry.key} is {value_text(entry.setting, entry.given[layer])} in {name}"

@@ -17,14 +17,12 @@ class SettingsCommands(MessageCommands):
     """The part of the commands that is about settings."""
 
     def do_settings(self, _agent_id: str, _task_id: str) -> None:
-        """Show the settings."""
         if self.app.settings_files is None:
             self.app.notice(NOBODY, "warning")
         else:
             self.app.push_screen(SettingsScreen(self.app.settings_files))
 
     def keep_theme(self, name: str) -> None:
-        """Take colours, and keep them in the person's own settings."""
         self.run(self._keep_theme(name))
 
     async def _keep_theme(self, name: str) -> None:

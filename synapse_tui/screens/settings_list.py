@@ -24,16 +24,11 @@ from .dialog import Dialog
 from .setting_editor import SettingEditor
 
 FilesNow = Callable[[], SettingsFiles]
-MAX_PROBLEMS = 3
-"""How many problems are told; the line below says how many more there are."""
+MAX_PROBLEMS = 3  # how many problems are told; the line below says how many more there are
 
 
 class SettingsScreen(Dialog[None]):
-    """Lists the settings, and opens an editor for the chosen one.
-
-    Args:
-        files: Gives the files as they are trusted now; called in a thread.
-    """
+    """Lists the settings, and opens an editor for the chosen one."""
 
     TITLE_TEXT: ClassVar[str] = "Settings"
     SUBTITLE: ClassVar[str] = "type to find · ↑↓ choose · Enter changes · Esc closes"
@@ -43,16 +38,13 @@ class SettingsScreen(Dialog[None]):
     def __init__(self, files: FilesNow) -> None:
         super().__init__()
         self._files = files
-        self._key = ""
-        """The setting that was marked last."""
+        self._key = ""  # the setting that was marked last
         self._survey: Survey | None = None
         self._shown: list[Entry] = []
         self._watch: FileWatch | None = None
-        self._written = ""
-        """The setting that is being written here: that it changes is no news."""
+        self._written = ""  # the setting that is being written here: that it changes is no news
 
     def body(self) -> ComposeResult:
-        """The search, the settings, and what is told of the marked one."""
         yield SearchInput(id="query", placeholder="a part of a name, a meaning or a value", compact=True)
         yield Static("", id="problems", markup=False)
         results = Choices(id="results", markup=False, compact=True)
@@ -62,7 +54,6 @@ class SettingsScreen(Dialog[None]):
         yield Static("", id="news", classes="faint", markup=False)
 
     def buttons(self) -> ComposeResult:
-        """Change and close."""
         yield Button("Change", id="change", variant="primary", compact=True)
         yield Button("Close", id="close", compact=True)
 
@@ -78,13 +69,11 @@ class SettingsScreen(Dialog[None]):
         await self._look()
 
     async def on_unmount(self) -> None:
-        """Watch no more."""
         watch, self._watch = self._watch, None
         if watch is not None:
             await watch.close()
 
     def show_news(self) -> None:
-        """Look again."""
         self.run_worker(self._look(), exclusive=True, group="survey", exit_on_error=False)
 
     async def _look(self) -> None:
@@ -113,7 +102,6 @@ class SettingsScreen(Dialog[None]):
         news.display = bool(text)
 
     def on_resize(self) -> None:
-        """Rows depend on the width."""
         self.call_after_refresh(self._fill)
 
     @on(Input.Changed, "#query")
@@ -176,7 +164,6 @@ class SettingsScreen(Dialog[None]):
             self.app.push_screen(editor, self._edited)
 
     def _wrote(self) -> None:
-        """The editor is about to write."""
         self._written = self._key
 
     def _edited(self, said: str | None) -> None:

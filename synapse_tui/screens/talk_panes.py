@@ -19,30 +19,22 @@ if TYPE_CHECKING:
 
 
 class TalkPanes:
-    """Keeps the tabs of external agents in step with the conversations.
-
-    Args:
-        host: Whose conversations are shown.
-        deck: Where the panes are.
-    """
+    """Keeps the tabs of external agents in step with the conversations."""
 
     def __init__(self, host: Host, deck: Deck) -> None:
         self._host = host
         self._deck = deck
-        self._unseen: set[str] = set()
-        """Agents that have answered since they were looked at."""
+        self._unseen: set[str] = set()  # agents that have answered since they were looked at
         self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @property
     def panes(self) -> list[TalkPane]:
-        """The open tabs, in their order."""
         return [pane for pane in self._deck.panes if isinstance(pane, TalkPane)]
 
     def _now(self) -> datetime:
         return self.now()
 
     def wanted(self, alias: str) -> bool:
-        """Whether an agent's tab should be open."""
         talk = self._host.externals.conversation(alias)
         return talk is not None and talk.opened and self._host.externals.has(alias)
 
@@ -53,7 +45,6 @@ class TalkPanes:
         self.show(alias)
 
     def show(self, alias: str) -> None:
-        """Take a new picture of a conversation."""
         pane = self._deck.pane(alias)
         if isinstance(pane, TalkPane):
             pane.talk.picture = self.picture(alias)
@@ -67,19 +58,12 @@ class TalkPanes:
         return False
 
     def seen(self, alias: str) -> None:
-        """The person looks at a conversation."""
         self._unseen.discard(alias)
 
     def views(self, first: int) -> list[AgentView]:
-        """Pictures for the bar of tabs and the titles.
-
-        Args:
-            first: Number of the first tab.
-        """
         return [self._view(pane.agent_id, number) for number, pane in enumerate(self.panes, first)]
 
     def picture(self, alias: str) -> TalkPicture:
-        """A conversation as it is."""
         externals = self._host.externals
         agents = self._host.agents.values()
         labels = {each.agent_id: one_line(each.name or each.agent_type) for each in agents}

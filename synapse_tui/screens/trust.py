@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 
 class TrustQuestion(Unasked[bool]):
-    """Shows the files whole; leaves with True when the person trusts what was shown.
-
-    Args:
-        files: Files of the project that are not trusted yet.
-    """
+    """Shows the files whole; leaves with True when the person trusts what was shown."""
 
     BOX_CLASSES: ClassVar[str] = "-wide -alert"
     TITLE_TEXT: ClassVar[str] = "Trust the files of this project?"
@@ -39,7 +35,6 @@ class TrustQuestion(Unasked[bool]):
         self._files = files
 
     def body(self) -> ComposeResult:
-        """What is asked, and the files."""
         count = plural(len(self._files), "file")
         yield label(
             f"This project brings {count} that can start programs or instruct agents. Read before you trust; "
@@ -59,7 +54,6 @@ class TrustQuestion(Unasked[bool]):
                 )
 
     def buttons(self) -> ComposeResult:
-        """Trust, or go on without."""
         yield Button("Trust these files", id="trust", compact=True)
         yield Button("Go on without them", id="cancel", compact=True)
 
@@ -68,5 +62,4 @@ class TrustQuestion(Unasked[bool]):
         self.dismiss(event.button.id == "trust")
 
     def action_leave(self) -> None:
-        """Go on without them."""
         self.dismiss(False)

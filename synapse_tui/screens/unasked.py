@@ -24,10 +24,10 @@ from .dialog import Dialog, Result
 if TYPE_CHECKING:
     from synapse_tui.app import SynapseApp
 
+# How long nobody has typed before the dialog opens, and how long it is there before it takes a key
 QUIET_SECONDS = 1.0
-"""How long nobody has typed before the dialog opens, and how long it is there before it takes a key."""
+# Who gets input: the screen that is open, the main one below it, or nobody
 Taken = Literal["screen", "main", "nobody"]
-"""Who gets input: the screen that is open, the main one below it, or nobody."""
 _ENTERING = frozenset({"tab", "shift+tab", "up", "down", "left", "right"})
 
 
@@ -35,17 +35,13 @@ class Unasked(Dialog[Result]):
     """A dialog that nobody asked for; opened by a `QuestionQueue`."""
 
     AUTO_FOCUS = ""
-    ENTRY: ClassVar[str] = "Button"
-    """What has the focus once the person is in the dialog."""
-    KEYS: ClassVar[str] = ""
-    """The subtitle from then on."""
+    ENTRY: ClassVar[str] = "Button"  # what has the focus once the person is in the dialog
+    KEYS: ClassVar[str] = ""  # the subtitle from then on
 
-    entered: bool = False
-    """Whether the person has moved the focus into it, or leaves it."""
+    entered: bool = False  # whether the person has moved the focus into it, or leaves it
 
     @property
     def own_keys(self) -> frozenset[str]:
-        """Its letters and Enter, which answer it once the person is in it."""
         return frozenset(key for key in self._bindings.key_to_bindings if len(key) == 1) | {"enter"}
 
     def enter(self) -> None:
@@ -59,11 +55,7 @@ class Unasked(Dialog[Result]):
 
 
 class QuestionQueue:
-    """Opens dialogs that nobody asked for, one after the other, while nobody types.
-
-    Args:
-        app: Whose screens they are.
-    """
+    """Opens dialogs that nobody asked for, one after the other, while nobody types."""
 
     def __init__(self, app: SynapseApp) -> None:
         self._app = app
@@ -77,21 +69,13 @@ class QuestionQueue:
 
     @property
     def pending(self) -> bool:
-        """Whether a question is not answered yet."""
         return bool(self._queue)
 
     def ask(self, make: Callable[[], Unasked[Result]], answered: Callable[[Result | None], object]) -> None:
-        """Ask when it is quiet.
-
-        Args:
-            make: Makes the dialog; called again when it had to step aside.
-            answered: Called with the result.
-        """
         self._queue.append((make, answered))
         self.open_next()
 
     def typed(self, event: events.Event) -> None:
-        """Input has come, for any screen."""
         if not isinstance(event, events.MouseEvent | TerminalKeyRelease):
             self._typed_at = self.clock()
 
@@ -159,6 +143,5 @@ class QuestionQueue:
         return [event for event in hinted if isinstance(event, events.Key) and event.is_printable]
 
     def _agent_asks(self) -> bool:
-        """Whether the agent in focus shows a dialog itself, which a key that is for neither could answer."""
         agent = self._app.main.find(self._app.main.active)
         return agent is not None and agent.state is AgentState.WAITING

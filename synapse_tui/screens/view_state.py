@@ -23,12 +23,7 @@ def view_state(main: MainScreen) -> dict[str, object]:
 
 
 def restore_view(main: MainScreen, state: Mapping[str, Any]) -> None:
-    """Arrange it as it was; what no longer fits is left as it is.
-
-    Args:
-        main: The main screen, its agents shown.
-        state: What `view_state` gave.
-    """
+    """Arrange it as it was; what no longer fits is left as it is."""
     main.deck.arrangement = as_layout(str(state.get("layout", main.deck.arrangement)))
     known = {agent.agent_id for agent in main.agents}
     large, active = str(state.get("main", "")), str(state.get("active", ""))

@@ -31,12 +31,7 @@ SECOND = 1.0
 
 
 class WatchForm(Form[str]):
-    """Leaves with a sentence when the watch has begun.
-
-    Args:
-        agent: What the agent is called.
-        watcher: Watches over it.
-    """
+    """Leaves with a sentence when the watch has begun."""
 
     VERB: ClassVar[str] = "Watch"
     SUBTITLE: ClassVar[str] = "Tab next field · Enter begins · Esc cancels"
@@ -47,11 +42,9 @@ class WatchForm(Form[str]):
         self._watcher = watcher
 
     def title_text(self) -> str:
-        """The title in the frame."""
         return f"Watch {self._agent}"
 
     def body(self) -> ComposeResult:
-        """What it is for, and the fields."""
         yield label("Keeps its task going until the agent says that it is done.", "faint")
         with Horizontal(classes="row"):
             with Vertical():
@@ -66,7 +59,6 @@ class WatchForm(Form[str]):
         yield Input(id="until", placeholder="none", compact=True)
 
     def submit(self) -> None:
-        """Begin the watch."""
 
         async def work() -> str:
             order = self._order()
@@ -89,13 +81,7 @@ class WatchForm(Form[str]):
 
 
 class WatchView(Dialog[str]):
-    """Shows a watch; leaves with a sentence when it was ended.
-
-    Args:
-        agent_id: Whom it is about.
-        agent: What the agent is called.
-        watcher: Watches over it.
-    """
+    """Shows a watch; leaves with a sentence when it was ended."""
 
     BOX_CLASSES: ClassVar[str] = "-wide"
     SUBTITLE: ClassVar[str] = "s stops the watch · ↑↓ scroll · Esc closes"
@@ -109,30 +95,24 @@ class WatchView(Dialog[str]):
         self._watcher = watcher
 
     def title_text(self) -> str:
-        """The title in the frame."""
         return f"Watch over {self._agent}"
 
     def body(self) -> ComposeResult:
-        """How it stands, and what has happened."""
         with VerticalScroll(classes="body"):
             yield Static(self._text(), id="watch", markup=False)
 
     def buttons(self) -> ComposeResult:
-        """Stop and close."""
         yield Button("Stop watching (s)", id="stop", compact=True)
         yield Button("Close", id="close", compact=True)
 
     def on_mount(self) -> None:
-        """Count the seconds."""
         self.set_interval(SECOND, self.show_news)
 
     def show_news(self) -> None:
-        """Show how it stands now."""
         self.query_one("#watch", Static).update(self._text())
         self.query_one("#stop", Button).display = self._watcher.on
 
     def action_stop(self) -> None:
-        """End the watch."""
         if self._watcher.on:
             self._watcher.stop("stopped by you")
             self.dismiss(f"{self._agent} is no longer watched")
@@ -150,7 +130,6 @@ class WatchView(Dialog[str]):
 
 
 def watch_text(report: WatchReport) -> Content:
-    """A watch with everything that has happened under it."""
     head = f"watched {report.count}" if report.on else f"{report.state.value} {report.count}"
     helped = f", {report.helped} helped" if report.helped else ""
     parts: list[tuple[str, str]] = [

@@ -17,20 +17,14 @@ from .scroll_mode import ScrollMode
 if TYPE_CHECKING:
     from .terminal_view import TerminalView
 
+# A key and the bytes that it was: what the interception of mentions keeps of a key
 KeyToken = tuple[KeyEvent, bytes]
-"""A key and the bytes that it was: what the interception of mentions keeps of a key."""
 Interceptor = MentionInterceptor[KeyToken]
-_LOOK = 0.03
-"""Seconds between two looks at the screen while it is open whether a mention may be held."""
+_LOOK = 0.03  # seconds between two looks at the screen while it is open whether a mention may be held
 
 
 class PaneKeys:
-    """Decides who gets what is typed into one pane.
-
-    Args:
-        view: The pane.
-        interceptor: Holds keys while they can be a mention; None to hold none.
-    """
+    """Decides who gets what is typed into one pane."""
 
     def __init__(self, view: TerminalView, interceptor: Interceptor | None) -> None:
         self._view = view
@@ -38,12 +32,6 @@ class PaneKeys:
         self._settling: Timer | None = None
 
     def press(self, key: KeyEvent, raw: bytes) -> None:
-        """Act on a key that was pressed, repeated or released.
-
-        Args:
-            key: The key.
-            raw: The bytes that it was; empty when it came otherwise.
-        """
         if self._view.scroll_mode is not None:
             self._press_in_scroll_mode(self._view.scroll_mode, key)
         elif self._interceptor is None:
@@ -54,14 +42,7 @@ class PaneKeys:
             self._follow(self._interceptor.key(key, (key, raw), self._view.session.reading()))
 
     def run(self, text: str) -> bool:
-        """Send many keys that type as one piece, each of them encoded for the child.
-
-        Args:
-            text: What they type.
-
-        Returns:
-            Whether that was done; else each key must be looked at: for the scroll mode, or for a mention.
-        """
+        """Send many keys that type as one piece, each of them encoded for the child."""
         mention = self._interceptor
         if self._view.scroll_mode is not None:
             return False
@@ -86,7 +67,6 @@ class PaneKeys:
             self._follow(self._interceptor.paste(text))
 
     def _is_blind_enter(self, key: KeyEvent) -> bool:
-        """Whether Enter would send what is not to be seen at the moment."""
         held = self._interceptor is not None and self._interceptor.active and self._view.mention.stale
         return held and key.key in {"enter", "kp_enter"} and key.kind != "release"
 
@@ -96,11 +76,6 @@ class PaneKeys:
             self._follow(self._interceptor.give_back())
 
     def choose(self, index: int) -> None:
-        """Take a completion that was clicked.
-
-        Args:
-            index: Its index in the overlay.
-        """
         if self._interceptor is not None:
             self._interceptor.choose(index)
             self._view.show_mention(self._interceptor.view)
@@ -118,7 +93,6 @@ class PaneKeys:
             self._await_settling(self._interceptor)
 
     def _await_settling(self, interceptor: Interceptor) -> None:
-        """Look at the screen until it has told whether what is held may be."""
         if interceptor.doubtful and self._settling is None:
             self._settling = self._view.set_timer(_LOOK, self._settle)
 

@@ -9,10 +9,10 @@ from textual.reactive import var
 
 from .segment_bar import Piece, SegmentBar, width_of
 
+# A key, what it does in a word, and the action of the section that does it
 Hint: TypeAlias = tuple[str, str, str]
-"""A key, what it does in a word, and the action of the section that does it."""
-MESSAGES = "messages"
-"""The section whose keys are told before any had the focus."""
+MESSAGES = "messages"  # the section whose keys are told before any had the focus
+# The hints of each section, by the id of its list, in at most two rows
 HINTS: Mapping[str, tuple[Sequence[Hint], ...]] = {
     "agents": ((("Enter", "go to", "select"),),),
     MESSAGES: (
@@ -43,14 +43,10 @@ HINTS: Mapping[str, tuple[Sequence[Hint], ...]] = {
     ),
     "peers": ((("Enter", "write", "select"),),),
 }
-"""The hints of each section, by the id of its list, in at most two rows."""
 
 
 class SidebarKeys(SegmentBar):
     """What the keys do in one of the lists; it can be done by the mouse as well.
-
-    Args:
-        row: Which row of the hints.
 
     Attributes:
         section: The id of the list whose keys are told.
@@ -65,11 +61,9 @@ class SidebarKeys(SegmentBar):
         self._place = row
 
     def watch_section(self) -> None:
-        """Tell other keys."""
         self.refresh()
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        """The keys."""
         shown: list[Piece] = []
         for key, word, target in next(iter(HINTS[self.section][self._place :]), ()):
             hint = [Piece(f" {key}", "bold $hot", target), Piece(f" {word} ", "$ink-muted", target)]

@@ -19,10 +19,8 @@ from synapse_tui.keymap import Keymap, leader_label
 from .sturdy import Sturdy
 from .text import pad
 
-COLUMN = 26
-"""Cells of one entry."""
-KEY = 4
-"""Cells of its key."""
+COLUMN = 26  # cells of one entry
+KEY = 4  # cells of its key
 
 
 class WhichKey(Sturdy, Widget, can_focus=False):
@@ -36,8 +34,7 @@ class WhichKey(Sturdy, Widget, can_focus=False):
     """
     ALLOW_SELECT: ClassVar[bool] = False
 
-    keymap: var[Keymap] = var(Keymap)
-    """The keys that hold."""
+    keymap: var[Keymap] = var(Keymap)  # the keys that hold
 
     @dataclass
     class Chosen(Message):
@@ -46,11 +43,9 @@ class WhichKey(Sturdy, Widget, can_focus=False):
         action_id: str
 
     def watch_keymap(self) -> None:
-        """Draw anew."""
         self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
-        """Rows that the entries take."""
         return self._grid(width)[0]
 
     def _entries(self) -> list[Action]:
@@ -64,7 +59,6 @@ class WhichKey(Sturdy, Widget, can_focus=False):
         return ceil(count / columns), max(1, min(COLUMN, width // columns))
 
     def render(self) -> Content:
-        """The entries, down the columns."""
         entries = self._entries()
         rows, column = self._grid(self.content_size.width)
         parts: list[tuple[str, str]] = []
@@ -80,14 +74,12 @@ class WhichKey(Sturdy, Widget, can_focus=False):
         return Content.assemble(*parts)
 
     def action_at(self, x: int, y: int) -> Action | None:
-        """The entry at a cell of the content, or None."""
         entries = self._entries()
         rows, column = self._grid(self.content_size.width)
         index = x // column * rows + y
         return entries[index] if y < rows and index < len(entries) else None
 
     def on_click(self, event: events.Click) -> None:
-        """Do what the entry says."""
         event.stop()
         offset = event.get_content_offset(self)
         action = self.action_at(offset.x, offset.y) if offset else None
