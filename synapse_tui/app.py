@@ -18,8 +18,7 @@ from .driver.events import OuterTerminalChanged, TerminalText
 from .driver.link import TerminalLink
 from .driver.synapse_driver import SynapseDriver
 from .events import Event
-from .keymap import Keymap
-from .leader import Leader
+from .keymap import Keymap, Leader
 from .mention import MentionInterceptor
 from .model import DEMO_AGENTS, AgentSpec
 from .screens.appearance import Appearance
@@ -27,14 +26,12 @@ from .screens.attention import Attention
 from .screens.commands import Commands
 from .screens.dialog import Dialog, describe
 from .screens.events import EventReader
-from .screens.key_gate import KeyGate
-from .screens.main import MainScreen
+from .screens.keyboard import KeyGate
+from .screens.main import MainScreen, restore_view
+from .screens.message_views import Line
 from .screens.pane_messages import PaneMessages
 from .screens.preferences import read_keymap
-from .screens.receipts import Line
-from .screens.session import RestoreOffer, SessionControls
-from .screens.unasked import QuestionQueue
-from .screens.view_state import restore_view
+from .screens.questions import QuestionQueue, RestoreOffer, SessionControls
 from .themes import variable_defaults
 from .widgets.pane_keys import Interceptor
 from .widgets.status_bar import Level

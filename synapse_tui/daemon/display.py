@@ -16,8 +16,8 @@ from synapse_tui.driver import TerminalLink, detached_driver_class
 from synapse_tui.driver.synapse_driver import DETACHED_SIZE, Tap
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
-from synapse_tui.screens.session import RestoreOffer, SessionControls
-from synapse_tui.screens.view_state import restore_view, view_state
+from synapse_tui.screens.main import restore_view, view_state
+from synapse_tui.screens.questions import RestoreOffer, SessionControls
 from synapse_tui.widgets.appearance import adopt_environment
 from synapse_tui.widgets.text import plural
 from synapse_tui.widgets.tiles import as_layout

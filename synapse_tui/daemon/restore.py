@@ -13,7 +13,7 @@ from synapse_tui.errors import SynapseError
 from synapse_tui.events import Notice
 from synapse_tui.host import Host
 from synapse_tui.model import AgentSpec
-from synapse_tui.screens.session import RestoreOffer
+from synapse_tui.screens.questions import RestoreOffer
 from synapse_tui.workspace import SavedAgent, SavedView, SavedWorkspace, WorkspaceStore
 
 log = logging.getLogger(__name__)

@@ -17,25 +17,17 @@ from synapse_tui.store.aftermath import kept_text
 from synapse_tui.widgets.text import plural
 from synapse_tui.widgets.tiles import Layout, as_layout, next_layout
 
-from .confirm import Confirm
-from .dialog import describe
-from .explain import explanation
+from .agents import InterruptDialog, Rename, WatchForm, WatchView, explanation
+from .dialog import Confirm, Report, describe
 from .externals import ExternalCommands
+from .file_locks import LockCommands
 from .help import help_text
-from .history_commands import HistoryCommands
-from .interrupt import InterruptDialog
-from .launcher import Find, Launcher
-from .locks import LockCommands
-from .new_agent import NewAgent
+from .history import HistoryCommands
+from .new_agent import Find, Launcher, NewAgent
 from .palette import Palette, offers
+from .questions import RestoreOffer, RestoreQuestion, TrustQuestion
 from .quit import Leave, Quit
-from .rename import Rename
-from .report import Report
-from .restore import RestoreQuestion
-from .session import RestoreOffer
-from .settings_commands import SettingsCommands
-from .trust import TrustQuestion
-from .watch import WatchForm, WatchView
+from .settings import SettingsCommands
 
 if TYPE_CHECKING:
     from synapse_tui.app import SynapseApp

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import ModalScreen
 from textual.timer import Timer
-from textual.widgets import Button, Input, Label, Static, TextArea
+from textual.widgets import Button, Input, Label, OptionList, Static, TextArea
 from textual.widgets.button import ButtonVariant
+from textual.widgets.option_list import Option
 
 from synapse_tui.errors import SynapseError
+from synapse_tui.widgets.choices import Choices
+from synapse_tui.widgets.key_hints import keys_of
 from synapse_tui.widgets.sturdy import Reporter, Sturdy
 
 log = logging.getLogger(__name__)
@@ -202,3 +205,132 @@ def describe(error: Exception) -> str:
 def label(text: str, classes: str = "label") -> Label:
     """A line of plain text; agents' names may stand in it, so it is never read as markup."""
     return Label(Content(text), classes=classes, markup=False)
+
+
+class Confirm(Dialog[bool]):
+    """Asks a question; the result is True only when the person said so."""
+
+    BOX_CLASSES: ClassVar[str] = "-danger"
+    SUBTITLE: ClassVar[str] = "y yes · n no · Esc cancels"
+    AUTO_FOCUS = "#cancel"
+    BINDINGS: ClassVar = [
+        Binding("y", "yes", show=False),
+        Binding("n", "leave", show=False),
+        Binding("left,right", "app.focus_next", show=False),
+    ]
+
+    def __init__(self, title: str, text: str, yes: str) -> None:
+        super().__init__()
+        self._title = title
+        self._text = text
+        self._yes = yes
+
+    def title_text(self) -> str:
+        return self._title
+
+    def body(self) -> ComposeResult:
+        yield Static(Content(self._text), classes="text", markup=False)
+
+    def buttons(self) -> ComposeResult:
+        yield Button(Content(self._yes), id="yes", variant="error", compact=True)
+        yield Button("Cancel", id="cancel", compact=True)
+
+    def action_yes(self) -> None:
+        self.dismiss(True)
+
+    def action_leave(self) -> None:
+        self.dismiss(False)
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        self.dismiss(event.button.id == "yes")
+
+
+FRAME_ROWS = 4  # rows of the border, the button and the gap above it
+LEAST_ROWS = 3
+
+
+class ReportText(Static):
+    """A text that is made anew whenever there is another width for it."""
+
+    def __init__(self, content: Content | Callable[[int], Content]) -> None:
+        super().__init__("", id="text", markup=False)
+        self._made_for = 0
+        self._make = content
+
+    def on_resize(self, event: events.Resize) -> None:
+        width = event.size.width
+        if width != self._made_for:
+            self._made_for = width
+            self.update(self._make if isinstance(self._make, Content) else self._make(width))
+
+
+class Report(Dialog[None]):
+    """Shows a text that may be longer than the screen."""
+
+    BOX_CLASSES: ClassVar[str] = "-wide"
+    SUBTITLE: ClassVar[str] = "↑↓ scroll · Esc closes"
+    AUTO_FOCUS = ".body"
+    BINDINGS: ClassVar = [Binding("q,enter", "leave", show=False)]
+
+    def __init__(self, title: str, content: Content | Callable[[int], Content], *, action: str = "") -> None:
+        super().__init__()
+        self._title = title
+        self._content = content
+        self._action = action
+
+    def title_text(self) -> str:
+        return self._title
+
+    def body(self) -> ComposeResult:
+        with VerticalScroll(classes="body"):
+            yield ReportText(self._content)
+
+    def on_key(self, event: events.Key) -> None:
+        action = keys_of(self.app).by_key(event.key)
+        if action is not None and action.id == self._action:
+            event.stop()
+            self.action_leave()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.query_one(".body").styles.max_height = max(LEAST_ROWS, event.size.height - FRAME_ROWS)
+
+    @on(Button.Pressed)
+    def _pressed(self) -> None:
+        self.dismiss(None)
+
+
+class Pick(Dialog[str]):
+    """Leaves with the key of what was chosen."""
+
+    BOX_CLASSES: ClassVar[str] = "-narrow"
+    SUBTITLE: ClassVar[str] = "↑↓ choose · Enter takes it · Esc leaves"
+    AUTO_FOCUS = "#options"
+
+    def __init__(self, title: str, options: Mapping[str, str], chosen: str) -> None:
+        super().__init__()
+        self._title = title
+        self._options = dict(options)
+        self._chosen = chosen
+
+    def title_text(self) -> str:
+        return self._title
+
+    def body(self) -> ComposeResult:
+        options = [
+            Option(Content(f" {name}"), id=f"o-{at}") for at, name in enumerate(self._options.values())
+        ]
+        view = Choices(*options, id="options", markup=False, compact=True)
+        view.highlighted = list(self._options).index(self._chosen) if self._chosen in self._options else 0
+        yield view
+
+    def buttons(self) -> ComposeResult:
+        yield Button("Close", id="close", compact=True)
+
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(list(self._options)[event.option_index])
+
+    @on(Button.Pressed)
+    def _pressed(self) -> None:
+        self.dismiss(None)

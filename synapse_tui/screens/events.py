@@ -32,14 +32,12 @@ from synapse_tui.events import (
 from synapse_tui.model import AgentState, Task
 from synapse_tui.widgets.text import plural
 
-from .fates import Fate, delivery_of, fate_of_receipt, fate_of_task
-from .file_story import FileStory, RecentChanges
+from .agents import WatchView
+from .file_locks import FileStory, RecentChanges
 from .history import HistoryView
-from .message_detail import MessageDetail
-from .news_pace import NewsPace
+from .main import NewsPace
+from .message_views import Fate, Line, MessageDetail, Receipts, delivery_of, fate_of_receipt, fate_of_task
 from .preferences import follow
-from .receipts import Line, Receipts
-from .watch import WatchView
 
 if TYPE_CHECKING:
     from synapse_tui.app import SynapseApp

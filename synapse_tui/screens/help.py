@@ -9,8 +9,7 @@ from rich.cells import cell_len
 from textual.content import Content
 
 from synapse_tui.actions import GROUPS, Action
-from synapse_tui.key_names import key_label
-from synapse_tui.keymap import Keymap, leader_label
+from synapse_tui.keymap import Keymap, key_label, leader_label
 from synapse_tui.model import AgentState
 from synapse_tui.widgets.marks import state_mark
 from synapse_tui.widgets.text import pad

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -17,18 +18,147 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Button, Input, Static
 
-from synapse_tui.errors import SynapseError
-from synapse_tui.model import Task
+from synapse_tui.durations import duration, moment
+from synapse_tui.errors import InvalidValue, SynapseError
+from synapse_tui.model import INTERRUPT_PRIORITY, Task, TaskState
+from synapse_tui.store.export import FORMATS
 from synapse_tui.store.records import Page, Record, Story, Wanted
 from synapse_tui.store.words import terms_of
 from synapse_tui.widgets.history_list import HistoryList
+from synapse_tui.widgets.marks import delivery_mark
+from synapse_tui.widgets.parties import proof
+from synapse_tui.widgets.rows import short_path
 from synapse_tui.widgets.search_input import SearchInput
-from synapse_tui.widgets.text import one_line, plural
+from synapse_tui.widgets.text import one_line, plural, printable
 
-from .dialog import Dialog
-from .history_detail import copied, story_text
-from .history_filters import ANY, SPANS, STATES, Filters
-from .pick import Pick
+from .composer import Draft
+from .dialog import Dialog, Form, Pick, label
+from .message_views import said, timeline_text
+from .messages import MessageCommands
+
+ANY = ""
+STATES: Mapping[str, tuple[str, tuple[TaskState, ...]]] = {
+    ANY: ("any state", ()),
+    "open": ("not ended", (TaskState.SUBMITTED, TaskState.WORKING, TaskState.INPUT_REQUIRED)),
+    "completed": ("completed", (TaskState.COMPLETED,)),
+    "failed": ("failed", (TaskState.FAILED, TaskState.REJECTED)),
+    "canceled": ("canceled", (TaskState.CANCELED,)),
+}
+SPANS: Mapping[str, tuple[str, timedelta | None]] = {
+    ANY: ("any time", None),
+    "hour": ("the last hour", timedelta(hours=1)),
+    "day": ("the last day", timedelta(days=1)),
+    "week": ("the last 7 days", timedelta(days=7)),
+    "month": ("the last 30 days", timedelta(days=30)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What is shown.
+
+    Attributes:
+        query: Words that must stand in message or answer.
+        everywhere: Whether the tasks of all projects are.
+        agent: Id or type of the agent; empty for any.
+        state: A key of STATES.
+        span: A key of SPANS.
+    """
+
+    query: str = ""
+    everywhere: bool = False
+    agent: str = ANY
+    state: str = ANY
+    span: str = ANY
+
+    @property
+    def narrow(self) -> bool:
+        return bool(self.query.strip() or self.agent or self.state or self.span)
+
+    def wanted(self, project: str, now: datetime, *, after: str = "") -> Wanted:
+        span = SPANS[self.span][1]
+        return Wanted(
+            agent=self.agent,
+            states=tuple(state.value for state in STATES[self.state][1]),
+            project="" if self.everywhere else project,
+            since=now - span if span else None,
+            query=self.query,
+            after=after,
+        )
+
+    def with_choice(self, name: str, key: str) -> Filters:
+        chosen = {"agent": self.agent, "state": self.state, "span": self.span} | {name: key}
+        return Filters(self.query, self.everywhere, **chosen)
+
+    def labels(self, project: str) -> dict[str, str]:
+        return {
+            "project": "all projects" if self.everywhere else project,
+            "agent": self.agent.removeprefix("synapse-") or "any agent",
+            "state": STATES[self.state][0],
+            "span": SPANS[self.span][0],
+        }
+
+
+MOST = 40_000  # how many characters of what was said are shown; copying and exporting give all
+_NAME = 10
+
+
+def story_text(record: Record, story: Story | None, now: datetime) -> Content:
+    """A task with everything that is known of it."""
+    task, mark = record.task, delivery_mark(record.task)
+    parts: list[tuple[str, str]] = [
+        (f"{mark.glyph} {mark.word}", f"bold ${mark.colour}"),
+        (f"  {one_line(task.reason)}" if task.reason else "", f"${mark.colour}"),
+        ("\n", ""),
+    ]
+    for name, value in _facts(record, now):
+        parts += [(f"{name:<{_NAME}}", "$ink-faint"), (f"{value}\n", "$ink-muted")]
+    parts.append(("\n", ""))
+    parts += _short(said(task))
+    told = Content.assemble(*parts)
+    if story is not None:
+        told = Content.assemble(told, timeline_text(story.steps, now))
+    if task.metadata:
+        words = json.dumps(dict(task.metadata), ensure_ascii=False, indent=2, default=str)
+        told = Content.assemble(told, ("\n\nMetadata\n", "bold $hot"), (printable(words), "$ink-muted"))
+    return told
+
+
+def copied(task: Task, what: str) -> str:
+    """What is copied of a task: its `message`, or its `answer`."""
+    return task.text if what == "message" else task.answer
+
+
+def _facts(record: Record, now: datetime) -> list[tuple[str, str]]:
+    task = record.task
+    facts = [
+        ("task", task.id),
+        ("from", f"{one_line(task.sender.sender_id)}{proof(task.sender)}"),
+        ("to", one_line(task.target)),
+        ("project", short_path(Path(record.project))),
+        ("made", moment(task.created_at, now)),
+    ]
+    if record.submitted_at is not None:
+        waited = (record.submitted_at - task.created_at).total_seconds()
+        facts.append(("submitted", f"{moment(record.submitted_at, now)}  after {duration(waited)}"))
+    if record.finished_at is not None:
+        took = (record.finished_at - (record.submitted_at or task.created_at)).total_seconds()
+        facts.append(("ended", f"{moment(record.finished_at, now)}  after {duration(took)}"))
+    facts.append(("priority", str(task.priority)))
+    if task.follows:
+        facts.append(("goes on", f"with task {task.follows[:8]}"))
+    return facts
+
+
+def _short(parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    left, shown = MOST, []
+    for text, style in parts:
+        shown.append((text[:left], style))
+        if len(text) > left:
+            shown.append((f"\n… {len(text) - left} more characters", "$ink-faint"))
+        left = max(0, left - len(text))
+    return shown
+
 
 WIDE = 110  # width from which a task is shown beside the list
 TYPING = 0.06  # seconds without a key after which what was typed is searched for
@@ -362,3 +492,79 @@ class HistoryView(Dialog[None]):
             words.append("history is off")
         words.append(plural(len(rows), "task") if count == str(len(rows)) else f"{count} tasks")
         self.query_one("#count", Static).update(Content(" · ".join(words)))
+
+
+Write = Callable[[str, Path], Awaitable[str]]
+
+
+class HistoryExport(Form[str]):
+    """Leaves with what was written."""
+
+    VERB: ClassVar[str] = "Export"
+    TITLE_TEXT: ClassVar[str] = "Export the tasks that are shown"
+    SUBTITLE: ClassVar[str] = "Enter writes it · Esc cancels"
+    AUTO_FOCUS = "#path"
+
+    def __init__(self, folder: Path, now: datetime, write: Write) -> None:
+        super().__init__()
+        self._folder = folder
+        self._name = f"history-{now.astimezone():%Y-%m-%d}.md"
+        self._write = write
+
+    def body(self) -> ComposeResult:
+        yield label(f"A new file, in {self._folder} unless it says where", "label -first")
+        yield Input(self._name, id="path", select_on_focus=False, compact=True)
+        yield label("It ends in .md (Markdown), .json, .jsonl (a line each) or .csv")
+
+    def submit(self) -> None:
+        try:
+            form, path = self._chosen()
+        except InvalidValue as error:
+            self.show_error(error)
+        else:
+            self.attempt(lambda: self._write(form, path))
+
+    def _chosen(self) -> tuple[str, Path]:
+        name = self.query_one("#path", Input).value.strip()
+        form = Path(name).suffix.removeprefix(".").lower()
+        if form not in FORMATS:
+            raise InvalidValue(f"'{name}' tells no form", f"end it in .{', .'.join(FORMATS)}")
+        return form, self._folder / Path(name).expanduser()
+
+
+HISTORY = "env.SYNAPSE_HISTORY_ENABLED"
+
+
+class HistoryCommands(MessageCommands):
+    """The part of the commands that is about the history."""
+
+    def do_history(self, _agent_id: str, _task_id: str) -> None:
+        around = Surroundings(
+            self.host.history.reader,
+            self.host.project,
+            labels=self.labels(),
+            agents={agent.agent_type: f"every {agent.agent_type}" for agent in self.main.agents},
+            kept=self.host.settings.flag(HISTORY),
+            now=self.today,
+            again=self._send_again,
+            export=self._export,
+        )
+        self._ask(HistoryView(around))
+
+    def _send_again(self, task: Task) -> None:
+        everyone = self.recipients()
+        to = next((each.address for each in everyone if each.agent_id == task.target), "")
+        priority = min(task.priority, INTERRUPT_PRIORITY - 1)
+        self.compose(everyone, Draft(to, task.text.strip(), priority), self._tell)
+
+    def _export(self, wanted: Wanted) -> None:
+        async def write(form: str, path: Path) -> str:
+            count = await self.host.history.reader.export(wanted, form, path)
+            return f"{plural(count, 'task')} in {path}"
+
+        self._ask(HistoryExport(self.host.project, self.today(), write), self._tell)
+
+    def _tell(self, text: str) -> None:
+        self.app.notice(text)
+        if isinstance(self.app.screen, HistoryView):
+            self.app.screen.tell(text)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.message import Message
 from textual.reactive import var
+from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
 
 from synapse_tui.keymap import Keymap
-from synapse_tui.widgets.deck import Deck
+from synapse_tui.model import AgentState, Task, TaskState
+from synapse_tui.widgets.deck import TITLE_ROWS, Deck
+from synapse_tui.widgets.key_hints import WhichKey
 from synapse_tui.widgets.lock_panel import LockPanel, Look
 from synapse_tui.widgets.message_order import in_order
 from synapse_tui.widgets.pane import Pane
@@ -27,23 +30,206 @@ from synapse_tui.widgets.sidebar import Sidebar
 from synapse_tui.widgets.status_bar import StatusBar
 from synapse_tui.widgets.sturdy import Sturdy
 from synapse_tui.widgets.tab_bar import TabBar
+from synapse_tui.widgets.talk_pane import TalkPane
+from synapse_tui.widgets.talk_picture import TalkPicture
+from synapse_tui.widgets.talk_view import TalkView
 from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import one_line, plural
 from synapse_tui.widgets.tiles import as_layout
 from synapse_tui.widgets.tip_bar import TipBar
 from synapse_tui.widgets.too_small import TooSmall, is_too_small
 from synapse_tui.widgets.views import AgentView, expected_view, progress, view_agents
-from synapse_tui.widgets.which_key import WhichKey
-
-from .hidden_sizes import resize_hidden
-from .news_pace import NewsPace
-from .pane_focus import PaneFocus
-from .talk_panes import TalkPanes
 
 if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
     from synapse_tui.host import Host
     from synapse_tui.model import AgentSpec
+
+
+class PaneFocus(Screen[None], inherit_bindings=False):
+    """A screen whose focus stands in the pane of the agent in focus, or outside of all panes."""
+
+    # Agent that the keys go to; stays while the sidebar or a dialog has the focus
+    active: var[str] = var("", init=False)
+
+    @property
+    def active_pane(self) -> Pane | None:
+        raise NotImplementedError
+
+    def may_become_active(self, agent_id: str) -> bool:
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Give the focus to the agent in focus, unless the sidebar has it; anything may call it at any time.
+
+        A widget that is hidden or removed, or a late event, must never leave the keys with another agent.
+        """
+        if not self.app.app_focus or self.has_class("-too-small"):
+            return
+        if self.focused is None or _pane_of(self.focused) is not None:
+            pane = self.active_pane
+            if pane is None:
+                super().set_focus(None)
+            elif self.focused is not pane.target:
+                pane.take_focus()
+
+    def set_focus(
+        self, widget: Widget | None, scroll_visible: bool = True, from_app_focus: bool = False
+    ) -> None:
+        """Give a widget the focus; the agent in focus is at once the one whose pane it stands in."""
+        pane = _pane_of(widget)
+        if pane is not None:
+            if from_app_focus:  # Textual's memory is older than ours
+                pane = self.active_pane or pane
+            elif self.may_become_active(pane.agent_id):
+                self.active = pane.agent_id
+            widget = pane.target
+        super().set_focus(widget, scroll_visible, from_app_focus)
+
+    def _reset_focus(self, widget: Widget, avoiding: list[Widget] | None = None) -> None:
+        if self.focused is not widget:
+            return
+        pane = self.active_pane
+        too_small = self.has_class("-too-small")
+        if pane is None or too_small or pane.target in (avoiding or ()) or not pane.is_attached:
+            super().set_focus(None)
+        else:
+            pane.take_focus()
+
+    def back_to_pane(self) -> None:
+        pane = self.active_pane
+        if pane is not None:
+            pane.take_focus()
+
+
+def _pane_of(widget: Widget | None) -> Pane | None:
+    if widget is None:
+        return None
+    return next((node for node in widget.ancestors_with_self if isinstance(node, Pane)), None)
+
+
+def resize_hidden(deck: Deck, agents: Mapping[str, AgentSession]) -> None:
+    """Give terminals that are not shown the size that they will have when they are."""
+    width, height = deck.size
+    if deck.arrangement != "tabs" or width < 2 or height < 2 + TITLE_ROWS:
+        return
+    for pane in deck.panes:
+        session = agents.get(pane.agent_id)
+        terminal = session.terminal if session is not None and session.exit is None else None
+        if session is None or terminal is None or pane.display:
+            continue
+        if (terminal.columns, terminal.lines) != (width, height - TITLE_ROWS):
+            session.resize(width, height - TITLE_ROWS)
+
+
+class TalkPanes:
+    """Keeps the tabs of external agents in step with the conversations."""
+
+    def __init__(self, host: Host, deck: Deck) -> None:
+        self._host = host
+        self._deck = deck
+        self._unseen: set[str] = set()  # agents that have answered since they were looked at
+        self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    @property
+    def panes(self) -> list[TalkPane]:
+        return [pane for pane in self._deck.panes if isinstance(pane, TalkPane)]
+
+    def _now(self) -> datetime:
+        return self.now()
+
+    def wanted(self, alias: str) -> bool:
+        talk = self._host.externals.conversation(alias)
+        return talk is not None and talk.opened and self._host.externals.has(alias)
+
+    async def add(self, alias: str) -> None:
+        """Open a tab; behind those that are there."""
+        if self._deck.pane(alias) is None:
+            await self._deck.mount(TalkPane(alias, TalkView(alias, now=self._now)))
+        self.show(alias)
+
+    def show(self, alias: str) -> None:
+        pane = self._deck.pane(alias)
+        if isinstance(pane, TalkPane):
+            pane.talk.picture = self.picture(alias)
+
+    def heard(self, task: Task, *, looked_at: bool) -> bool:
+        """Note that a task of an external agent came to rest; whether the person should be told of it."""
+        rests = task.state.final or task.state is TaskState.INPUT_REQUIRED
+        if rests and not looked_at and task.state is not TaskState.CANCELED:
+            self._unseen.add(task.target)
+            return task.state is TaskState.INPUT_REQUIRED
+        return False
+
+    def seen(self, alias: str) -> None:
+        self._unseen.discard(alias)
+
+    def views(self, first: int) -> list[AgentView]:
+        return [self._view(pane.agent_id, number) for number, pane in enumerate(self.panes, first)]
+
+    def picture(self, alias: str) -> TalkPicture:
+        externals = self._host.externals
+        agents = self._host.agents.values()
+        labels = {each.agent_id: one_line(each.name or each.agent_type) for each in agents}
+        talk = externals.conversation(alias)
+        known = externals.has(alias)
+        agent = externals.get(alias) if known else None
+        return TalkPicture(
+            alias,
+            name=agent.name if agent is not None else alias,
+            protocol=agent.protocol if agent is not None else "",
+            entries=talk.entries if talk is not None else (),
+            tasks=talk.tasks if talk is not None else (),
+            labels=labels,
+            known=known,
+        )
+
+    def _view(self, alias: str, number: int) -> AgentView:
+        picture = self.picture(alias)
+        state, detail = picture.state
+        return AgentView(
+            agent_id=alias,
+            number=number,
+            label=alias,
+            agent_type="external",
+            state=state,
+            detail=detail,
+            unseen=alias in self._unseen and state is AgentState.READY,
+            title=f"external · {picture.name} · {picture.protocol}",
+            external=True,
+        )
+
+
+NEWS_SECONDS = 0.1  # least time between two drawings
+
+SetTimer = Callable[[float, Callable[[], None]], object]
+
+
+class NewsPace:
+    """Draws news at once, or in a moment when that was done just now.
+
+    A flood of messages brings hundreds of news a second, each of which would draw everything, and the keys
+    wait behind them in the same queue.
+    """
+
+    def __init__(self, set_timer: SetTimer, draw: Callable[[], None]) -> None:
+        self._set_timer = set_timer
+        self._draw = draw
+        self._resting = False
+        self._more = False
+
+    def show(self) -> None:
+        self._more = self._resting
+        if not self._resting:
+            self._resting = True
+            self._set_timer(NEWS_SECONDS, self._rested)
+            self._draw()
+
+    def _rested(self) -> None:
+        self._resting = False
+        if self._more:
+            self.show()
+
 
 # Width of the terminal from which the sidebar stands beside the panes; below it lies over them
 SIDEBAR_BESIDE = 120
@@ -465,3 +651,27 @@ class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
 
     def on_sidebar_message_chosen(self, event: Sidebar.MessageChosen) -> None:
         self.post_message(self.Asked(event.command, task_id=event.task_id))
+
+
+def view_state(main: MainScreen) -> dict[str, object]:
+    """The layout, the agent in focus and what is open, as JSON can carry it."""
+    return {
+        "layout": main.deck.arrangement,
+        "zoomed": main.deck.zoomed,
+        "main": main.deck.main,
+        "active": main.active,
+        "sidebar": main.has_class("-sidebar"),
+    }
+
+
+def restore_view(main: MainScreen, state: Mapping[str, Any]) -> None:
+    """Arrange it as it was; what no longer fits is left as it is."""
+    main.deck.arrangement = as_layout(str(state.get("layout", main.deck.arrangement)))
+    known = {agent.agent_id for agent in main.agents}
+    large, active = str(state.get("main", "")), str(state.get("active", ""))
+    if large in known:
+        main.deck.main = large
+    main.set_class(bool(state.get("sidebar")), "-sidebar")
+    if active in known:
+        main.go_to(active)
+    main.deck.zoomed = bool(state.get("zoomed")) and active in known

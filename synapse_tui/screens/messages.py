@@ -14,11 +14,8 @@ from synapse_tui.model import USER, Task
 from synapse_tui.widgets.pane_title import Delivery
 from synapse_tui.widgets.text import plural
 
-from .composer import Composer, Draft
-from .fates import FAILED, SENDING, SENT
-from .message_detail import MessageDetail
-from .receipts import Receipts
-from .recipients import Recipient, recipients
+from .composer import Composer, Draft, Recipient, recipients
+from .message_views import FAILED, SENDING, SENT, MessageDetail, Receipts
 
 if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession

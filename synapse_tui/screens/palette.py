@@ -15,8 +15,7 @@ from textual.fuzzy import Matcher
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from synapse_tui.key_names import key_label
-from synapse_tui.keymap import leader_label
+from synapse_tui.keymap import key_label, leader_label
 from synapse_tui.model import THEMES, DeliveryState
 from synapse_tui.widgets.choices import Choices
 from synapse_tui.widgets.marks import delivery_mark

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from textual import events
+from textual.keys import _character_to_key
 from textual.timer import Timer
 
 from synapse_tui.mention import MentionInterceptor, Outcome, Pasted
@@ -124,3 +127,33 @@ class PaneKeys:
             self._view.update_view()
         else:
             self._view.leave_scroll_mode()
+
+
+_RENAMED = {"pageup": "page_up", "pagedown": "page_down"}
+_PUNCTUATION = {_character_to_key(chr(code)): chr(code) for code in range(0x21, 0x7F)}
+
+
+def key_event(event: events.Key) -> KeyEvent:
+    """Return what a terminal would know of a key that Textual names, as far as the name tells."""
+    text = event.character
+    if text is not None and event.is_printable:
+        return KeyEvent.of_text(text) if len(text) == 1 else KeyEvent("", text)
+    *held, name = event.key.split("+")
+    key = _RENAMED.get(name, _PUNCTUATION.get(name, name))
+    lower = key.lower()
+    if len(key) == 1 and lower != key:
+        return _event(lower, {*held, "shift"}, shifted=key)
+    return _event(key, held)
+
+
+def _event(key: str, held: Collection[str], shifted: str = "") -> KeyEvent:
+    return KeyEvent(
+        key,
+        shift="shift" in held,
+        alt="alt" in held,
+        ctrl="ctrl" in held,
+        super="super" in held,
+        hyper="hyper" in held,
+        meta="meta" in held,
+        shifted=shifted,
+    )

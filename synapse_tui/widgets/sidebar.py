@@ -17,13 +17,12 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from .choices import Choices
-from .keys_shown import keys_of
+from .key_hints import MESSAGES, SidebarKeys, keys_of
 from .lock_panel import LockPanel, Look
 from .message_order import Listing
 from .rows import agent_row, external_row, message_row, peer_row
 from .section import Section
 from .segment_bar import SegmentBar
-from .sidebar_keys import MESSAGES, SidebarKeys
 from .sturdy import Sturdy
 from .talk_picture import TalkPicture
 from .views import AgentView

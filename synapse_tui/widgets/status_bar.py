@@ -9,8 +9,7 @@ from rich.cells import cell_len
 from textual.reactive import var
 from textual.timer import Timer
 
-from synapse_tui.key_names import key_label
-from synapse_tui.keymap import Keymap
+from synapse_tui.keymap import Keymap, key_label
 
 from .marks import HELD, state_mark
 from .segment_bar import Piece, SegmentBar, width_of

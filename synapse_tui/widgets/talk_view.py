@@ -15,7 +15,7 @@ from textual.widget import Widget
 
 from synapse_tui.model import AgentState
 
-from .keys_shown import keys_of
+from .key_hints import keys_of
 from .segment_bar import Piece, SegmentBar, width_of
 from .sturdy import Sturdy
 from .talk_composer import TalkComposer

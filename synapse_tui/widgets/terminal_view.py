@@ -18,9 +18,8 @@ from synapse_tui.terminal.render import clean_link
 from .line_text import Point
 from .mention_overlay import MentionOverlay
 from .pane_display import PaneDisplay, ViewedSession
-from .pane_keys import Interceptor, PaneKeys
+from .pane_keys import Interceptor, PaneKeys, key_event
 from .pane_mouse import PaneMouse
-from .plain_keys import key_event
 from .scroll_mode import ScrollMode
 
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 from textual.reactive import var
 
-from synapse_tui.key_names import key_label
-from synapse_tui.keymap import Keymap, leader_label
+from synapse_tui.keymap import Keymap, key_label, leader_label
 
 from .segment_bar import Piece, SegmentBar, width_of
 

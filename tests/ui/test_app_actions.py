@@ -8,9 +8,7 @@ from synapse_tui.actions import (
     ACTIONS,
     GROUPS,
 )
-from synapse_tui.key_names import key_label, textual_key
-from synapse_tui.keymap import Keymap, leader_label
-from synapse_tui.leader import Leader, Step
+from synapse_tui.keymap import Keymap, Leader, Step, key_label, leader_label, textual_key
 from synapse_tui.screens.commands import Commands
 
 KEYS = Keymap()

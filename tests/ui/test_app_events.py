@@ -12,8 +12,8 @@ from synapse_tui.errors import ProfileError, SynapseError
 from synapse_tui.events import AgentBell, AgentTitleChanged, ClipboardRequested, Notice
 from synapse_tui.host.routing import Receipt
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus, Task, TaskState
-from synapse_tui.screens.launcher import Launcher
-from synapse_tui.screens.message_detail import MessageDetail
+from synapse_tui.screens.message_views import MessageDetail
+from synapse_tui.screens.new_agent import Launcher
 from synapse_tui.screens.palette import offers
 from synapse_tui.widgets.sidebar import MessageList
 from tests.ui.app_kit import at_main, make_app, running, text_of, three_agents, until

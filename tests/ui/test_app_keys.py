@@ -13,13 +13,11 @@ from synapse_tui.errors import AgentNotFound, CommandNotFound
 from synapse_tui.host.routing import Receipt
 from synapse_tui.keymap import Keymap, read_bindings
 from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus
+from synapse_tui.screens.agents import InterruptDialog, Rename
 from synapse_tui.screens.composer import Composer
-from synapse_tui.screens.confirm import Confirm
-from synapse_tui.screens.interrupt import InterruptDialog
+from synapse_tui.screens.dialog import Confirm, Report
 from synapse_tui.screens.new_agent import NewAgent
 from synapse_tui.screens.palette import Palette
-from synapse_tui.screens.rename import Rename
-from synapse_tui.screens.report import Report
 from tests.ui.app_kit import LEADER, at_main, exit_bar, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 

@@ -14,8 +14,8 @@ from synapse_tui.a2a.external.updates import Chunk, StatusUpdate, artifact_of
 from synapse_tui.app import SynapseApp
 from synapse_tui.content import Part
 from synapse_tui.model import AgentSpec, AgentState, TaskState
-from synapse_tui.screens.external_add import AddExternal
-from synapse_tui.screens.message_detail import MessageDetail
+from synapse_tui.screens.externals import AddExternal
+from synapse_tui.screens.message_views import MessageDetail
 from synapse_tui.widgets.talk_pane import TalkPane
 from synapse_tui.widgets.talk_view import TalkView
 from tests.ui.app_kit import LEADER, at_main, running, text_of, until

@@ -10,7 +10,7 @@ from synapse_tui.events import LocksChanged, SettingsChanged
 from synapse_tui.file_safety import ChangeType
 from synapse_tui.hooks.consent import Consent
 from synapse_tui.model import AgentSpec
-from synapse_tui.widgets.sidebar_keys import SidebarKeys
+from synapse_tui.widgets.key_hints import SidebarKeys
 from tests.ui.app_kit import at_main, at_rest, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost
 

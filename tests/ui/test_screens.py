@@ -10,11 +10,11 @@ from synapse_tui.agents.profiles.trust import UntrustedFile
 from synapse_tui.errors import SynapseError
 from synapse_tui.keymap import Keymap, read_bindings
 from synapse_tui.model import AgentSpec, DeliveryState
+from synapse_tui.screens.composer import Recipient, matching, recipients
 from synapse_tui.screens.help import help_text
-from synapse_tui.screens.launcher import split_installed
+from synapse_tui.screens.new_agent import split_installed
 from synapse_tui.screens.palette import Offer, search
-from synapse_tui.screens.recipients import Recipient, matching, recipients
-from synapse_tui.screens.trust import TrustQuestion
+from synapse_tui.screens.questions import TrustQuestion
 from synapse_tui.widgets.views import AgentView
 from tests.ui.app_kit import at_main, at_rest, running, text_of, three_agents, until
 from tests.ui.fakes import FakeHost, fake_profiles, find_command

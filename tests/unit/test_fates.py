@@ -7,7 +7,15 @@ import pytest
 from synapse_tui.errors import SynapseError
 from synapse_tui.host import Receipt
 from synapse_tui.model import DeliveryState, TaskState
-from synapse_tui.screens.fates import FAILED, SENT, Fate, delivery_of, fate_of_receipt, fate_of_task, summary
+from synapse_tui.screens.message_views import (
+    FAILED,
+    SENT,
+    Fate,
+    delivery_of,
+    fate_of_receipt,
+    fate_of_task,
+    summary,
+)
 from synapse_tui.widgets.marks import Mark
 from tests.fake_agent import FakeAgent
 

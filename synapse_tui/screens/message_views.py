@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widgets import Button, Static
+from textual.widgets import Button, OptionList, Static
+from textual.widgets.option_list import Option
 
 from synapse_tui.agents.tasks.outbox import HELD_BY_USER
 from synapse_tui.content import artifact_words, part_words
@@ -21,11 +25,16 @@ from synapse_tui.model import IN_INBOX, DeliveryState, Task, TaskState
 from synapse_tui.store.aftermath import BEFORE_RESTART, UNCERTAIN
 from synapse_tui.store.batch import Change
 from synapse_tui.task_words import task_word
-from synapse_tui.widgets.marks import delivery_mark, step_mark
+from synapse_tui.widgets.choices import Choices
+from synapse_tui.widgets.marks import Mark, delivery_mark, step_mark
+from synapse_tui.widgets.pane_title import Delivery
 from synapse_tui.widgets.parties import party, proof
-from synapse_tui.widgets.text import one_line, pad, printable
+from synapse_tui.widgets.text import one_line, pad, printable, shorten
 
 from .dialog import Dialog
+
+if TYPE_CHECKING:
+    from synapse_tui.host import Receipt
 
 Choice = Literal["cancel", "hold", "send_now", "again"]
 
@@ -163,3 +172,151 @@ def timeline_text(changes: Sequence[Change], now: datetime) -> Content:
             (f"{one_line(change.reason)}\n", "$ink-muted"),
         ]
     return Content.assemble(*parts).rstrip()
+
+
+FAILED = Mark("×", "state-error", "failed")
+SENDING = Mark("○", "state-unknown", "sending")
+SENT = Mark("→", "state-working", "sent")
+ROOM = 58  # characters of a pane's title in which receipts of several agents are told one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What became of a message to one agent.
+
+    Attributes:
+        name: What the agent is called.
+        mark: How it looks.
+        reason: Why; empty for nothing to say.
+        task_id: UUID of the task; empty when none was made.
+        settled: Whether it went well and nothing more will be heard of it.
+    """
+
+    name: str
+    mark: Mark
+    reason: str = ""
+    task_id: str = ""
+    settled: bool = False
+
+    @property
+    def words(self) -> str:
+        """It as words: `gemini: held: you have a draft`."""
+        if self.reason.startswith(self.mark.word):
+            return f"{self.name}: {self.reason}"
+        return f"{self.name}: {self.mark.word}" + (f": {self.reason}" if self.reason else "")
+
+
+def fate_of_task(task: Task, name: str) -> Fate:
+    """What has become of a message, by its task."""
+    settled = task.delivery is DeliveryState.DONE and task.state is TaskState.COMPLETED
+    return Fate(name, delivery_mark(task), task.reason, task.id, settled=settled)
+
+
+def fate_of_receipt(receipt: Receipt, name: str) -> Fate:
+    """What has become of handing a message over, where its task is not known here."""
+    if receipt.error is not None:
+        return Fate(name, FAILED, receipt.error.message)
+    # What becomes of it in another process is not told here, so no state is shown that would stay.
+    return Fate(name, SENT, "", receipt.task_id, settled=True)
+
+
+def summary(fates: Sequence[Fate], room: int | None = None) -> str:
+    """What became of a message to several agents, as exactly as there is room for."""
+    whole = " · ".join(fate.words for fate in fates)
+    if len(fates) == 1 or room is None or len(whole) <= room:
+        return whole
+    short = " · ".join(f"{fate.mark.glyph} {fate.name}" for fate in fates)
+    if len(short) <= room:
+        return short
+    counts = Counter(fate.mark.word for fate in fates)
+    return ", ".join(f"{count} {word}" for word, count in counts.items())
+
+
+def delivery_of(fates: Sequence[Fate]) -> Delivery:
+    """What a pane's title shows of a message; it leads to it, or to the receipts of all who got it."""
+    ill = [fate for fate in fates if fate.mark.glyph == FAILED.glyph]
+    open_ = [fate for fate in fates if not fate.settled]
+    first = (ill or open_ or fates)[0]
+    several = len(fates) > 1
+    linked = "" if several else first.task_id
+    return Delivery(first.mark, summary(fates, ROOM), linked, settled=not open_, several=several)
+
+
+NAME_CELLS = 18
+TEXT_CELLS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One receiver.
+
+    Attributes:
+        fate: What has become of its message.
+        task: Its task; None when that is not known here.
+    """
+
+    fate: Fate
+    task: Task | None
+
+
+class Receipts(Dialog[str]):
+    """Leaves with the id of a task that is to be shown whole."""
+
+    BOX_CLASSES: ClassVar[str] = "-wide"
+    SUBTITLE: ClassVar[str] = "↑↓ choose · Enter shows it whole · Esc closes"
+    AUTO_FOCUS = "#receipts"
+
+    def __init__(self, look: Callable[[], Sequence[Line]], now: Callable[[], datetime]) -> None:
+        super().__init__()
+        self._look = look
+        self._now = now
+        self._lines = look()
+
+    def title_text(self) -> str:
+        return f"Message to {len(self._lines)} agents"
+
+    def body(self) -> ComposeResult:
+        text = next((line.task.text for line in self._lines if line.task is not None), "")
+        yield Static(Content(shorten(one_line(text), TEXT_CELLS)), classes="faint", markup=False)
+        yield Choices(id="receipts", markup=False, compact=True)
+
+    def buttons(self) -> ComposeResult:
+        yield Button("Close", id="close", compact=True)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.show_news)
+
+    def show_news(self) -> None:
+        view = self.query_one("#receipts", OptionList)
+        self._lines = self._look() or self._lines
+        width, now, marked = view.size.width - 1, self._now(), view.highlighted
+        if width > 0:
+            view.clear_options()
+            view.add_options([Option(_row(line, width, now)) for line in self._lines])
+            view.highlighted = marked or 0
+
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        task = self._lines[event.option_index].task
+        if task is not None:
+            self.dismiss(task.id)
+
+    @on(Button.Pressed)
+    def _pressed(self) -> None:
+        self.dismiss(None)
+
+
+def _row(line: Line, width: int, now: datetime) -> Content:
+    """Two lines: who, how far, since when; why, or what was answered."""
+    fate, task = line.fate, line.task
+    answer = one_line(task.answer) if task is not None else ""
+    head = f" {fate.mark.glyph} {pad(fate.name, NAME_CELLS)} "
+    word = "answered" if answer and fate.settled else fate.mark.word
+    tail = f"{word}  {moment(task.updated_at, now)}" if task is not None else word
+    below = f"↳ {answer}" if answer else one_line(fate.reason)
+    return Content.assemble(
+        (head, "bold $ink"),
+        " " * max(1, width - cell_len(head) - cell_len(tail)),
+        (tail, f"${fate.mark.colour}"),
+        ("\n   " + shorten(below, width - 3), "$ink-muted"),
+    )

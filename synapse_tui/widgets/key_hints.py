@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import ClassVar
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from textual import events
 from textual.content import Content
@@ -16,6 +17,7 @@ from textual.widget import Widget
 from synapse_tui.actions import DIGITS, Action
 from synapse_tui.keymap import Keymap, leader_label
 
+from .segment_bar import Piece, SegmentBar, width_of
 from .sturdy import Sturdy
 from .text import pad
 
@@ -93,3 +95,78 @@ def _short_title(action: Action) -> str:
         "next_waiting": "next that needs you",
         "main_pane": "main pane",
     }.get(action.id, action.title.lower())
+
+
+@runtime_checkable
+class Keyed(Protocol):
+    """An application with keys."""
+
+    keymap: Keymap
+
+
+def keys_of(app: object) -> Keymap:
+    """The keys of an application."""
+    return app.keymap if isinstance(app, Keyed) else Keymap()
+
+
+# A key, what it does in a word, and the action of the section that does it
+Hint: TypeAlias = tuple[str, str, str]
+MESSAGES = "messages"  # the section whose keys are told before any had the focus
+# The hints of each section, by the id of its list, in at most two rows
+HINTS: Mapping[str, tuple[Sequence[Hint], ...]] = {
+    "agents": ((("Enter", "go to", "select"),),),
+    MESSAGES: (
+        (
+            ("Enter", "open", "command('show')"),
+            ("c", "cancel", "command('cancel')"),
+            ("h", "hold/release", "command('hold')"),
+        ),
+        (
+            ("s", "send now", "command('send_now')"),
+            ("⇧↑", "earlier", "command('earlier')"),
+            ("⇧↓", "later", "command('later')"),
+        ),
+    ),
+    "locks": (
+        (
+            ("Enter", "open", "choose('show_file')"),
+            ("r", "release", "choose('release_lock')"),
+            ("t", "take", "choose('take_lock')"),
+        ),
+    ),
+    "externals": (
+        (
+            ("Enter", "open", "select"),
+            ("c", "card", "command('external_card')"),
+            ("x", "remove", "command('remove_external')"),
+        ),
+    ),
+    "peers": ((("Enter", "write", "select"),),),
+}
+
+
+class SidebarKeys(SegmentBar):
+    """What the keys do in one of the lists; it can be done by the mouse as well.
+
+    Attributes:
+        section: The id of the list whose keys are told.
+    """
+
+    DEFAULT_CSS = "SidebarKeys { background: $dialog; }"
+
+    section: var[str] = var(MESSAGES)
+
+    def __init__(self, row: int) -> None:
+        super().__init__()
+        self._place = row
+
+    def watch_section(self) -> None:
+        self.refresh()
+
+    def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
+        shown: list[Piece] = []
+        for key, word, target in next(iter(HINTS[self.section][self._place :]), ()):
+            hint = [Piece(f" {key}", "bold $hot", target), Piece(f" {word} ", "$ink-muted", target)]
+            if width_of(shown) + width_of(hint) <= width:
+                shown += hint
+        return shown, []

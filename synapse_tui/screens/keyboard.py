@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from textual import events
 
 from synapse_tui.driver.events import TerminalKeyRelease, TerminalText
-from synapse_tui.leader import Leader, Step
+from synapse_tui.keymap import Leader, Step
 from synapse_tui.mention.interceptor import ECHO_TIMEOUT
 from synapse_tui.mention.overlay import MARKS
 from synapse_tui.model import AgentState
@@ -17,7 +17,7 @@ from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import plural
 
 from .dialog import Dialog
-from .unasked import Unasked
+from .questions import Unasked
 
 if TYPE_CHECKING:
     from synapse_tui.app import SynapseApp
