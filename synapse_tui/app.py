@@ -33,9 +33,9 @@ from .screens.pane_messages import PaneMessages
 from .screens.preferences import read_keymap
 from .screens.questions import QuestionQueue, RestoreOffer, SessionControls
 from .themes import variable_defaults
+from .widgets.error_handling import ErrorGate, FaultTolerant
 from .widgets.pane_keys import Interceptor
 from .widgets.status_bar import Level
-from .widgets.sturdy import ErrorGate, Sturdy
 from .widgets.terminal_view import TerminalView
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ log = logging.getLogger(__name__)
 TOAST_SECONDS = 5.0
 
 
-class PaneView(Sturdy, TerminalView):
+class PaneView(FaultTolerant, TerminalView):
     """The terminal of an agent, which goes on when one of its handlers fails."""
 
 
-class SynapseApp(Sturdy, PaneMessages, App[None], inherit_bindings=False):
+class SynapseApp(FaultTolerant, PaneMessages, App[None], inherit_bindings=False):
     """Shows the agents of a host."""
 
     CSS_PATH = "themes/app.tcss"

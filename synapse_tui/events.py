@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from .file_safety import Modification
 from .model import ExitStatus, StateReport, Task
+from .safety.locks import Modification
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from .actions import ACTIONS, DEFAULT_LEADER, DIGITS, GROUPS, Action
-from .terminal.key_tables import MODIFIER_KEYS
+from .terminal.input import MODIFIER_KEYS
 
 _FUNCTION = tuple(f"f{number}" for number in range(1, 21))
 _CURSOR = ("up", "down", "left", "right", "home", "end", "pageup", "pagedown", "insert", "delete")

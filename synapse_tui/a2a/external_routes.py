@@ -11,15 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.model import USER, Sender, Task, TaskState
 
+from .access import Principal
+from .context import IsOurs, Seen, Shared, VerifiedId, Wait, sender_of, while_wanted
 from .external.desk import AddOrder, ExternalDesk, Offer
 from .external.origins import check_url, is_loopback_host
 from .external.record import read_header
 from .external.untrusted import clean_line
-from .principal import Principal
 from .problems import HttpProblem
-from .request_state import IsOurs, Shared, VerifiedId
-from .senders import sender_of
-from .waiting import Seen, Wait, while_wanted
 from .wire import check_unicode, task_json
 
 external_router = APIRouter(prefix="/external")

@@ -26,12 +26,12 @@ from synapse_tui.terminal import ProgramStatus, ProgressChanged, TerminalEvent
 from synapse_tui.terminal.dump import dump
 from synapse_tui.workspace import AgentHandover
 
-from .state.timeline import Passage
+from .state import Passage
 
 if TYPE_CHECKING:
     from .console import AgentConsole
     from .session import AgentSession
-    from .tasks.turns import TurnTracker
+    from .turns import TurnTracker
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -39,45 +39,25 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """A running process that a console goes on with.
-
-    Attributes:
-        handle: The process.
-        terminal: `dump` of its terminal.
-        signals: What the terminal told of its state, each the last of its kind.
-        exit: How it ended; None while it runs.
-    """
+    """A running process that a console goes on with."""
 
     handle: Handle
-    terminal: bytes
+    terminal: bytes  # `dump` of its terminal
     signals: tuple[TerminalEvent, ...] = ()
-    exit: ExitStatus | None = None
+    exit: ExitStatus | None = None  # how it ended; None while it runs
 
 
 @dataclass(frozen=True, slots=True)
 class AdoptedSession:
-    """What a session goes on with.
-
-    Attributes:
-        process: Its process and terminal.
-        context_id: UUID of the session.
-        tasks: Its tasks, oldest first.
-        outbox: Its waiting messages, in order.
-        turn: The turn that was running, as `TurnTracker.state` gave it; empty for none.
-        unseen: Whether something happened that nobody has looked at.
-        timeline: The states that it was in, oldest first.
-        watch: The watch over it, as `Watcher.state` gave it; empty for none.
-        delivery: The delivery of its messages, as `Delivery.state` gave it.
-        hook_args: Arguments by which it is started with our hooks.
-    """
+    """What a session goes on with."""
 
     process: Adopted
-    context_id: str
-    tasks: tuple[Task, ...] = ()
+    context_id: str  # UUID of the session
+    tasks: tuple[Task, ...] = ()  # its tasks, oldest first
     outbox: tuple[OutboxEntry, ...] = ()
     turn: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     unseen: bool = False
-    timeline: tuple[Passage, ...] = ()
+    timeline: tuple[Passage, ...] = ()  # the states that it was in, oldest first
     watch: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     delivery: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     hook_args: tuple[str, ...] = ()
@@ -95,11 +75,7 @@ class AdoptedSession:
 
 
 def read_handover(handover: AgentHandover) -> AdoptedSession:
-    """What a session needs of a handover.
-
-    Raises:
-        HandoverError: It holds what this version does not understand.
-    """
+    """What a session needs of a handover."""
     try:
         handle = Handle(handover.pid, handover.start, handover.fd, handover.pending)
         signals = signals_from_json(handover.signals)
@@ -211,13 +187,7 @@ def task_to_json(task: Task) -> Json:
 
 
 def task_from_json(content: Json) -> Task:
-    """A task again.
-
-    Raises:
-        KeyError: Something is missing.
-        TypeError: Something is of another kind.
-        ValueError: A state or a time is none.
-    """
+    """A task again."""
     known = {entry.name for entry in dataclasses.fields(Task)}
     return Task(
         **{name: value for name, value in content.items() if name in known}
@@ -236,13 +206,11 @@ def task_from_json(content: Json) -> Task:
 
 
 def _known(kind: type[T], content: Mapping[str, object]) -> T | None:
-    """A flat record of its JSON, without what another version added; None for an empty one."""
     names = {entry.name for entry in dataclasses.fields(kind)}  # type: ignore[arg-type]  # all are records
     return kind(**{name: value for name, value in content.items() if name in names}) if content else None
 
 
 def _passages(content: object) -> tuple[Passage, ...]:
-    """A timeline of its JSON; an earlier version wrote none."""
     return tuple(map(Passage.from_json, content)) if isinstance(content, list) else ()
 
 

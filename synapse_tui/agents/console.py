@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
-from collections.abc import Callable, Mapping
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from synapse_tui.agents.answers.answer import AnswerCollector
-from synapse_tui.agents.composer.box import end_of_conversation, find_box
-from synapse_tui.agents.composer.reading import ComposerReading, screen_rows
-from synapse_tui.agents.delivery.at_rest import AtRest
-from synapse_tui.agents.delivery.view import Seen
-from synapse_tui.agents.process.pulse import Pulse
-from synapse_tui.agents.process.seeding import Past
-from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.state.detector import StateDetector
-from synapse_tui.agents.state.timeline import Timeline
 from synapse_tui.errors import MessageError
 from synapse_tui.hooks import HookKind
 from synapse_tui.model import AgentState, ExitStatus, StateReport
 from synapse_tui.pty import Guardian, Handle, PtyProcess, ReadScheduler
+from synapse_tui.pty.guardian_process import read_table
+from synapse_tui.pty.process import StoppedTerminal
 from synapse_tui.terminal import (
     LineScrolled,
     Modes,
@@ -35,30 +31,215 @@ from synapse_tui.terminal import (
 from synapse_tui.terminal.events import ignore
 
 from .adoption import Adopted
+from .answers import AnswerCollector
+from .composer import ComposerReading, end_of_conversation, find_box, screen_rows
+from .profiles.profile import Profile
+from .seeding import Past
+from .state import StateDetector, Timeline
+
+
+class Pulse:
+    """Wakes all who wait, as often as something changes."""
+
+    def __init__(self) -> None:
+        self._waiters: set[asyncio.Future[bool]] = set()
+
+    def fire(self) -> None:
+        """Wake everyone who waits now."""
+        for waiter in tuple(self._waiters):
+            if not waiter.done():
+                waiter.set_result(True)
+
+    async def wait(self, seconds: float | None = None) -> bool:
+        """Wait for the next change."""
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[bool] = loop.create_future()
+        self._waiters.add(waiter)
+        # Every output of every agent comes by here: `asyncio.wait` would make three more objects each time.
+        timer = loop.call_later(seconds, _expire, waiter) if seconds is not None else None
+        try:
+            return await waiter
+        finally:
+            self._waiters.discard(waiter)
+            if timer is not None:
+                timer.cancel()
+
+
+def _expire(waiter: asyncio.Future[bool]) -> None:
+    if not waiter.done():
+        waiter.set_result(False)
+
+
+MAX_PROCESSES = 32  # how many processes of an agent are looked at
+KEPT = 1.0  # seconds for which it is remembered how much they had done
+STALE = 2.0  # seconds after which it is asked anew which processes these are
+
+
+class Activity:
+    """Tells for how long the programs that read a terminal have done nothing at all.
+
+    A program that runs and sleeps again between two looks is found out by the processor time that it used.
+    Where the system does not tell, time passes and nothing else is known.
+    """
+
+    def __init__(self, leader: int, clock: Callable[[], float]) -> None:
+        self._leader = leader
+        self._clock = clock
+        self._pids: tuple[int, ...] = ()
+        self._listed = float("-inf")
+        self._samples: deque[tuple[float, int]] = deque()
+
+    async def refresh(self) -> None:
+        """Find out anew which programs these are, now and then."""
+        if self._clock() - self._listed < STALE:
+            return
+        pids = await asyncio.to_thread(readers_of, self._leader)
+        self._listed = self._clock()
+        if pids != self._pids:
+            self._pids = pids
+            self._samples.clear()
+
+    def rested(self, allowed: float = 0.0) -> float:
+        """For how many seconds they have done nothing, as far as it was asked before; 0 while one runs."""
+        # Between two clocks: on a busy machine looking may take as long as a rest, and what happens meanwhile
+        # must not count as having happened before it.
+        begun, samples = self._clock(), self._samples
+        # In this order: the time of a program that runs is told late, that of one that sleeps is exact.
+        runs = any(_state(pid) == b"R" for pid in self._pids)
+        used = sum(map(_processor_time, self._pids))
+        while samples and samples[0][0] < begun - KEPT:
+            samples.popleft()
+        samples.append((self._clock(), used))
+        if runs:
+            return 0.0
+        most = allowed * 1e9
+        return max(0.0, begun - next(at for at, before in samples if abs(used - before) <= most))
+
+
+def readers_of(leader: int) -> tuple[int, ...]:
+    """The processes of a session whose input is its terminal.
+
+    The keys may be read by a child that an agent started itself anew as; the commands and servers that it
+    runs are left out where the system tells what their input is. Reads the whole process table: to be called
+    in a thread.
+    """
+    terminal = _input(leader)
+    members = [row.key.pid for row in read_table() if row.session == leader and not row.zombie]
+    readers = [pid for pid in members if not terminal or _input(pid) in ("", terminal)]
+    return tuple(readers[:MAX_PROCESSES]) or (leader,)
+
+
+def _input(pid: int) -> str:
+    try:
+        return str(Path(f"/proc/{pid}/fd/0").readlink())
+    except OSError:
+        return ""
+
+
+def _processor_time(pid: int) -> int:
+    """Nanoseconds of processor time that a process has used, all threads together; -1 where not told."""
+    try:
+        # The clock of another process, clock_getcpuclockid(3): its pid inverted, and the kind of clock.
+        return time.clock_gettime_ns((~pid << 3) | 2)
+    except OSError:
+        return -1
+
+
+def _state(pid: int) -> bytes:
+    """State of the first thread, proc(5): in programs with an event loop the one that reads the keys."""
+    try:
+        descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    try:
+        data = os.read(descriptor, 4096)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+    # The name stands in parentheses and may itself hold blanks and parentheses.
+    return data[data.rfind(b")") + 2 :][:1]
+
+
+LOOK_AGAIN = 0.005  # seconds between two looks at an agent that is to come to rest
+READ_AGAIN = 0.0005  # seconds between two looks whether a key was read: as long it may not draw
+
+
+class AtRest:
+    """Waits for an agent to come to rest, and gives it keys then."""
+
+    def __init__(
+        self,
+        process: PtyProcess,
+        clock: Callable[[], float],
+        *,
+        take_in: Callable[[], Awaitable[None]],
+        drawing: Callable[[], bool],
+    ) -> None:
+        self._process = process
+        self._clock = clock
+        self._take_in = take_in
+        self._drawing = drawing
+        self._activity = Activity(process.pid, clock)
+
+    async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
+        """`AgentTerminal.settled`: what was begun before is then on the screen.
+
+        Where the system does not tell what programs do, the time passes.
+        """
+        await self._activity.refresh()
+        deadline = self._clock() + limit
+        while True:
+            await self._take_in()
+            rested = self._activity.rested(allowed)
+            if rested and rested >= rest and not self._drawing():
+                await self._take_in()
+                return True
+            if self._clock() >= deadline:
+                return False
+            await asyncio.sleep(min(max(rest - rested, 0.001), LOOK_AGAIN))
+
+    async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
+        """`AgentTerminal.press`, with the agent's output stopped meanwhile where that can be done."""
+        with self._process.stopped() as terminal:
+            await self._take_in()
+            seen = look()
+            if terminal is None:
+                self._process.write(key)
+                return seen
+            if self._process.pending or terminal.unread or not self._activity.rested():
+                return None
+            self._process.write(key)
+            read = await self._reads(terminal, self._clock() + limit)
+            return seen if read or not terminal.take_back(key) else None
+
+    async def _reads(self, terminal: StoppedTerminal, deadline: float) -> bool:
+        worked = False
+        while terminal.unread:
+            rested = self._activity.rested()
+            # Woken, and asleep again without having read: it draws something, and cannot.
+            if (worked and rested) or self._clock() >= deadline:
+                return False
+            worked = worked or not rested
+            await asyncio.sleep(READ_AGAIN)
+        return True
+
 
 log = logging.getLogger(__name__)
 
-LOOK_BYTES = 64 * 1024
-"""How much output is taken in at most by one look before Enter."""
+Seen = TypeVar("Seen")
+
+LOOK_BYTES = 64 * 1024  # how much output is taken in at most by one look before Enter
+# after so long the rest of a piece of output waits: 64 kB of some sequences take seconds
 FEED_SECONDS = 0.004
-"""After so long the rest of a piece of output waits: 64 kB of some sequences take seconds."""
-LAST_SECONDS = 2.0
-"""Seconds in which all output is taken in before Enter, and after the end."""
+LAST_SECONDS = 2.0  # seconds in which all output is taken in before Enter, and after the end
 
 
 @dataclass(frozen=True, slots=True)
 class ConsoleListener:
-    """Who hears of what; all are called in the loop.
+    """Who hears of what; all are called in the loop."""
 
-    Attributes:
-        output: Bytes arrived and stand on the screen now.
-        event: The terminal tells something.
-        state: The detector decided anew: the new report, the one before.
-        scrolled: A row left the screen at its top.
-        exited: The process has ended.
-    """
-
-    output: Callable[[bytes], None]
+    output: Callable[[bytes], None]  # bytes arrived and stand on the screen now
     event: Callable[[TerminalEvent], None]
     state: Callable[[StateReport, StateReport], None]
     scrolled: Callable[[str], None]
@@ -67,44 +248,21 @@ class ConsoleListener:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a process is started, and in what terminal.
-
-    Attributes:
-        argv: Command and arguments.
-        cwd: Working folder.
-        environ: Environment, complete.
-        columns: Width in cells.
-        lines: Height in cells.
-        scrollback: Lines that the terminal keeps.
-        before: What another terminal of the agent showed; None for nothing.
-        adopted: A process that runs already, in place of one that is started; None for a new one.
-        guardian: Ends the process when this one is killed; None for no guard.
-    """
+    """How a process is started, and in what terminal."""
 
     argv: tuple[str, ...]
     cwd: Path
     environ: Mapping[str, str]
-    columns: int
-    lines: int
+    columns: int  # width in cells
+    lines: int  # height in cells
     scrollback: int = 5000
-    before: Past | None = None
+    before: Past | None = None  # what another terminal of the agent showed; None for nothing
     adopted: Adopted | None = None
-    guardian: Guardian | None = None
+    guardian: Guardian | None = None  # ends the process when this one is killed; None for no guard
 
 
 class AgentConsole:
-    """One process of an agent in one terminal; made in the running loop, which it is read in from then on.
-
-    Args:
-        profile: What is known of the agent.
-        launch: What is started.
-        listener: Who hears of what happens.
-        scheduler: Shares the parse budget.
-        timeline: Where the states are noted; those of an adopted process stand there. None for nowhere.
-
-    Raises:
-        SpawnError: It cannot be started.
-    """
+    """One process of an agent in one terminal; made in the running loop, which it is read in from then on."""
 
     def __init__(
         self,
@@ -123,8 +281,8 @@ class AgentConsole:
         self._timer: asyncio.TimerHandle | None = None
         self._empty_since: float | None = None
         self._gone = False
+        # tells the end of the process once its last output is taken in
         self._end: asyncio.Task[None] | None = None
-        """Tells the end of the process once its last output is taken in."""
         self._resized_early = False
         self._signals: dict[str, TerminalEvent] = {}
         self.process = _process(launch)
@@ -147,7 +305,6 @@ class AgentConsole:
         self._plan()
 
     def _go_on(self, adopted: Adopted) -> None:
-        """Show and know what the terminal of another host showed and told."""
         emit, self.terminal.screen.emit = self.terminal.screen.emit, ignore
         self.terminal.feed(adopted.terminal)
         self.terminal.take_replies()
@@ -169,7 +326,7 @@ class AgentConsole:
         """What the terminal told of the agent's state, each the last of its kind."""
         return self._signals
 
-    # -- what delivery sees (view.AgentView) ---
+    # -- what delivery sees (view.AgentTerminal) ---
 
     @property
     def alive(self) -> bool:
@@ -269,7 +426,6 @@ class AgentConsole:
         return AnswerCollector(text, self.body, pastes, below=self._below, working=working)
 
     def _below(self, rows: int) -> int:
-        """How many rows there are below so many of the screen, to the last one with text."""
         below = [bool(row.strip()) for row in self.terminal.display[rows:]]
         return len(below) - below[::-1].index(True) if any(below) else 0
 
@@ -323,7 +479,6 @@ class AgentConsole:
     # -- what comes from the process ---
 
     def _data(self, data: bytes) -> bool:
-        """Take in output, also what is left of earlier output; whether some is left."""
         self.terminal.feed(data, FEED_SECONDS)
         self._answer()
         self._update()
@@ -339,14 +494,12 @@ class AgentConsole:
             await self._finish_output()
 
     async def _finish_output(self) -> None:
-        """Take in what is left of the output that was read."""
         deadline = self._clock() + LAST_SECONDS
         while self.terminal.paused and self._clock() < deadline:
             await asyncio.sleep(0)
             self._data(b"")
 
     def _answer(self) -> None:
-        """Answer the child's questions at once, also when nobody looks at it."""
         if replies := self.terminal.take_replies():
             self.write(replies)
 
@@ -380,7 +533,6 @@ class AgentConsole:
             self._listener.state(report, before)
 
     def _plan(self) -> None:
-        """Look again when the detector wants it, also without output."""
         self._cancel_timer()
         deadline = self.detector.deadline
         if deadline is not None and not self._gone:
@@ -417,7 +569,6 @@ class AgentConsole:
 
 
 def _process(launch: Launch) -> PtyProcess:
-    """The process that was handed over, or a new one."""
     if launch.adopted is not None:
         if launch.adopted.exit is not None:
             return PtyProcess.ended(launch.adopted.handle.pid, launch.adopted.exit)

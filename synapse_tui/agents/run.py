@@ -6,48 +6,28 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from synapse_tui.agents.answers.reader import AnswerReader
-from synapse_tui.agents.delivery.deliverer import Delivery
-from synapse_tui.agents.delivery.gate import dialog_for_keys, dialog_open
-from synapse_tui.agents.delivery.pace import Pace
-from synapse_tui.agents.process.keyboard import (
-    DialogGuard,
-    Keyboard,
-    is_shortcut,
-    presses_enter,
-    presses_stop,
-)
-from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.state.timeline import Timeline
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.conclusion import Keeper
-from synapse_tui.agents.tasks.feed import TaskFeed
-from synapse_tui.agents.tasks.outbox import Outbox
-from synapse_tui.agents.tasks.progress import Progress
-from synapse_tui.agents.tasks.turns import TurnTracker
-from synapse_tui.agents.watch.sight import Post
-from synapse_tui.agents.watch.watcher import Watcher
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.streams import Progress, TaskFeed
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import AgentState, ExitStatus, StateReport, Task
 from synapse_tui.pty import ReadScheduler
 from synapse_tui.terminal import TerminalEvent
 
 from .console import AgentConsole, ConsoleListener, Launch
+from .delivery.deliverer import Delivery
+from .delivery.gate import dialog_for_keys, dialog_open
+from .delivery.typist import Pace
+from .keyboard import DialogGuard, Keyboard, is_shortcut, presses_enter, presses_stop
+from .profiles.profile import Profile
+from .state import Timeline
+from .transcript import AnswerReader
+from .turns import Keeper, TurnTracker
+from .watcher import Post, Watcher
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What an agent works on, through all its processes.
-
-    Attributes:
-        book: Its tasks.
-        outbox: What waits to be typed into it.
-        watcher: Watches over one of them.
-        keeper: Keeps tasks open when their turns are over.
-        feed: Told what the agent writes.
-        reader: Finds the texts of its answers.
-        timeline: Its states.
-        compose: Gives the text that is typed for a task.
-    """
+    """What an agent works on, through all its processes."""
 
     book: TaskBook
     outbox: Outbox
@@ -61,17 +41,9 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class RunListener:
-    """Who hears of a process; all are called in the loop.
+    """Who hears of a process; all are called in the loop."""
 
-    Attributes:
-        output: Bytes arrived and stand on the screen now.
-        event: The terminal tells something.
-        state: The detector decided anew: the new report, the one before.
-        exited: The process has ended.
-        keys_kept: Keys are kept while a dialog is open.
-    """
-
-    output: Callable[[bytes], None]
+    output: Callable[[bytes], None]  # bytes arrived and stand on the screen now
     event: Callable[[TerminalEvent], None]
     state: Callable[[StateReport, StateReport], None]
     exited: Callable[[ExitStatus], None]
@@ -79,19 +51,7 @@ class RunListener:
 
 
 class AgentRun:
-    """Starts the process, or goes on with the one that was handed over, and begins to deliver.
-
-    Args:
-        profile: What is known of the agent.
-        launch: How it is started.
-        work: What it works on.
-        listener: Told what happens, after tasks and delivery have taken it in.
-        scheduler: Shares the parse budget among the agents.
-
-    Raises:
-        SpawnError: It cannot be started.
-        HandoverError: It is not there any more.
-    """
+    """Starts the process, or goes on with the one that was handed over, and begins to deliver."""
 
     def __init__(
         self, profile: Profile, launch: Launch, *, work: Work, listener: RunListener, scheduler: ReadScheduler
@@ -167,7 +127,6 @@ class AgentRun:
             self.turns.on_user_stop()
 
     def _opens_menu(self, data: bytes) -> bool:
-        """Whether keys to the composer may open a menu: a slash command, or a shortcut of an idle agent."""
         reading = self.console.reading()
         if presses_enter(data):
             return (reading.draft.encode() + data).lstrip().startswith(b"/")

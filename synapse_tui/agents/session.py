@@ -6,12 +6,24 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 from synapse_tui.errors import AgentExited
-from synapse_tui.events import AgentProcessExited, AgentStateChanged, EventBus, Notice
+from synapse_tui.events import (
+    AgentBell,
+    AgentProcessExited,
+    AgentStateChanged,
+    AgentTitleChanged,
+    ClipboardRequested,
+    Event,
+    EventBus,
+    Notice,
+)
 from synapse_tui.hooks import HookKind
+from synapse_tui.messages.tasks import Journal, TaskAccess, TaskBook
+from synapse_tui.messages.text import check_size
 from synapse_tui.model import (
     INTERRUPT_PRIORITY,
     USER,
@@ -24,62 +36,97 @@ from synapse_tui.model import (
     Task,
 )
 from synapse_tui.pty import Guardian, ReadScheduler
-from synapse_tui.terminal import Terminal, TerminalEvent
-from synapse_tui.workspace import AgentHandover
+from synapse_tui.terminal import Bell, ClipboardSet, Notification, Terminal, TerminalEvent, TitleChanged
+from synapse_tui.workspace import AgentHandover, SavedAgent
 
 from .adoption import AdoptedSession, describe
-from .answers.reader import AnswerReader
-from .composer.reading import ComposerReading
+from .composer import ComposerReading
 from .console import AgentConsole, Launch
 from .delivery.deliverer import Delivery
-from .delivery.explanation import Explanation, explain
 from .delivery.gate import EXITED
-from .delivery.intake import MessageStyle
+from .delivery.intake import MessageStyle, typed_text
 from .delivery.interrupt import InterruptOutcome
-from .delivery.sanitize import typed_text
-from .process.environment import with_profile
-from .process.raw_log import RawLog
-from .process.seeding import Past
+from .delivery.outbox_control import Explanation, explain
+from .environment import with_profile
 from .profiles.profile import Profile
+from .raw_log import RawLog
 from .run import AgentRun, RunListener, Work
-from .state.timeline import Timeline
+from .seeding import Past
+from .state import Timeline
 from .tasking import Acts, Tasking
-from .tasks.access import TaskAccess
-from .tasks.book import Journal, TaskBook
-from .tasks.message_text import check_size
-from .told import EventLimit, bus_event
+from .transcript import AnswerReader
+
+
+def bus_event(agent_id: str, event: TerminalEvent) -> Event | None:
+    """The event that listeners hear of an agent's terminal; None for what only the detector needs."""
+    match event:
+        case TitleChanged(title):
+            return AgentTitleChanged(agent_id, title)
+        case Bell():
+            return AgentBell(agent_id)
+        case Notification(title, body):
+            return AgentBell(agent_id, " ".join(part for part in (title, body) if part))
+        case ClipboardSet(text=text):
+            return ClipboardRequested(agent_id, text)
+        case _:
+            return None
+
+
+AT_ONCE = 4  # events of one kind that are published at once within a second
+SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class _Second:
+    """What came of one kind of event since its second began."""
+
+    count: int = 0
+    last: Event | None = None  # the one that waits for the end of the second
+
+
+class EventLimit:
+    """Publishes what one agent's terminal tells, and merges what goes beyond a few events of a kind a second.
+
+    A flood of them would have the keys wait behind them in the queue of the application. The last one of
+    each kind is published when the second is over.
+    """
+
+    def __init__(
+        self, publish: Callable[[Event], None], later: Callable[[float, Callable[[], None]], object]
+    ) -> None:
+        self._publish = publish
+        self._later = later
+        self._seconds: dict[type[Event], _Second] = {}
+
+    def publish(self, event: Event) -> None:
+        """Publish an event, perhaps later."""
+        kind = type(event)
+        second = self._seconds.get(kind)
+        if second is None:
+            second = self._seconds[kind] = _Second()
+            self._later(SECONDS, lambda: self._over(kind))
+        if second.count < AT_ONCE:
+            second.count += 1
+            self._publish(event)
+        elif not (isinstance(event, AgentBell) and second.last is not None and not event.text):
+            second.last = event  # a bell without words does not stand for a notification
+
+    def _over(self, kind: type[Event]) -> None:
+        last = self._seconds.pop(kind).last
+        if last is not None:
+            self.publish(last)
+
 
 log = logging.getLogger(__name__)
 
 RECENT_CHARACTERS = 4000
-DRAWS = 3.0
-"""Seconds in which a program may draw its first screen, or its screen in another size."""
+DRAWS = 3.0  # seconds in which a program may draw its first screen, or its screen in another size
+# the instruction only: it must fit beside the key hints on 80 columns
 KEYS_KEPT = "Pause, then answer: text is kept for your draft"
-"""The instruction only: it must fit beside the key hints on 80 columns."""
 
 
 class AgentSession(TaskAccess):
-    """One agent from its opening to its closing, through any number of restarts.
-
-    Args:
-        profile: What is known of its kind.
-        agent_id: `synapse-{type}-{port}`.
-        port: Port that it is served on.
-        cwd: Its working folder.
-        spec: What was asked for: name, arguments, first prompt.
-        environ: Environment of the process, complete.
-        events: Told of everything that happens to the agent.
-        scheduler: Shares the parse budget among the agents.
-        guardian: Ends the process when this one is killed; None for no guard.
-        logs: Folder of the log of its output; None for no log.
-        scrollback: Lines that the terminal keeps.
-        before: What its terminal showed before the host ended, for the first process; None for nothing.
-        adopted: What it goes on with in place of a first process of its own; None for nothing.
-        hook_args: Arguments by which it calls our hooks.
-        style: How messages reach it; None for as it is when nothing is set.
-        journal: Where tasks and outbox are made durable; None for nowhere.
-        make_id: Makes UUIDs.
-    """
+    """One agent from its opening to its closing, through any number of restarts."""
 
     def __init__(  # noqa: PLR0913 - what one agent is made of
         self,
@@ -129,8 +176,8 @@ class AgentSession(TaskAccess):
         self.timeline = Timeline(adopted.timeline if adopted is not None else ())
         self.exit: ExitStatus | None = None
         self.unseen = False
+        # when the process was started or its terminal got another size, on the clock of the states
         self._sized = float("-inf")
-        """When the process was started or its terminal got another size, on the clock of the states."""
         self.damage_listener: Callable[[], None] | None = None
         self.spec = spec
         self.environ = dict(environ)
@@ -198,16 +245,7 @@ class AgentSession(TaskAccess):
     # -- life ---
 
     def start(self, columns: int, lines: int) -> None:
-        """Start the process, or go on with the one that was handed over.
-
-        Args:
-            columns: Width of its terminal in cells.
-            lines: Height of its terminal in cells.
-
-        Raises:
-            SpawnError: It cannot be started.
-            HandoverError: It is not there any more.
-        """
+        """Start the process, or go on with the one that was handed over."""
         self._size = (columns, lines)
         self._launch()
         if self._adopted is not None:
@@ -265,14 +303,7 @@ class AgentSession(TaskAccess):
             await self._log.close()
 
     async def restart(self, profile: Profile | None = None) -> None:
-        """Start the agent anew; it keeps its id, its queue and its tasks.
-
-        Args:
-            profile: Its profile, where that has changed; None for the one it has.
-
-        Raises:
-            SpawnError: It cannot be started.
-        """
+        """Start the agent anew; it keeps its id, its queue and its tasks."""
         await self.run.end()
         self._report_left()
         if profile is not None and profile != self.profile:
@@ -298,7 +329,6 @@ class AgentSession(TaskAccess):
             self._events.publish(Notice(text, "warning", self.agent_id))
 
     def _use(self, profile: Profile) -> None:
-        """Go by another profile from the next process on."""
         self.environ = with_profile(self.environ, self.profile, profile)
         self.profile = profile
         self._tasking.use(profile)
@@ -358,18 +388,7 @@ class AgentSession(TaskAccess):
     # -- messages ---
 
     def accept(self, request: MessageRequest) -> Task:
-        """Take a message: it is typed as soon as that is safe.
-
-        Returns:
-            The task that stands for it; of one that goes on with a task, that task.
-
-        Raises:
-            MessageError: It cannot be taken.
-            TaskNotFound: It goes on with a task that is not known.
-            TaskEnded: It goes on with a task that has ended.
-            InvalidValue: Its priority is none.
-            AgentExited: The agent has ended.
-        """
+        """Take a message: it is typed as soon as that is safe."""
         task = self._take(request)
         return self.tasks.get(task.follows or task.id)
 
@@ -381,20 +400,11 @@ class AgentSession(TaskAccess):
         return self.tasks.get(task.id)
 
     async def cancel(self, task_id: str) -> Task:
-        """Take a message back, with those that go on with it; the turn that works on it is interrupted.
-
-        Raises:
-            TaskNotFound: There is none of that id.
-        """
+        """Take a message back, with those that go on with it; the turn that works on it is interrupted."""
         return await self._tasking.follow_ups.cancel(self.tasks.get(task_id), self.run.delivery.cancel)
 
     async def interrupt(self, text: str = "", sender: Sender = USER) -> InterruptOutcome:
-        """Stop the turn with the agent's own interrupt, then deliver the text if there is one.
-
-        Raises:
-            MessageError: The text cannot be taken.
-            AgentExited: The agent has ended.
-        """
+        """Stop the turn with the agent's own interrupt, then deliver the text if there is one."""
         delivery = self._live()
         if text:
             check_size(text)
@@ -437,7 +447,6 @@ class AgentSession(TaskAccess):
         self._events.publish(AgentStateChanged(self.agent_id, report, previous))
 
     def _drew(self, report: StateReport, until: float) -> bool:
-        """Whether all that is known of some work is a little output after the start or a change of size."""
         rules = [rule for rule in self.profile.states if rule.name == report.rule]
         by_output = any(rule.active is not None for rule in rules)
         return by_output and report.since - self._sized < DRAWS and until - report.since < DRAWS
@@ -455,3 +464,19 @@ class AgentSession(TaskAccess):
     def _on_event(self, event: TerminalEvent) -> None:
         if (published := bus_event(self.agent_id, event)) is not None:
             self._terminal_events.publish(published)
+
+
+def resumed_spec(saved: SavedAgent, profile: Profile) -> AgentSpec:
+    """What to open for an agent that was saved."""
+    own = saved.args[: len(profile.resume)] == profile.resume
+    return AgentSpec(
+        profile.name,
+        name=saved.name,
+        cwd=Path(saved.cwd),
+        args=saved.args,
+        restore=True,
+        resume=bool(profile.resume) and not own,
+        last_port=saved.port,
+        told_as=saved.told_as if profile.resume else "",
+        began=saved.began if profile.resume else 0.0,
+    )

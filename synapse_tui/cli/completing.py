@@ -86,7 +86,7 @@ def _profiles() -> Iterable[tuple[str, str]]:
 
 
 def _tasks() -> Iterable[tuple[str, str]]:
-    from synapse_tui.store.quick import recent_tasks
+    from synapse_tui.messages.quick import recent_tasks
 
     from .caller import Caller
 

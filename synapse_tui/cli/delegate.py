@@ -64,7 +64,7 @@ def pick_for(caller: Caller, text: str) -> tuple[Pick, TextFile]:
         NoRuleFits: None fits.
         RulesUndecided: Several fit alike.
     """
-    from synapse_tui.agents.profiles.trust import TrustStore
+    from synapse_tui.agents.profiles.finding import TrustStore
 
     project = Path(caller.project)
     trust = TrustStore(caller.paths.trusted)

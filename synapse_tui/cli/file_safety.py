@@ -12,7 +12,7 @@ import click
 
 from synapse_tui.durations import duration, moment
 from synapse_tui.errors import InvalidValue
-from synapse_tui.file_safety import ChangeType, Lock, Modification, ModificationQuery
+from synapse_tui.safety.locks import ChangeType, Lock, Modification, ModificationQuery
 
 from .commands import CommandGroup
 from .completing import complete_agents

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from synapse_tui.addresses import ALL, fold, parse_agent_id
 from synapse_tui.errors import AddressError, AgentExited, AgentNotFound, HistoryError, InvalidValue
-from synapse_tui.file_safety import FileKeys, Holder, Lock, Modification
 from synapse_tui.files import write_advice
 from synapse_tui.model import USER
-from synapse_tui.project_folder import make_project_folder
+from synapse_tui.paths import make_project_folder
+from synapse_tui.safety.locks import FileKeys, Holder, Lock, Modification
 
 from .caller import Caller
 from .group import profile_names
@@ -22,9 +22,9 @@ from .output import note
 from .settings_layers import Layers
 
 if TYPE_CHECKING:
+    from synapse_tui.database.location import Location
+    from synapse_tui.safety.database import FileSafety
     from synapse_tui.settings import Settings
-    from synapse_tui.store.file_safety import FileSafety
-    from synapse_tui.store.location import Location
 
 _PREFIX = "env.SYNAPSE_FILE_SAFETY_"
 _LINES = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
@@ -63,7 +63,7 @@ class Desk:
     @property
     def location(self) -> Location:
         """Where the database is."""
-        from synapse_tui.store.location import location_of
+        from synapse_tui.database.location import location_of
 
         file = self._layers.project / Path(self._settings.text(f"{_PREFIX}DB_PATH")).expanduser()
         return location_of(self._settings, file, paths=self.caller.paths, project=self._layers.project)
@@ -80,7 +80,7 @@ class Desk:
         Raises:
             HistoryError: It cannot be.
         """
-        from synapse_tui.store.file_safety import opened_file_safety
+        from synapse_tui.safety.database import opened_file_safety
 
         location = self.location
         if isinstance(location, Path) and location.parent == self._layers.project / ".synapse":
@@ -210,7 +210,7 @@ class Desk:
         Raises:
             HistoryError: The database cannot be used.
         """
-        from synapse_tui.store.quick import held_locks
+        from synapse_tui.messages.quick import held_locks
 
         found = held_locks(self.location, self._keys, agent_id, alive=self.caller.liveness())
         if found is None:

@@ -39,7 +39,7 @@ def insists(flow: str, response: bool | None) -> bool:
 
 def flow_of(caller: Caller) -> str:
     """The setting `a2a.flow`; what is wrong with the settings is told on stderr."""
-    from synapse_tui.agents.profiles.trust import TrustStore
+    from synapse_tui.agents.profiles.finding import TrustStore
     from synapse_tui.paths import find_project
     from synapse_tui.settings import load_settings
 

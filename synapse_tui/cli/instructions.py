@@ -74,9 +74,8 @@ def of_type(caller: Caller, agent_type: str) -> Mapping[str, Any]:
     Raises:
         UnknownProfile: There is no such type.
     """
-    from synapse_tui.agents.process.environment import installed_command
-    from synapse_tui.agents.profiles.finding import load_profiles
-    from synapse_tui.agents.profiles.trust import TrustStore
+    from synapse_tui.agents.environment import installed_command
+    from synapse_tui.agents.profiles.finding import TrustStore, load_profiles
     from synapse_tui.instructions import Selection, Shelves, compose, neighbours_of, subject_of
     from synapse_tui.paths import shipped_profiles
     from synapse_tui.settings import load_settings

@@ -98,7 +98,7 @@ def carry_out(scaffold: Scaffold, caller: Caller, steps: Sequence[Step]) -> None
 
 def _trust_written(caller: Caller, steps: Sequence[Step]) -> None:
     """Trust the project's files that a person has just had written; what an agent writes waits for one."""
-    from synapse_tui.agents.profiles.trust import TrustStore, UntrustedFile
+    from synapse_tui.agents.profiles.finding import TrustStore, UntrustedFile
 
     folder_steps = [step for step in steps if step.note is None and step.path.name != ".gitignore"]
     if caller.agent_id:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from synapse_tui.agents.profiles.trust import TrustStore
+from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.errors import ConfigError
 from synapse_tui.paths import UserPaths, find_project
 from synapse_tui.settings import Setting, Settings, load_settings

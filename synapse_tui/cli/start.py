@@ -72,8 +72,7 @@ def _check_profile(name: str, project: Path, paths: UserPaths) -> None:
     """
     if name in profile_names():
         return  # whether it can be used is for the host to say
-    from synapse_tui.agents.profiles.finding import load_profiles
-    from synapse_tui.agents.profiles.trust import TrustStore
+    from synapse_tui.agents.profiles.finding import TrustStore, load_profiles
 
     folder = project / ".synapse" / "profiles"
     load_profiles(shipped_profiles(), paths.profiles, folder, trust=TrustStore(paths.trusted)).find(name)

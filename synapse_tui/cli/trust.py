@@ -20,7 +20,7 @@ from .output import note, show, show_json
 from .scaffolding import asks
 
 if TYPE_CHECKING:
-    from synapse_tui.agents.profiles.trust import TrustStore, UntrustedFile
+    from synapse_tui.agents.profiles.finding import TrustStore, UntrustedFile
 
 
 @click.command(name="trust", cls=Command)
@@ -34,7 +34,7 @@ def command(files: tuple[str, ...], *, only_list: bool, agreed: bool, as_json: b
     Settings, profiles and texts of a project are used only once a person has trusted their very content.
     Without FILE all that wait are shown and asked about, as the application does at its start.
     """
-    from synapse_tui.agents.profiles.trust import TrustStore
+    from synapse_tui.agents.profiles.finding import TrustStore
 
     caller = Caller.of()
     if caller.agent_id and not only_list:

@@ -9,9 +9,8 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
+from synapse_tui.agents.profiles.finding import ProfileSet, TrustStore, load_profiles
 from synapse_tui.agents.profiles.specs import parse_spec
-from synapse_tui.agents.profiles.trust import TrustStore
 from synapse_tui.errors import SynapseError
 from synapse_tui.host import Host
 from synapse_tui.host.following import ProfileFiles
@@ -20,7 +19,7 @@ from synapse_tui.instructions.delegation import DELEGATE
 from synapse_tui.instructions.files import read_file
 from synapse_tui.model import DEMO_AGENTS, AgentSpec
 from synapse_tui.paths import UserPaths, shipped_profiles
-from synapse_tui.pty.command import find_command
+from synapse_tui.pty.spawn import find_command
 from synapse_tui.settings import Settings, load_settings
 from synapse_tui.settings.files import SettingsFiles
 

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from synapse_tui.agents.process.seeding import Past
-from synapse_tui.agents.resume import resumed_spec
+from synapse_tui.agents.seeding import Past
+from synapse_tui.agents.session import resumed_spec
 from synapse_tui.errors import SynapseError
 from synapse_tui.events import Notice
 from synapse_tui.host import Host

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from synapse_tui.model import AgentState
 
-from .recorder import Sample
+from .examination import Sample
 
 _RUNNING = (1, 3)
 """OSC 9;4 states that tell that something goes on: set, indeterminate."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.pty.command import find_command
+from synapse_tui.pty.spawn import find_command
 
 PATIENCE = 20.0
 """Seconds in which a command must tell its version."""

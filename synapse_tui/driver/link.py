@@ -11,21 +11,21 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from . import modes
-from .handshake import Handshake, Reaction
-from .outer import OuterTerminal
-from .output import OutputQueue, is_hangup, wait_ready
-from .tokenizer import ESCAPE_DELAY, Tokenizer
-from .tokens import ReplyToken, Token
+from . import outer
+from .outer import Handshake, OuterTerminal, Reaction
+from .tokenizer import ESCAPE_DELAY, ReplyToken, Token, Tokenizer
 from .tty import (
     Attributes,
     OpenTerminal,
+    OutputQueue,
     TerminalSize,
     forget_input,
+    is_hangup,
     make_raw,
     read_size,
     set_attributes,
     still_raw,
+    wait_ready,
 )
 
 log = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class TerminalLink:
         self._tokenizer = Tokenizer(options.escape_delay)
         self._timer: asyncio.TimerHandle | None = None
         self._handshake = Handshake(options.environ, mouse=options.mouse, outer=self.outer)
-        self._missed = modes.MissedState()
+        self._missed = outer.MissedState()
         self._reading = False
         self._hung_up = False
         self._output = OpenTerminal(options.output_fd)

@@ -1,8 +1,15 @@
 """The agents' own hooks: what they tell of their tools, in one vocabulary, and what they are answered."""
 
-from .answers import context_answer, denial_answer, takes_context
-from .dialects import read_event
-from .events import Dialect, FileWrite, HookEvent, HookKind
+from .dialects import (
+    Dialect,
+    FileWrite,
+    HookEvent,
+    HookKind,
+    context_answer,
+    denial_answer,
+    read_event,
+    takes_context,
+)
 
 __all__ = [
     "Dialect",

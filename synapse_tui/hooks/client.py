@@ -11,8 +11,7 @@ import os
 import sys
 import time
 
-PATIENCE = 2.0
-"""Seconds that all of it may take."""
+PATIENCE = 2.0  # seconds that all of it may take
 MOST = 16 * 1024 * 1024
 EVENTS = ("start", "pre", "post", "prompt", "asked", "idle", "end")
 USAGE = (
@@ -21,15 +20,7 @@ USAGE = (
 
 
 def run(event: str, dialect: str) -> int:
-    """Hand an event to the host.
-
-    Args:
-        event: One of EVENTS.
-        dialect: How the agent writes what it tells on standard input, and what it wants to be told.
-
-    Returns:
-        The exit code.
-    """
+    """Hand an event to the host."""
     told = _read(0)
     agent, place = os.environ.get("SYNAPSE_AGENT_ID", ""), os.environ.get("SYNAPSE_HOOKS", "")
     if not agent or not place:
@@ -44,18 +35,7 @@ def run(event: str, dialect: str) -> int:
 
 
 def ask(place: str, event: str, dialect: str, agent: str, told: bytes) -> bytes:
-    """Ask a host in one exchange: a line that ends in the length of the words, the words; then the answer.
-
-    Args:
-        place: The host's socket for hooks.
-        event: What happened.
-        dialect: In whose words.
-        agent: Id of the agent.
-        told: What the agent told.
-
-    Raises:
-        OSError: It does not answer, or not in time.
-    """
+    """Ask a host in one exchange: a line that ends in the length of the words, the words; then the answer."""
     deadline = time.monotonic() + PATIENCE
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
@@ -78,7 +58,6 @@ def _left(deadline: float) -> float:
 
 
 def _give_up(_number: int, _frame: object) -> None:
-    """Time is over, whatever is waited for: an agent that keeps standard input open, too."""
     os._exit(0)
 
 

@@ -8,18 +8,91 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from synapse_tui.file_safety import lines
+from synapse_tui.safety.changes import lines_of_hunks, lines_of_unified
+from synapse_tui.safety.locks import ChangeType
 
-from .events import Dialect, FileWrite, HookEvent, HookKind
-from .patches import files_of_patch
+
+class Dialect(StrEnum):
+    """In whose words a hook speaks."""
+
+    CLAUDE = "claude"
+    CODEX = "codex"
+    GEMINI = "gemini"
+    OPENCODE = "opencode"
+    COPILOT = "copilot"
+
+
+class HookKind(StrEnum):
+    """What happened."""
+
+    START = "start"  # A conversation began: the hooks are alive
+    PRE = "pre"  # A tool is about to run; the permission dialog comes after this
+    POST = "post"  # A tool has run
+    FAILED = "failed"  # A tool was run and failed, or was not run
+    PROMPT = "prompt"  # A prompt was submitted
+    ASKED = "asked"  # A dialog waits for a person
+    IDLE = "idle"  # the turn is over
+    INTERRUPTED = "interrupted"  # the turn was stopped
+    END = "end"  # the conversation is over
+
+
+@dataclass(frozen=True, slots=True)
+class FileWrite:
+    """A file that a tool writes."""
+
+    path: str
+    change: ChangeType = ChangeType.MODIFY
+    lines: str = ""  # the lines that were touched, where the agent tells them after the tool; else empty
+
+
+@dataclass(frozen=True, slots=True)
+class HookEvent:
+    """What a hook tells."""
+
+    kind: HookKind
+    dialect: Dialect
+    folder: Path
+    tool: str = ""  # the tool, as the agent calls it; empty for an event of none
+    call: str = ""  # which call of it; `deed` where the agent gives none
+    deed: str = ""
+    writes: tuple[FileWrite, ...] = ()
+    reads: tuple[str, ...] = ()
+    shell: str = ""  # the command line of a shell tool: what it writes is not known; empty for other tools
+    prompt: str = ""
+
+
+_HEADER = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$|^\*\*\* Move to: (.+?)\s*$", re.MULTILINE)
+_CHANGES = {"Add": ChangeType.CREATE, "Update": ChangeType.MODIFY, "Delete": ChangeType.DELETE}
+_BEGIN = "*** Begin Patch"
+
+
+def files_of_patch(text: str) -> tuple[FileWrite, ...]:
+    """The files that a patch, or a command line that holds one, writes; a moved one with both its names."""
+    start = text.find(_BEGIN)
+    if start < 0:
+        return ()
+    found: list[FileWrite] = []
+    for change, path, moved in _HEADER.findall(text[start:]):
+        if not moved:
+            found.append(FileWrite(path, _CHANGES[change]))
+            continue
+        if found:  # the file that is moved is gone afterwards
+            found[-1] = FileWrite(found[-1].path, ChangeType.DELETE)
+        found.append(FileWrite(moved, ChangeType.CREATE))
+    return tuple(found)
+
 
 Fields = Mapping[str, Any]
 
+# events that share the word of the command line with another one
 _KINDS: Mapping[str, HookKind] = MappingProxyType(
     {
         "SessionStart": HookKind.START,
@@ -28,8 +101,8 @@ _KINDS: Mapping[str, HookKind] = MappingProxyType(
         "Interrupt": HookKind.INTERRUPTED,
     }
 )
-"""Events that share the word of the command line with another one."""
 _PATHS = ("file_path", "notebook_path", "filePath", "path")
+# tools that write the one file that their arguments name
 _WRITERS: Mapping[Dialect, frozenset[str]] = MappingProxyType(
     {
         Dialect.CLAUDE: frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"}),
@@ -39,22 +112,12 @@ _WRITERS: Mapping[Dialect, frozenset[str]] = MappingProxyType(
         Dialect.COPILOT: frozenset({"create", "edit", "str_replace_editor"}),
     }
 )
-"""Tools that write the one file that their arguments name."""
 _SHELLS = frozenset({"Bash", "bash", "run_shell_command", "shell", "exec_command", "powershell"})
 _PATCHERS = frozenset({"apply_patch", "patch"})
 
 
 def read_event(word: str, dialect: Dialect, told: bytes) -> HookEvent:
-    """Read what a hook was told.
-
-    Args:
-        word: The event as the command line names it.
-        dialect: Which agent speaks.
-        told: What the agent wrote on standard input.
-
-    Raises:
-        ValueError: It is no JSON object, or there is no such event.
-    """
+    """Read what a hook was told."""
     fields = json.loads(told) if told.strip() else {}
     if not isinstance(fields, dict):
         raise ValueError("a hook is told a JSON object")
@@ -81,7 +144,6 @@ def read_event(word: str, dialect: Dialect, told: bytes) -> HookEvent:
 
 
 def _arguments(fields: Fields) -> Fields:
-    """The arguments of a tool; Copilot may write them as a text."""
     for name in ("tool_input", "toolArgs", "args", "toolInput"):
         found = fields.get(name)
         if isinstance(found, str):
@@ -111,7 +173,6 @@ def _reads(dialect: Dialect, tool: str, arguments: Fields) -> tuple[str, ...]:
 
 
 def _with_lines(write: FileWrite, fields: Fields) -> FileWrite:
-    """A write with the lines that the agent tells after the tool."""
     for find in (_claude_lines, _gemini_lines, _opencode_lines):
         touched = find(fields)
         if touched:
@@ -123,22 +184,21 @@ def _claude_lines(fields: Fields) -> str:
     response = fields.get("tool_response")
     patch = response.get("structuredPatch") if isinstance(response, dict) else None
     hunks = [hunk for hunk in patch if isinstance(hunk, dict)] if isinstance(patch, list) else []
-    return lines.of_hunks(hunks)
+    return lines_of_hunks(hunks)
 
 
 def _gemini_lines(fields: Fields) -> str:
     response = fields.get("tool_response")
     display = response.get("returnDisplay") if isinstance(response, dict) else None
-    return lines.of_unified(_text(display, "fileDiff")) if isinstance(display, dict) else ""
+    return lines_of_unified(_text(display, "fileDiff")) if isinstance(display, dict) else ""
 
 
 def _opencode_lines(fields: Fields) -> str:
     metadata = fields.get("metadata")
-    return lines.of_unified(_text(metadata, "diff")) if isinstance(metadata, dict) else ""
+    return lines_of_unified(_text(metadata, "diff")) if isinstance(metadata, dict) else ""
 
 
 def _deed(tool: str, arguments: Fields) -> str:
-    """A name for what a call does: its arguments come again unchanged in its dialog and after it."""
     if not tool:
         return ""
     told = json.dumps([tool, dict(arguments)], sort_keys=True, default=str)
@@ -147,3 +207,76 @@ def _deed(tool: str, arguments: Fields) -> str:
 
 def _text(fields: Fields, *names: str) -> str:
     return next((value for name in names if isinstance(value := fields.get(name), str) and value), "")
+
+
+# where an agent takes further words for its model, and what it calls that
+_EVENTS: Mapping[Dialect, Mapping[HookKind, str]] = MappingProxyType(
+    {
+        Dialect.CLAUDE: {
+            HookKind.PRE: "PreToolUse",
+            HookKind.POST: "PostToolUse",
+            HookKind.PROMPT: "UserPromptSubmit",
+            HookKind.START: "SessionStart",
+        },
+        Dialect.CODEX: {
+            HookKind.PRE: "PreToolUse",
+            HookKind.POST: "PostToolUse",
+            HookKind.PROMPT: "UserPromptSubmit",
+            HookKind.START: "SessionStart",
+        },
+        # What BeforeTool adds is never told to the model.
+        Dialect.GEMINI: {
+            HookKind.POST: "AfterTool",
+            HookKind.PROMPT: "BeforeAgent",
+            HookKind.START: "SessionStart",
+        },
+        Dialect.OPENCODE: {HookKind.POST: "post", HookKind.PROMPT: "prompt"},
+        Dialect.COPILOT: {
+            HookKind.PRE: "preToolUse",
+            HookKind.POST: "postToolUse",
+            HookKind.PROMPT: "userPromptSubmitted",
+            HookKind.START: "sessionStart",
+        },
+    }
+)
+
+
+def denial_answer(dialect: Dialect, reason: str) -> bytes:
+    """What makes an agent drop a tool call and tell its model why."""
+    match dialect:
+        case Dialect.CLAUDE | Dialect.CODEX:
+            answer: Mapping[str, object] = {
+                "hookSpecificOutput": {
+                    "hookEventName": "PreToolUse",
+                    "permissionDecision": "deny",
+                    "permissionDecisionReason": reason,
+                }
+            }
+        case Dialect.GEMINI:
+            answer = {"decision": "deny", "reason": reason}
+        case Dialect.OPENCODE:
+            answer = {"deny": True, "reason": reason}
+        case Dialect.COPILOT:
+            answer = {"permissionDecision": "deny", "permissionDecisionReason": reason}
+    return _written(answer)
+
+
+def takes_context(dialect: Dialect, kind: HookKind) -> bool:
+    """Whether an agent tells its model what a hook of that kind adds."""
+    return kind in _EVENTS[dialect]
+
+
+def context_answer(dialect: Dialect, kind: HookKind, text: str) -> bytes:
+    """What adds words for the model; nothing where the agent would not tell it."""
+    name = _EVENTS[dialect].get(kind)
+    if name is None or not text:
+        return b""
+    if dialect is Dialect.OPENCODE:
+        return _written({"context": text})
+    if dialect is Dialect.COPILOT:
+        return _written({"additionalContext": text})
+    return _written({"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}})
+
+
+def _written(answer: Mapping[str, object]) -> bytes:
+    return json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace")

@@ -6,10 +6,12 @@ it; else our own groups are taken out of it, and nothing more.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import codecs
 import hashlib
 import json
+import logging
 import re
 import shutil
 from collections.abc import Mapping
@@ -20,20 +22,13 @@ from types import MappingProxyType
 from typing import Any
 
 from synapse_tui.errors import ConfigError
-from synapse_tui.files import check_safe, make_folder, private_folder, write_advice, write_private
+from synapse_tui.files import check_safe, make_folder, private_folder, read_own, write_advice, write_private
 
-from .events import Dialect
-from .launch import (
-    NAME,
-    claude_hooks,
-    codex_hooks,
-    copilot_hooks,
-    gemini_extension,
-    opencode_plugin,
-)
+from .dialects import Dialect
+from .launch import NAME, claude_hooks, codex_hooks, copilot_hooks, gemini_extension, opencode_plugin
 
+# by which our own commands are known, whichever installation wrote them
 MARK = re.compile(r"synapse_tui/hooks/client\.py['\"]? ")
-"""By which our own commands are known, whichever installation wrote them."""
 PROGRAM = b"client.py"
 
 
@@ -47,29 +42,16 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an agent takes hooks from.
-
-    Attributes:
-        path: A file that the user may have too, a file of ours alone, or a folder of ours alone.
-        hooks: What is put into the user's file below `hooks`; None where the place is ours alone.
-        files: The files of a place that is ours alone, by their names below it; one named "" is the place.
-        note: What the user must do besides; empty for nothing.
-    """
+    """Where an agent takes hooks from."""
 
     path: Path
     hooks: Mapping[str, object] | None = None
     files: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}))
-    note: str = ""
+    note: str = ""  # what the user must do besides; empty for nothing
 
 
 def place_of(dialect: Dialect, home: Path, environ: Mapping[str, str]) -> Place:
-    """Where an agent takes hooks of the user from.
-
-    Args:
-        dialect: The agent.
-        home: The user's home folder.
-        environ: For the variables by which agents have their configuration elsewhere.
-    """
+    """Where an agent takes hooks of the user from."""
 
     def folder(variable: str, usual: str) -> Path:
         return Path(environ.get(variable) or home / usual)
@@ -93,21 +75,13 @@ def place_of(dialect: Dialect, home: Path, environ: Mapping[str, str]) -> Place:
 
 
 class HookInstaller:
-    """Puts hooks into the user's configuration and takes them out again.
-
-    Args:
-        state: A private folder, in which is kept what files were before.
-    """
+    """Puts hooks into the user's configuration and takes them out again."""
 
     def __init__(self, state: Path) -> None:
         self._state = state
 
     def standing(self, place: Place) -> Standing:
-        """How our hooks stand there.
-
-        Raises:
-            ConfigError: The file cannot be read or is broken.
-        """
+        """How our hooks stand there."""
         if place.hooks is None:
             paths = {place.path / name if name else place.path: data for name, data in place.files.items()}
             if not place.path.exists():
@@ -125,11 +99,7 @@ class HookInstaller:
         return Standing.INSTALLED if found == dict(place.hooks) else Standing.OLD
 
     def install(self, place: Place) -> None:
-        """Put our hooks there, behind those of the user; older ones of ours are replaced.
-
-        Raises:
-            ConfigError: The file is broken, or cannot be written.
-        """
+        """Put our hooks there, behind those of the user; older ones of ours are replaced."""
         if place.hooks is None:
             for name, data in place.files.items():
                 _write(place.path / name if name else place.path, data)
@@ -153,11 +123,7 @@ class HookInstaller:
         _write(place.path, after)
 
     def remove(self, place: Place) -> bool:
-        """Take our hooks out; gives whether there were any.
-
-        Raises:
-            ConfigError: The file is broken, or cannot be written.
-        """
+        """Take our hooks out; gives whether there were any."""
         if self.standing(place) is Standing.MISSING:
             return False
         try:
@@ -208,7 +174,6 @@ class HookInstaller:
             ) from error
 
     def _recall(self, path: Path) -> tuple[bytes | None, str] | None:
-        """What the file was, and the hash of what we made of it."""
         try:
             check_safe(self._memory(path))
             kept = json.loads(self._memory(path).read_bytes())
@@ -219,7 +184,6 @@ class HookInstaller:
 
 
 def _take_out(content: dict[str, Any]) -> None:
-    """Remove our hooks, and the groups, lists and tables that are empty then."""
     for name, groups in _groups(content):
         kept = [left for left in map(_without_ours, groups) if left is not None]
         if kept or not groups:
@@ -237,7 +201,6 @@ def _groups(content: Mapping[str, Any]) -> list[tuple[str, list[Any]]]:
 
 
 def _without_ours(group: object) -> object:
-    """What is left of a group; None for nothing. People may have put hooks of theirs into one of ours."""
     if not _is_ours(group):
         return group
     hooks = group.get("hooks") if isinstance(group, dict) else None
@@ -264,7 +227,6 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _text(content: Mapping[str, Any], like: bytes | None) -> bytes:
-    """A document as text, with the indent, the ends of lines and the mark at its begin that it had."""
     before = like if like and like.strip() else b"{\n  }\n"
     found = re.search(rb"\n([ \t]+)", before)
     indent = found[1].decode() if found else "  "
@@ -288,7 +250,6 @@ def _bytes(path: Path) -> bytes | None:
 
 
 def _check_writable(path: Path) -> None:
-    """A file that its owner keeps from being written is not replaced behind their back."""
     if path.exists() and not path.stat().st_mode & 0o222:
         raise ConfigError(f"{path} is read-only", "make it writable first; nothing was changed")
 
@@ -313,3 +274,75 @@ def _remove_own(path: Path) -> None:
 
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+log = logging.getLogger(__name__)
+
+INSTALLED = frozenset({Dialect.GEMINI})  # agents that take hooks from the user's folders only
+FILE = "asked.json"
+
+
+class Consent(StrEnum):
+    """What a person has answered."""
+
+    YES = "yes"
+    LATER = "not now"
+    NEVER = "never"
+
+
+class HookConsent:
+    """Remembers answers in the user's folder; `not now` holds until the host ends."""
+
+    def __init__(self, folder: Path, home: Path, environ: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._home = home
+        self._environ = environ
+        self._asked: set[Dialect] = set()
+
+    async def wanted(self, dialect: Dialect | None) -> bool:
+        """Whether a person is to be asked now; tells so once, and brings up to date what was agreed to."""
+        if dialect not in INSTALLED or dialect in self._asked:
+            return False
+        self._asked.add(dialect)
+        try:
+            return await asyncio.to_thread(self._look, dialect)
+        except ConfigError as error:
+            log.warning("hooks of %s: %s", dialect, error)
+            return False
+
+    async def answer(self, dialect: Dialect, answer: Consent) -> Path | None:
+        """Remember an answer, and do what it says."""
+        return await asyncio.to_thread(self._take, dialect, answer)
+
+    def _look(self, dialect: Dialect) -> bool:
+        place, answered = self._place(dialect), self._answers().get(dialect)
+        standing = HookInstaller(self._folder).standing(place)
+        if standing is Standing.OLD and answered == Consent.YES:
+            HookInstaller(self._folder).install(place)
+        # One that was agreed to and is missing was taken out again: no reason to ask.
+        return standing is not Standing.INSTALLED and answered is None
+
+    def _take(self, dialect: Dialect, answer: Consent) -> Path | None:
+        place = self._place(dialect)
+        if answer is Consent.YES:
+            HookInstaller(self._folder).install(place)
+        if answer is not Consent.LATER:
+            answers = {**self._answers(), dialect.value: answer.value}
+            try:
+                private_folder(self._folder)
+                write_private(self._folder / FILE, json.dumps(answers).encode())
+            except OSError as error:
+                raise ConfigError(
+                    f"{self._folder / FILE} cannot be written: {error.strerror}", "you will be asked again"
+                ) from error
+        return place.path if answer is Consent.YES else None
+
+    def _place(self, dialect: Dialect) -> Place:
+        return place_of(dialect, self._home, self._environ)
+
+    def _answers(self) -> dict[str, str]:
+        try:
+            content = json.loads(read_own(self._folder / FILE))
+        except (OSError, ValueError):
+            return {}
+        return {str(key): str(value) for key, value in content.items()} if isinstance(content, dict) else {}

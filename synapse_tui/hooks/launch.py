@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import hashlib
 import json
+import logging
+import os
 import shlex
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
-from synapse_tui.files import private_folder, write_private
+from synapse_tui.files import private_folder, read_own, write_private
 
 from . import client
-from .events import Dialect
+from .dialects import Dialect
 
 NAME = "synapse"
 VERSION = "1.0.0"
 ABOUT = "Locks files while an agent writes them"
-TIMEOUT = 10
-"""Seconds that an agent waits for a hook; ours ends by itself long before."""
-LAYER = "/<session-flags>/config.toml"
-"""Where Codex thinks that hooks of its command line come from."""
+TIMEOUT = 10  # seconds that an agent waits for a hook; ours ends by itself long before
+LAYER = "/<session-flags>/config.toml"  # where Codex thinks that hooks of its command line come from
 
+# before opencode loads any plugin it has npm's library install one package, once; without a network that is
+# tried for more than a minute, for which the first turn waits. Milliseconds; our plugin takes them back
 NPM: Mapping[str, str] = MappingProxyType(
     {
         "npm_config_fetch_retries": "1",
@@ -31,8 +38,6 @@ NPM: Mapping[str, str] = MappingProxyType(
         "npm_config_fetch_timeout": "20000",
     }
 )
-"""Before opencode loads any plugin it has npm's library install one package, once; without a network that is
-tried for more than a minute, for which the first turn waits. Milliseconds; our plugin takes them back."""
 
 _CLAUDE_WRITERS = "Write|Edit|MultiEdit|NotebookEdit|Bash|Read"
 _COPILOT_TOOLS = "create|edit|str_replace_editor|apply_patch|bash|view"
@@ -41,12 +46,7 @@ _GEMINI_TOOLS = "write_file|replace|run_shell_command|read_file"
 
 @dataclass(frozen=True, slots=True)
 class LaunchHooks:
-    """What is added to the start of an agent.
-
-    Attributes:
-        args: Before the arguments of the user.
-        environ: Variables that are set.
-    """
+    """What is added to the start of an agent."""
 
     args: tuple[str, ...] = ()
     environ: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -68,17 +68,7 @@ def prepare(
     *,
     trusted: Mapping[str, str] = MappingProxyType({}),
 ) -> LaunchHooks:
-    """Write what an agent needs to call us, and tell how to start it.
-
-    Args:
-        dialect: Whose hooks.
-        folder: A private folder of this host's; files are written below it.
-        environ: The environment that the agent gets; what it sets already is kept beside ours.
-        trusted: Of Codex: the hashes of our hooks, by their keys (`codex_keys`).
-
-    Raises:
-        OSError: The files cannot be written.
-    """
+    """Write what an agent needs to call us, and tell how to start it."""
     private_folder(folder)
     match dialect:
         case Dialect.CLAUDE:
@@ -131,8 +121,7 @@ _CODEX: Sequence[tuple[str, str, str]] = (
     ("Interrupt", "idle", ""),
     ("SessionEnd", "end", ""),
 )
-_CODEX_SHORT = frozenset({"Stop", "Interrupt", "SessionEnd"})
-"""Codex lets these have three seconds at most."""
+_CODEX_SHORT = frozenset({"Stop", "Interrupt", "SessionEnd"})  # codex lets these have three seconds at most
 
 
 def codex_hooks() -> dict[str, object]:
@@ -221,7 +210,6 @@ def _opencode_environ(plugin: Path, environ: Mapping[str, str]) -> dict[str, str
 
 
 def _opencode_config(plugin: Path, environ: Mapping[str, str]) -> str:
-    """The user's own value of the variable with our plugin added."""
     try:
         content = json.loads(environ.get("OPENCODE_CONFIG_CONTENT") or "{}")
     except ValueError:
@@ -256,3 +244,100 @@ def _toml_key(key: str) -> str:
 
 def _snake(name: str) -> str:
     return "".join(f"_{char.lower()}" if char.isupper() else char for char in name).lstrip("_")
+
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 15.0  # seconds that Codex gets to answer
+_INITIALIZE = {"method": "initialize", "id": 1, "params": {"clientInfo": {"name": "synapse", "version": "1"}}}
+
+
+async def trusted_hashes(
+    command: Path, cache: Path, *, environ: Mapping[str, str], cwd: Path
+) -> Mapping[str, str]:
+    """The hash of each of our hooks, by its key."""
+    file = cache / f"codex-{_identity(command)}.json"
+    known = _load(file)
+    if known:
+        return known
+    try:
+        async with asyncio.timeout(PATIENCE):
+            told = await _ask(command, environ=environ, cwd=cwd)
+    except (OSError, TimeoutError, ValueError) as error:
+        log.warning("codex does not tell the hashes of hooks: %s", str(error) or "no answer")
+        return {}
+    hashes = {key: told[key] for key in codex_keys() if key in told}
+    if len(hashes) < len(codex_keys()):
+        log.warning("codex does not know all hooks: %s of %s", len(hashes), len(codex_keys()))
+        return {}
+    with contextlib.suppress(OSError):
+        private_folder(cache)
+        write_private(file, json.dumps(hashes).encode())
+    return hashes
+
+
+async def _ask(command: Path, *, environ: Mapping[str, str], cwd: Path) -> dict[str, str]:
+    process = await asyncio.create_subprocess_exec(
+        str(command),
+        "app-server",
+        "-c",
+        codex_setting(),
+        env=dict(environ),
+        cwd=cwd,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        for message in (
+            _INITIALIZE,
+            {"method": "initialized"},
+            {"method": "hooks/list", "id": 2, "params": {"cwds": [str(cwd)]}},
+        ):
+            process.stdin.write(json.dumps(message).encode() + b"\n")
+        await process.stdin.drain()
+        while line := await process.stdout.readline():
+            answer = json.loads(line)
+            if isinstance(answer, dict) and answer.get("id") == 2:
+                return _hashes(answer)
+        raise ValueError("it ended without an answer")
+    finally:
+        process.stdin.close()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            # The launcher of the npm package leaves the program that it started behind.
+            os.killpg(process.pid, signal.SIGTERM)
+        await process.wait()
+
+
+def _hashes(answer: Mapping[str, Any]) -> dict[str, str]:
+    """`result.data[].hooks[].{key, currentHash}`."""
+    result = answer.get("result")
+    data = result.get("data") if isinstance(result, dict) else None
+    hooks = [hook for each in data or () if isinstance(each, dict) for hook in each.get("hooks") or ()]
+    return {
+        str(hook["key"]): str(hook["currentHash"])
+        for hook in hooks
+        if isinstance(hook, dict) and "key" in hook and hook.get("currentHash")
+    }
+
+
+def _identity(command: Path) -> str:
+    real = command.resolve()
+    try:
+        status = real.stat()
+        mark = f"{real}:{status.st_size}:{status.st_mtime_ns}"
+    except OSError:
+        mark = str(real)
+    return hashlib.sha256(f"{mark}\n{codex_setting()}".encode()).hexdigest()[:16]
+
+
+def _load(file: Path) -> dict[str, str]:
+    try:
+        content = json.loads(read_own(file))
+    except (OSError, ValueError):
+        return {}
+    found = content if isinstance(content, dict) else {}
+    return found if set(found) == set(codex_keys()) else {}

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable, Mapping
 
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.tasks.desk import about_reply, by_person
 from synapse_tui.errors import AgentExited, SynapseError
+from synapse_tui.messages.service import about_reply, by_person
 from synapse_tui.model import MessageRequest, Reply, ReplyState, Sender, Task, TaskState
 
 log = logging.getLogger(__name__)

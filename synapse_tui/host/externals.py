@@ -17,9 +17,9 @@ from synapse_tui.a2a.external.store import ExternalStore
 from synapse_tui.a2a.external.talks import Talks
 from synapse_tui.addresses import Address
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.tasks.message_text import check_size
 from synapse_tui.errors import TaskEnded
 from synapse_tui.events import AgentAdded, Event, EventBus, ExternalsChanged, ExternalTalked, TaskChanged
+from synapse_tui.messages.text import check_size
 from synapse_tui.model import DeliveryState, ReplyState, Sender, Task, TaskState
 from synapse_tui.paths import UserPaths
 from synapse_tui.process_times import is_alive, process_name

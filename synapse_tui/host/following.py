@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from synapse_tui.agents.profiles.finding import ProfileSet
-from synapse_tui.agents.profiles.trust import TrustStore
+from synapse_tui.agents.profiles.finding import ProfileSet, TrustStore
 from synapse_tui.errors import ProfileError
 from synapse_tui.events import EventBus, Notice, SettingsChanged
 from synapse_tui.paths import UserPaths

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from synapse_tui.addresses import Address
 from synapse_tui.agents.delivery.briefing import REPLACED
-from synapse_tui.agents.process.environment import installed_command
-from synapse_tui.agents.profiles.trust import TrustStore
+from synapse_tui.agents.environment import installed_command
+from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import AgentNotFound, SynapseError
 from synapse_tui.events import (
@@ -38,27 +38,13 @@ from synapse_tui.settings import Settings
 
 log = logging.getLogger(__name__)
 
+# states in which an agent may take a message (`agents/delivery/gate.py`)
 _AT_PROMPT = (AgentState.READY, AgentState.ERROR)
-"""States in which an agent may take a message (`agents/delivery/gate.py`)."""
 _TAKEN = (DeliveryState.SUBMITTED, DeliveryState.DONE)
 
 
 class Instructions:
-    """Puts instructions together and sends them when a conversation begins.
-
-    Args:
-        project: Folder of the project.
-        paths: Folders of the user.
-        settings: Which texts there are.
-        events: Tells of states and tasks; told of what cannot be read.
-        agents: The sessions, by agent id.
-        addresses: Gives everyone an address can mean.
-        restored: Returns when an agent has got the messages that still waited for it.
-        instructed: Tells whether an agent was given instructions since a time, in seconds since the epoch.
-
-    Attributes:
-        settings: Which texts there are for conversations that begin from now on.
-    """
+    """Puts instructions together and sends them when a conversation begins."""
 
     def __init__(
         self,
@@ -80,10 +66,9 @@ class Instructions:
         self._addresses = addresses
         self._restored = restored
         self._instructed = instructed
+        # agents that are told at their first READY; whether their conversation is a new one
         self._due: dict[str, bool] = {}
-        """Agents that are told at their first READY; whether their conversation is a new one."""
-        self._told: set[Fault] = set()
-        """What was wrong with files, and has been told."""
+        self._told: set[Fault] = set()  # what was wrong with files, and has been told
         self._tasks: set[asyncio.Task[None]] = set()
         self._unsubscribe: Callable[[], None] = lambda: None
 
@@ -104,12 +89,7 @@ class Instructions:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def expect(self, session: AgentSession, *, fresh: bool) -> None:
-        """Tell an agent at its next READY, when its conversation has not been told.
-
-        Args:
-            session: The agent; nothing has been typed since its process was started or adopted.
-            fresh: Whether it began a new conversation, of which nothing from before is true.
-        """
+        """Tell an agent at its next READY, when its conversation has not been told."""
         session.briefing.source = functools.partial(self.compose, session)
         if fresh:
             session.briefing.begin()
@@ -124,13 +104,7 @@ class Instructions:
         return await asyncio.to_thread(self._put_together(session))
 
     async def send(self, agent_id: str) -> Task:
-        """Send an agent its instructions again, as they are now.
-
-        Raises:
-            AgentNotFound: There is none of that id.
-            AgentExited: It has ended.
-            MessageError: There is nothing to tell, or it takes no messages.
-        """
+        """Send an agent its instructions again, as they are now."""
         session = self._session(agent_id)
         task, composed = await session.briefing.send()
         self._tell_faults(composed, again=True)
@@ -182,7 +156,6 @@ class Instructions:
             session.briefing.put(composed)
 
     def _note(self, task: Task) -> None:
-        """Instructions went, or a person took them back: that conversation is not told again by itself."""
         session = self._agents.get(task.target)
         taken_back = task.state is TaskState.CANCELED and task.reason != REPLACED
         if session is None or session.told_as == session.agent_id:
@@ -197,7 +170,6 @@ class Instructions:
     # -- putting together ---
 
     def _put_together(self, session: AgentSession) -> Callable[[], Composed]:
-        """What reads the files, in a thread; what is known of the agents is that of this moment."""
         selection = Selection.of(self.settings, session.agent_type)
         everyone = self._addresses()
         own = next(each for each in everyone if each.agent_id == session.agent_id)

@@ -12,8 +12,8 @@ from weakref import WeakValueDictionary
 from synapse_tui.a2a.dialect import PeerTask
 from synapse_tui.addresses import Address, resolve
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.tasks.desk import TaskDesk
 from synapse_tui.errors import AgentNotFound, PeerBusy, SynapseError
+from synapse_tui.messages.service import TaskDesk
 from synapse_tui.model import INTERRUPT_PRIORITY, USER, AgentState, MessageRequest, Sender
 from synapse_tui.registry import Record
 from synapse_tui.task_words import standing

@@ -1,9 +1,8 @@
 """What agents are told of one another: the texts, where they are read from, and the rules of delegation."""
 
-from .compose import HEADER, Composed, Neighbour, Selection, Subject, compose
+from .compose import HEADER, Composed, Neighbour, Selection, Subject, compose, neighbours_of, subject_of
 from .delegation import Pick, Rule, Rules, load_rules
 from .files import Fault, Shelves, TextFile
-from .people import neighbours_of, subject_of
 
 __all__ = [
     "HEADER",

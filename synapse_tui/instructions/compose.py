@@ -5,19 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 
+from synapse_tui.addresses import Address, forms_of
 from synapse_tui.settings import Settings
 
 from .delegation import DELEGATE, Rules
 from .files import Fault, Shelves, TextFile
 
+# how the text begins; a `<type>.md` that begins so is the whole text of its type
 HEADER = "[Synapse A2A Protocol Instructions]"
-"""How the text begins; a `<type>.md` that begins so is the whole text of its type."""
 DEFAULT = "default.md"
 FILE_SAFETY = "file-safety.md"
-COMMAND = "$SYNAPSE_BIN"
-"""What agents type for `synapse`: login shells reset PATH."""
+COMMAND = "$SYNAPSE_BIN"  # what agents type for `synapse`: login shells reset PATH
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-z_]+)\s*\}\}")
@@ -26,18 +27,10 @@ _UNPRINTABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which texts an agent gets.
+    """Which texts an agent gets."""
 
-    Attributes:
-        default: File of the text for all types; empty for none.
-        own: File of the text of its type; empty for none.
-        own_wanted: Whether a setting names that file, so that it is missed when it is not there.
-        delegation: Whether the rules of delegation are told.
-        file_safety: Whether the rules for files are told.
-    """
-
-    default: str = DEFAULT
-    own: str = ""
+    default: str = DEFAULT  # file of the text for all types; empty for none
+    own: str = ""  # file of the text of its type; empty for none
     own_wanted: bool = False
     delegation: bool = False
     file_safety: bool = False
@@ -70,53 +63,31 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The agent that is told.
+    """The agent that is told."""
 
-    Attributes:
-        agent_id: `synapse-{type}-{port}`.
-        agent_type: Name of its profile.
-        name: Name given by the user; empty for none.
-        port: Port of its server.
-        addresses: What others can call it at this moment, without `@`.
-        command: What it types for `synapse`.
-    """
-
-    agent_id: str
+    agent_id: str  # `synapse-{type}-{port}`
     agent_type: str
-    name: str
+    name: str  # name given by the user; empty for none
     port: int
-    addresses: tuple[str, ...] = ()
-    command: str = COMMAND
+    addresses: tuple[str, ...] = ()  # what others can call it at this moment, without `@`
+    command: str = COMMAND  # what it types for `synapse`
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """Another agent of the project.
+    """Another agent of the project."""
 
-    Attributes:
-        agent_id: `synapse-{type}-{port}`.
-        agent_type: Name of its profile.
-        name: Name given by the user; empty for none.
-        folder: Its working folder, where that is another than the told agent's; empty where it is the same.
-    """
-
-    agent_id: str
+    agent_id: str  # `synapse-{type}-{port}`
     agent_type: str
-    name: str = ""
+    name: str = ""  # name given by the user; empty for none
     folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """Instructions.
+    """Instructions."""
 
-    Attributes:
-        text: What the agent is told; empty for nothing.
-        files: The files that it is made of, in order.
-        faults: What was left out, and why.
-    """
-
-    text: str
+    text: str  # what the agent is told; empty for nothing
     files: tuple[TextFile, ...] = ()
     faults: tuple[Fault, ...] = ()
 
@@ -124,14 +95,7 @@ class Composed:
 def compose(
     selection: Selection, subject: Subject, neighbours: Sequence[Neighbour], shelves: Shelves
 ) -> Composed:
-    """Put the instructions of an agent together; what cannot be read is told and the rest stands.
-
-    Args:
-        selection: Which texts.
-        subject: Whom they are for.
-        neighbours: The other agents of the project.
-        shelves: Where the texts lie.
-    """
+    """Put the instructions of an agent together; what cannot be read is told and the rest stands."""
     return _Composer(subject, neighbours, shelves).compose(selection)
 
 
@@ -161,13 +125,11 @@ class _Composer:
         return Composed(text, tuple(self._files), tuple(self._faults))
 
     def _own(self, selection: Selection) -> TextFile | None:
-        """The file of the agent's type."""
         if not selection.own or selection.own == selection.default:
             return None
         return self._find(selection.own, wanted=selection.own_wanted)
 
     def _default(self, name: str) -> str:
-        """The text for all types: a wrong name leaves no agent without one."""
         if not name:
             return ""
         found = self._find(name, wanted=True)
@@ -177,7 +139,6 @@ class _Composer:
         return self._filled(found.text, shipped=DEFAULT)
 
     def _part(self, name: str) -> str:
-        """The text of a file that is shipped too, filled in."""
         found = self._find(name, wanted=True)
         if found is None:
             return ""
@@ -199,13 +160,6 @@ class _Composer:
         return self._filled(self._shelves.shipped("delegation.md"), more={"rules": rules})
 
     def _filled(self, text: str, *, shipped: str = "", more: Mapping[str, str] = _NOTHING) -> str:
-        """A text with values in the place of its placeholders; those that are not known stay.
-
-        Args:
-            text: The text.
-            shipped: File whose shipped text may be asked for; empty for none.
-            more: Further values.
-        """
 
         def value(match: re.Match[str]) -> str:
             name = match[1]
@@ -217,7 +171,6 @@ class _Composer:
 
 
 def _broken(file: TextFile) -> list[Fault]:
-    """What is wrong with the table of the rules; the agents read it all the same."""
     rules = Rules.read(file.text, first_line=file.first_line)
     return [Fault(file.path, f"line {line}: {reason}") for line, reason in rules.problems]
 
@@ -251,5 +204,35 @@ def _alternatives(words: Sequence[str]) -> str:
 
 
 def _line(text: str) -> str:
-    """A value as one line: names and folders of other processes come from files that anybody might write."""
     return _UNPRINTABLE.sub(" ", text).strip()
+
+
+def subject_of(own: Address, everyone: Sequence[Address], *, command: Path) -> Subject:
+    """The agent that is told."""
+    spaced = any(char.isspace() for char in str(command))
+    return Subject(
+        own.agent_id,
+        own.agent_type,
+        own.name,
+        own.port,
+        tuple(forms_of(own, everyone)),
+        f'"{COMMAND}"' if spaced else COMMAND,
+    )
+
+
+def neighbours_of(own: Address, everyone: Sequence[Address], *, project: Path) -> list[Neighbour]:
+    """The other agents of the project that run and take messages."""
+    return [
+        Neighbour(each.agent_id, each.agent_type, each.name, _folder(each, own, project))
+        for each in everyone
+        if each.local and each.live and each.receives and each.agent_id != own.agent_id
+    ]
+
+
+def _folder(agent: Address, own: Address, project: Path) -> str:
+    if agent.working_dir in ("", own.working_dir):
+        return ""
+    folder = Path(agent.working_dir)
+    if folder == project:
+        return "the project's folder"
+    return str(folder.relative_to(project)) if folder.is_relative_to(project) else str(folder)

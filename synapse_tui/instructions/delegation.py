@@ -16,35 +16,26 @@ from synapse_tui.errors import NoRuleFits, RulesBroken, RulesUndecided
 
 from .files import Fault, Shelves, TextFile
 
-DELEGATE = "delegate.md"
-"""The file with the rules."""
-ANYTHING = "*"
-"""Keyword of the row for what fits no other one."""
+DELEGATE = "delegate.md"  # the file with the rules
+ANYTHING = "*"  # keyword of the row for what fits no other one
 
 _COLUMNS = ("kind", "keywords", "agent")
 _FENCE = re.compile(r"\s{0,3}(```|~~~)")
 _CELL = re.compile(r"(?<!\\)\|")
 _DASHES = re.compile(r":?-+:?")
 _COMMA = re.compile(r"[,;、，；]")
+# thai, Lao, Burmese, Khmer; the East Asian scripts are told by their width
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
-"""Thai, Lao, Burmese, Khmer; the East Asian scripts are told by their width."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One row.
-
-    Attributes:
-        kind: The kind of task, for people.
-        keywords: Words and phrases, folded; one that ends in `*` is the beginning of a word.
-        agent: An address.
-        line: Number of its line in the file, from 1.
-    """
+    """One row."""
 
     kind: str
-    keywords: tuple[str, ...]
+    keywords: tuple[str, ...]  # words and phrases, folded; one that ends in `*` is the beginning of a word
     agent: str
-    line: int
+    line: int  # number of its line in the file, from 1
 
     @property
     def anything(self) -> bool:
@@ -54,12 +45,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """The row that a task falls under.
-
-    Attributes:
-        rule: The row.
-        matched: Its keywords that stand in the task, the longest one first; none for the row for anything.
-    """
+    """The row that a task falls under."""
 
     rule: Rule
     matched: tuple[str, ...]
@@ -75,24 +61,14 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rows of all tables of a file.
+    """The rows of all tables of a file."""
 
-    Attributes:
-        rows: The rows that are whole, in order.
-        problems: Line, and what is wrong there.
-    """
-
-    rows: tuple[Rule, ...]
+    rows: tuple[Rule, ...]  # the rows that are whole, in order
     problems: tuple[tuple[int, str], ...] = ()
 
     @classmethod
     def read(cls, text: str, *, first_line: int = 1) -> Rules:
-        """Read the tables in a text; one that has not at least two of the columns is about something else.
-
-        Args:
-            text: Markdown.
-            first_line: Number of its first line.
-        """
+        """Read the tables in a text; one that has not at least two of the columns is about something else."""
         reader = _Reader(text.split("\n"), first_line)
         reader.read()
         return cls(tuple(reader.rows), tuple(reader.problems))
@@ -102,13 +78,6 @@ class Rules:
 
         That is the one with the longest keyword in the task, of several such the one with most keywords
         in it; else the row for anything.
-
-        Args:
-            task: The text of the task.
-
-        Raises:
-            RulesUndecided: Several rows fit alike and name different agents.
-            NoRuleFits: None does.
         """
         folded = fold(task)
         fitting = [
@@ -131,13 +100,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class LoadedRules:
-    """Rules and where they come from.
-
-    Attributes:
-        rules: The rules, whole.
-        file: The file with them.
-        faults: Files before it that could not be used.
-    """
+    """Rules and where they come from."""
 
     rules: Rules
     file: TextFile
@@ -145,11 +108,7 @@ class LoadedRules:
 
 
 def load_rules(shelves: Shelves) -> LoadedRules:
-    """The rules of the first file that can be used.
-
-    Raises:
-        RulesBroken: It has no table, or a broken one; the message names the line.
-    """
+    """The rules of the first file that can be used."""
     found = shelves.find(DELEGATE)
     rules = Rules.read(found.file.text, first_line=found.file.first_line) if found.file else Rules(())
     if found.file is not None and rules.problems:
@@ -200,12 +159,10 @@ def _stands_in(keyword: str, task: str) -> bool:
 
 
 def _joined(left: str, right: str) -> bool:
-    """Whether two characters side by side are of one word."""
     return _spaced(left) and _spaced(right)
 
 
 def _spaced(char: str) -> bool:
-    """Whether a character belongs to words that have spaces between them."""
     if not char.isalnum() and not unicodedata.combining(char):
         return False
     return unicodedata.east_asian_width(char) not in "WF" and _UNSPACED.match(char) is None
@@ -229,11 +186,6 @@ class _Reader:
             at = at + 1 if fenced else self._table(at)
 
     def _table(self, at: int) -> int:
-        """Read the table that begins on a line, if one does.
-
-        Returns:
-            Where to go on.
-        """
         names = _columns(_cells(self._lines[at]))
         wanted = [name for name in _COLUMNS if name in names]
         ruled = at + 1 < len(self._lines) and _is_ruler(self._lines[at + 1])
@@ -279,7 +231,6 @@ class _Reader:
 
 
 def _columns(cells: Sequence[str]) -> list[str]:
-    """The heads of columns, ours as we write them."""
     heads = [fold(_plain(cell)) for cell in cells]
     return [next((name for name in _COLUMNS if head.rstrip("s") == name.rstrip("s")), head) for head in heads]
 
@@ -301,5 +252,4 @@ def _keywords(cell: str) -> tuple[str, ...]:
 
 
 def _plain(cell: str) -> str:
-    """A cell without the marks of code and emphasis around it."""
     return cell.strip("`*_ ")

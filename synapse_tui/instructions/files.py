@@ -10,39 +10,26 @@ from typing import Literal
 from synapse_tui.files import read_own, read_regular
 
 Origin = Literal["project", "user", "shipped"]
+# tells whether the person has trusted this content of a project's file
 Trusted = Callable[[Path, bytes], bool]
-"""Tells whether the person has trusted this content of a project's file."""
 
-MAX_BYTES = 64 * 1024
-"""The longest file that is read: each agent pays for every character of it."""
+MAX_BYTES = 64 * 1024  # the longest file that is read: each agent pays for every character of it
 UNTRUSTED = "its content has not been trusted: synapse trust (or in the palette: Read project files again)"
 
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A file that is used.
-
-    Attributes:
-        path: The file.
-        origin: Whose it is.
-        text: Its text, with LF at line ends and nothing blank around it.
-        first_line: Number of the text's first line in the file, from 1.
-    """
+    """A file that is used."""
 
     path: Path
     origin: Origin
     text: str
-    first_line: int = 1
+    first_line: int = 1  # number of the text's first line in the file, from 1
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A file, or a part of one, that is not used.
-
-    Attributes:
-        path: The file.
-        reason: Why, in a few words.
-    """
+    """A file, or a part of one, that is not used."""
 
     path: Path
     reason: str
@@ -53,37 +40,22 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search for a file gave.
+    """What a search for a file gave."""
 
-    Attributes:
-        file: The first one that can be used; None when there is none.
-        faults: Those before it that cannot.
-    """
-
-    file: TextFile | None
+    file: TextFile | None  # the first one that can be used; None when there is none
     faults: tuple[Fault, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Shelves:
-    """The folders in which a file is looked for, one after the other.
+    """The folders in which a file is looked for, one after the other."""
 
-    Attributes:
-        project: `.synapse` of the project; None for no project of its own.
-        user: `~/.synapse`.
-        trusted: Asked for every file of the project, with the very bytes that will be used.
-    """
-
-    project: Path | None
-    user: Path
-    trusted: Trusted
+    project: Path | None  # `.synapse` of the project; None for no project of its own
+    user: Path  # `~/.synapse`
+    trusted: Trusted  # asked for every file of the project, with the very bytes that will be used
 
     def find(self, name: str) -> Found:
-        """The first file of that name that can be used; a file without text counts, it says nothing.
-
-        Args:
-            name: Name of a file, without folders.
-        """
+        """The first file of that name that can be used; a file without text counts, it says nothing."""
         faults: list[Fault] = []
         for origin, folder in self._folders():
             path = folder / name
@@ -127,11 +99,7 @@ def shipped_texts() -> Path:
 
 
 def read_file(path: Path) -> bytes:
-    """Read a text, or as much of it as tells that it is too long.
-
-    Raises:
-        OSError: It is not there, cannot be read, or is no regular file.
-    """
+    """Read a text, or as much of it as tells that it is too long."""
     return read_regular(path, MAX_BYTES)
 
 

@@ -15,28 +15,28 @@ from textual.content import Content
 from textual.widgets import Button, Input, Label, Static
 from textual.widgets.button import ButtonVariant
 
-from synapse_tui.agents.delivery.explanation import Explanation
-from synapse_tui.agents.state.timeline import Passage
-from synapse_tui.agents.watch.order import (
+from synapse_tui.agents.delivery.outbox_control import Explanation
+from synapse_tui.agents.state import Passage
+from synapse_tui.agents.watch import (
     CONTINUE_OR_REPLY,
     DEFAULT_EVERY,
     DEFAULT_TIMES,
     WatchOrder,
+    WatchReport,
     seconds_text,
 )
-from synapse_tui.agents.watch.watch import WatchReport
 from synapse_tui.durations import duration, moment
 from synapse_tui.errors import InvalidValue
 from synapse_tui.model import Task
-from synapse_tui.widgets.marks import state_mark
 from synapse_tui.widgets.text import one_line, pad, plural, printable, shorten
+from synapse_tui.widgets.views import state_mark
 
 from .composer import MessageText
 from .dialog import Dialog, Form, label
 
 if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
-    from synapse_tui.agents.watch.watcher import Watcher
+    from synapse_tui.agents.watcher import Watcher
     from synapse_tui.widgets.views import AgentView
 
     from .main import MainScreen

@@ -19,12 +19,11 @@ from textual.widgets.option_list import Option
 from synapse_tui.errors import InvalidValue
 from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY
 from synapse_tui.themes import agent_colour
-from synapse_tui.widgets.choices import Choices
-from synapse_tui.widgets.marks import Mark
-from synapse_tui.widgets.rows import short_path
+from synapse_tui.widgets.option_lists import Choices
 from synapse_tui.widgets.segment_bar import Piece, SegmentBar
+from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.text import one_line, pad, shorten
-from synapse_tui.widgets.views import AgentView
+from synapse_tui.widgets.views import AgentView, Mark
 
 from .dialog import Form, label
 

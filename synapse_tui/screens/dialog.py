@@ -20,9 +20,9 @@ from textual.widgets.button import ButtonVariant
 from textual.widgets.option_list import Option
 
 from synapse_tui.errors import SynapseError
-from synapse_tui.widgets.choices import Choices
+from synapse_tui.widgets.error_handling import FaultTolerant, Reporter
 from synapse_tui.widgets.key_hints import keys_of
-from synapse_tui.widgets.sturdy import Reporter, Sturdy
+from synapse_tui.widgets.option_lists import Choices
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -33,7 +33,7 @@ PATIENCE = 2.0  # seconds after which a dialog takes keys again whatever became 
 ROUNDS = 2
 
 
-class Dialog(Sturdy, ModalScreen[Result]):
+class Dialog(FaultTolerant, ModalScreen[Result]):
     """A box in the middle of the screen; Esc leaves it without a result.
 
     Subclasses give `body`, `buttons` and what a button means by `on_button_pressed`.

@@ -23,11 +23,10 @@ from synapse_tui.a2a.external.record import ExternalAgent, read_header
 from synapse_tui.durations import moment
 from synapse_tui.errors import AddressError, InvalidValue, SynapseError
 from synapse_tui.model import USER, Task
-from synapse_tui.widgets.choices import Choices
-from synapse_tui.widgets.marks import delivery_mark
-from synapse_tui.widgets.talk_pane import TalkPane
-from synapse_tui.widgets.talk_view import TalkView
+from synapse_tui.widgets.conversation import ConversationPane, ConversationView
+from synapse_tui.widgets.option_lists import Choices
 from synapse_tui.widgets.text import one_line, shorten
+from synapse_tui.widgets.views import delivery_mark
 
 from .dialog import BUSY, Confirm, Dialog, Form, Report, label
 from .messages import MessageCommands
@@ -302,7 +301,7 @@ class ExternalCommands(MessageCommands):
 
     def do_scroll_external(self, alias: str, _task_id: str) -> None:
         pane = self.main.deck.pane(alias)
-        if isinstance(pane, TalkPane):
+        if isinstance(pane, ConversationPane):
             self.main.go_to(alias)
             pane.talk.toggle_choosing()
 
@@ -318,11 +317,11 @@ class ExternalCommands(MessageCommands):
         await self.host.externals.remove(alias)
         self.app.notice(f"@{alias} is removed")
 
-    def send_talk(self, view: TalkView, text: str) -> None:
+    def send_talk(self, view: ConversationView, text: str) -> None:
         """Send what was written in the tab of an external agent; `@agent text` goes to that agent instead."""
         self.app.run_worker(self._send_talk(view, text), exit_on_error=False, group="talks")
 
-    async def _send_talk(self, view: TalkView, text: str) -> None:
+    async def _send_talk(self, view: ConversationView, text: str) -> None:
         try:
             mention = self._mention(view.alias, text)
             if mention is not None:

@@ -20,16 +20,15 @@ from textual.widgets import Button, Input, Static
 
 from synapse_tui.durations import duration, moment
 from synapse_tui.errors import InvalidValue, SynapseError
+from synapse_tui.messages.export import FORMATS
+from synapse_tui.messages.records import Page, Record, Story, Wanted
+from synapse_tui.messages.search import terms_of
 from synapse_tui.model import INTERRUPT_PRIORITY, Task, TaskState
-from synapse_tui.store.export import FORMATS
-from synapse_tui.store.records import Page, Record, Story, Wanted
-from synapse_tui.store.words import terms_of
 from synapse_tui.widgets.history_list import HistoryList
-from synapse_tui.widgets.marks import delivery_mark
-from synapse_tui.widgets.parties import proof
-from synapse_tui.widgets.rows import short_path
-from synapse_tui.widgets.search_input import SearchInput
+from synapse_tui.widgets.option_lists import SearchInput
+from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.text import one_line, plural, printable
+from synapse_tui.widgets.views import delivery_mark, proof
 
 from .composer import Draft
 from .dialog import Dialog, Form, Pick, label

@@ -10,8 +10,7 @@ from textual import events
 
 from synapse_tui.driver.events import TerminalKeyRelease, TerminalText
 from synapse_tui.keymap import Leader, Step
-from synapse_tui.mention.interceptor import ECHO_TIMEOUT
-from synapse_tui.mention.overlay import MARKS
+from synapse_tui.mention import ECHO_TIMEOUT, MARKS
 from synapse_tui.model import AgentState
 from synapse_tui.widgets.terminal_view import TerminalView
 from synapse_tui.widgets.text import plural
@@ -21,7 +20,6 @@ from .questions import Unasked
 
 if TYPE_CHECKING:
     from synapse_tui.app import SynapseApp
-
 
 READY_SECONDS = 60.0  # how long keys that were typed before an agent was there wait for it to become ready
 LOOK_SECONDS = 0.1  # time between two looks at whether it is

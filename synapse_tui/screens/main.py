@@ -18,26 +18,18 @@ from textual.widget import Widget
 
 from synapse_tui.keymap import Keymap
 from synapse_tui.model import AgentState, Task, TaskState
-from synapse_tui.widgets.deck import TITLE_ROWS, Deck
+from synapse_tui.widgets.conversation import ConversationModel, ConversationPane, ConversationView
+from synapse_tui.widgets.deck import TITLE_ROWS, Deck, TooSmall, as_layout, is_too_small
+from synapse_tui.widgets.error_handling import FaultTolerant
 from synapse_tui.widgets.key_hints import WhichKey
 from synapse_tui.widgets.lock_panel import LockPanel, Look
-from synapse_tui.widgets.message_order import in_order
-from synapse_tui.widgets.pane import Pane
-from synapse_tui.widgets.pane_title import Delivery
-from synapse_tui.widgets.resizer import SETTLE_TIME
+from synapse_tui.widgets.pane import Delivery, Pane
 from synapse_tui.widgets.segment_bar import SegmentBar
-from synapse_tui.widgets.sidebar import Sidebar
-from synapse_tui.widgets.status_bar import StatusBar
-from synapse_tui.widgets.sturdy import Sturdy
+from synapse_tui.widgets.sidebar import Sidebar, in_order
+from synapse_tui.widgets.status_bar import StatusBar, TipBar
 from synapse_tui.widgets.tab_bar import TabBar
-from synapse_tui.widgets.talk_pane import TalkPane
-from synapse_tui.widgets.talk_picture import TalkPicture
-from synapse_tui.widgets.talk_view import TalkView
-from synapse_tui.widgets.terminal_view import TerminalView
+from synapse_tui.widgets.terminal_view import SETTLE_TIME, TerminalView
 from synapse_tui.widgets.text import one_line, plural
-from synapse_tui.widgets.tiles import as_layout
-from synapse_tui.widgets.tip_bar import TipBar
-from synapse_tui.widgets.too_small import TooSmall, is_too_small
 from synapse_tui.widgets.views import AgentView, expected_view, progress, view_agents
 
 if TYPE_CHECKING:
@@ -132,8 +124,8 @@ class TalkPanes:
         self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @property
-    def panes(self) -> list[TalkPane]:
-        return [pane for pane in self._deck.panes if isinstance(pane, TalkPane)]
+    def panes(self) -> list[ConversationPane]:
+        return [pane for pane in self._deck.panes if isinstance(pane, ConversationPane)]
 
     def _now(self) -> datetime:
         return self.now()
@@ -145,12 +137,12 @@ class TalkPanes:
     async def add(self, alias: str) -> None:
         """Open a tab; behind those that are there."""
         if self._deck.pane(alias) is None:
-            await self._deck.mount(TalkPane(alias, TalkView(alias, now=self._now)))
+            await self._deck.mount(ConversationPane(alias, ConversationView(alias, now=self._now)))
         self.show(alias)
 
     def show(self, alias: str) -> None:
         pane = self._deck.pane(alias)
-        if isinstance(pane, TalkPane):
+        if isinstance(pane, ConversationPane):
             pane.talk.picture = self.picture(alias)
 
     def heard(self, task: Task, *, looked_at: bool) -> bool:
@@ -167,14 +159,14 @@ class TalkPanes:
     def views(self, first: int) -> list[AgentView]:
         return [self._view(pane.agent_id, number) for number, pane in enumerate(self.panes, first)]
 
-    def picture(self, alias: str) -> TalkPicture:
+    def picture(self, alias: str) -> ConversationModel:
         externals = self._host.externals
         agents = self._host.agents.values()
         labels = {each.agent_id: one_line(each.name or each.agent_type) for each in agents}
         talk = externals.conversation(alias)
         known = externals.has(alias)
         agent = externals.get(alias) if known else None
-        return TalkPicture(
+        return ConversationModel(
             alias,
             name=agent.name if agent is not None else alias,
             protocol=agent.protocol if agent is not None else "",
@@ -250,7 +242,7 @@ TITLE_SECONDS = 0.25  # least time between two looks at the agents' titles
 ViewFactory = Callable[["AgentSession"], Widget]
 
 
-class MainScreen(Sturdy, PaneFocus, inherit_bindings=False):
+class MainScreen(FaultTolerant, PaneFocus, inherit_bindings=False):
     """Keeps the widgets in step with the host's agents and tasks."""
 
     AUTO_FOCUS: ClassVar[str | None] = ""

@@ -17,19 +17,18 @@ from textual.content import Content
 from textual.widgets import Button, OptionList, Static
 from textual.widgets.option_list import Option
 
-from synapse_tui.agents.tasks.outbox import HELD_BY_USER
 from synapse_tui.content import artifact_words, part_words
 from synapse_tui.durations import moment
 from synapse_tui.errors import SynapseError
+from synapse_tui.messages.outbox import HELD_BY_USER
+from synapse_tui.messages.records import Change
+from synapse_tui.messages.recovery import BEFORE_RESTART, UNCERTAIN
 from synapse_tui.model import IN_INBOX, DeliveryState, Task, TaskState
-from synapse_tui.store.aftermath import BEFORE_RESTART, UNCERTAIN
-from synapse_tui.store.batch import Change
 from synapse_tui.task_words import task_word
-from synapse_tui.widgets.choices import Choices
-from synapse_tui.widgets.marks import Mark, delivery_mark, step_mark
-from synapse_tui.widgets.pane_title import Delivery
-from synapse_tui.widgets.parties import party, proof
+from synapse_tui.widgets.option_lists import Choices
+from synapse_tui.widgets.pane import Delivery
 from synapse_tui.widgets.text import one_line, pad, printable, shorten
+from synapse_tui.widgets.views import Mark, delivery_mark, party, proof, step_mark
 
 from .dialog import Dialog
 

@@ -25,15 +25,15 @@ from textual.widgets import Button, Static
 
 from synapse_tui.driver.events import TerminalKeyRelease
 from synapse_tui.errors import HistoryError
-from synapse_tui.hooks.consent import Consent
+from synapse_tui.hooks.install import Consent
 from synapse_tui.model import AgentSpec, AgentState
-from synapse_tui.widgets.rows import short_path
+from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.text import plural, printable
 
 from .dialog import Dialog, Result, label
 
 if TYPE_CHECKING:
-    from synapse_tui.agents.profiles.trust import UntrustedFile
+    from synapse_tui.agents.profiles.finding import UntrustedFile
     from synapse_tui.app import SynapseApp
 
 # How long nobody has typed before the dialog opens, and how long it is there before it takes a key

@@ -20,8 +20,7 @@ from synapse_tui.settings.files import Layer, SettingsFiles, check_place, is_sec
 from synapse_tui.settings.kinds import TABLES
 from synapse_tui.settings.survey import Entry, Survey, read_lines, survey, value_lines, value_text
 from synapse_tui.settings.watch import FileWatch
-from synapse_tui.widgets.choices import Choices
-from synapse_tui.widgets.search_input import SearchInput
+from synapse_tui.widgets.option_lists import Choices, SearchInput
 from synapse_tui.widgets.setting_rows import about, heading_row, key_cells, layer_row, matching, setting_row
 from synapse_tui.widgets.text import one_line, plural
 

@@ -10,8 +10,7 @@ from typing import Literal, Protocol, TypeVar
 
 from synapse_tui.errors import ConfigError, InvalidValue
 from synapse_tui.files import check_safe, private_folder
-from synapse_tui.paths import UserPaths
-from synapse_tui.project_folder import make_project_folder
+from synapse_tui.paths import UserPaths, make_project_folder
 
 from .editing import SettingsFile, turn_at
 from .layers import Settings, load_settings, read_layer

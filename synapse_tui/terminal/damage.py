@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .row import Row
+
+if TYPE_CHECKING:
+    from .grid import Grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +50,68 @@ class Damage:
 
 
 NO_DAMAGE = Damage()
+
+
+_Cursor = tuple[int, int, bool, int]
+
+
+class DamageTracker:
+    """Remembers which rows a reader has seen; a row keeps its identity when it scrolls, which tells of it.
+
+    Args:
+        screen: The screen; all of it is damaged at first.
+        scrolls: Whether to look for scrolls.
+    """
+
+    def __init__(self, screen: Grid, *, scrolls: bool = True) -> None:
+        self._screen = screen
+        self._scrolls = scrolls
+        self._seen: list[Row] = []
+        self._tick = 0
+        self._cursor: _Cursor = (-1, -1, True, 0)
+
+    def take(self) -> Damage:
+        """What changed since the last call."""
+        screen = self._screen
+        rows, since, seen = screen.rows, self._tick, self._seen
+        cursor = (screen.column, screen.y, screen.modes.cursor_visible, screen.cursor_shape)
+        moved = cursor != self._cursor
+        full = screen.all_changed > since or len(rows) != len(seen)
+        if not full:
+            changed = [
+                y
+                for y, (row, before) in enumerate(zip(rows, seen, strict=True))
+                if row is not before or row.stamp > since
+            ]
+            if not changed and not moved:
+                return NO_DAMAGE
+            scroll = self._scroll(changed) if self._scrolls and len(changed) > 1 else None
+        else:
+            changed, scroll = list(range(len(rows))), None
+        self._tick = screen.tick
+        screen.tick += 1
+        self._cursor = cursor
+        self._seen = rows[:]
+        return Damage(frozenset(changed), full, moved, scroll)
+
+    def _scroll(self, changed: list[int]) -> Scroll | None:
+        """The scroll that explains most of the change, if it saves painting."""
+        rows, seen, since = self._screen.rows, self._seen, self._tick
+        top, bottom = changed[0], changed[-1]
+        places = {id(row): y for y, row in enumerate(seen)}
+        shifts: dict[int, int] = {}
+        for y in changed:
+            before = places.get(id(rows[y]))
+            if before is not None and before != y:
+                shifts[before - y] = shifts.get(before - y, 0) + 1
+        if not shifts:
+            return None
+        lines = max(shifts, key=lambda shift: shifts[shift])
+        kept = {
+            y
+            for y in range(top, bottom + 1)
+            if top <= y + lines <= bottom and rows[y] is seen[y + lines] and rows[y].stamp <= since
+        }
+        if not kept:
+            return None
+        return Scroll(top, bottom, lines, frozenset(range(top, bottom + 1)) - kept)

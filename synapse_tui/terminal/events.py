@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .line import Line
+    from .row import Line
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from .cells import JOIN, WIDE_TAIL, cell_count, readable, split_cells
-from .line import Line
+from .row import Line
 from .style import RGB, Style
 
 # C0, DEL, C1, surrogates, line separators and the bidirectional controls, which would reorder the outer row.

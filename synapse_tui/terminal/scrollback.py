@@ -11,13 +11,201 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from sys import getsizeof
+from typing import NamedTuple
 
-from .cells import JOIN, WIDE_TAIL, bases, cell_count, join_cells, readable, split_cells
-from .entries import EMPTY_SIZE, Entry, holds, size_of, smaller, text_of, unpacked
-from .line import Line
-from .packed import Joiner, Packed, breaks, cut, cut_spans, pack
-from .row import Row
-from .style import StyleTable
+from .cells import JOIN, WIDE_TAIL, bases, begins_wide, cell_count, join_cells, readable, split_cells
+from .row import Line, Row
+from .style import StyleTable, erased
+
+
+class Packed(NamedTuple):
+    """A row, or several that a wrap joined.
+
+    Attributes:
+        text: The cells, in the coding of `cells.py`.
+        spans: Start column and packed style by turns; before the first start the style is 0.
+        fill: Style of the blanks after the text.
+    """
+
+    text: str
+    spans: Sequence[int] = ()
+    fill: int = 0
+
+
+def pack(row: Row) -> Packed:
+    """Pack a row, without the blanks at its end."""
+    if row.cells is None:
+        return Packed(row.text, row.spans, row.fill)
+    spans: list[int] = []
+    start = last = 0
+    for style, group in groupby(row.styles):
+        if style != last:
+            spans += (start, style)
+            last = style
+        start += len(list(group))
+    return Packed(strip_blanks(join_cells(row.cells), spans), spans)
+
+
+def strip_blanks(text: str, spans: Sequence[int]) -> str:
+    """A packed text without the blanks of the default style at its end."""
+    if spans and spans[-1]:
+        return text
+    blanks = len(text) - len(text.rstrip(" "))
+    if spans and blanks:
+        blanks = min(blanks, cell_count(text) - spans[-2])
+    return text[: len(text) - blanks]
+
+
+class Joiner:
+    """Rows that wraps join to one line; each costs time in proportion to itself only.
+
+    Args:
+        line: The line so far.
+        tail: Cells of the last row of `line`.
+
+    Attributes:
+        cells: Cells of the line.
+        length: Characters of its coded text.
+    """
+
+    def __init__(self, line: Packed, tail: int) -> None:
+        self._texts = [line.text]
+        self._spans = [*line.spans]
+        self._fill = line.fill
+        self._tail = tail
+        self.cells = cell_count(line.text)
+        self.length = len(line.text)
+
+    def add(self, row: Packed, columns: int) -> None:
+        """Append a row.
+
+        Args:
+            row: The row, which continues the line.
+            columns: Width of the rows: blanks at the end of the line come back, but for the one that was
+                left because a wide character did not fit.
+        """
+        spans, missing = self._spans, columns - self._tail
+        if missing == 1 and begins_wide(row.text):
+            missing = 0
+        if missing > 0:
+            _change(spans, self.cells, self._fill)
+            self._texts.append(" " * missing)
+            self.cells += missing
+            self.length += missing
+        if not row.spans or row.spans[0] > 0:
+            _change(spans, self.cells, 0)
+        for start, style in zip(row.spans[::2], row.spans[1::2], strict=True):
+            _change(spans, start + self.cells, style)
+        self._texts.append(row.text)
+        self._fill = row.fill
+        self._tail = cell_count(row.text)
+        self.cells += self._tail
+        self.length += len(row.text)
+
+    @property
+    def line(self) -> Packed:
+        """The line."""
+        return Packed("".join(self._texts), self._spans, self._fill)
+
+
+def _change(spans: list[int], start: int, style: int) -> None:
+    if (spans[-1] if spans else 0) != style:
+        spans += (start, style)
+
+
+def breaks(cells: Sequence[str], columns: int) -> list[int]:
+    """Where the rows of a logical line begin at a width; a wide character is not torn."""
+    starts, at, count = [0], columns, len(cells)
+    while at < count:
+        if cells[at] == WIDE_TAIL and at - 1 > starts[-1]:
+            at -= 1
+        starts.append(at)
+        at += columns
+    return starts
+
+
+def cut(cells: Sequence[str], spans: Sequence[int], start: int, end: int) -> Row:
+    """A row of the cells from `start` to `end` of a logical line.
+
+    Where a row has one column only, a wide character is torn and its right half becomes a blank.
+    """
+    row = Row()
+    row.text = join_cells(cells[start:end])
+    if row.text.startswith(WIDE_TAIL):
+        row.text = " " + row.text[1:]
+    row.size = end - start
+    row.joined = JOIN in row.text
+    row.wide = row.joined or WIDE_TAIL in row.text
+    places = spans[::2]
+    first, last = bisect_right(places, start), bisect_left(places, end)
+    styles = spans[2 * first + 1 : 2 * last : 2]
+    before = spans[2 * first - 1] if first else 0
+    kept = [0, before] if before else []
+    for at, style in zip(places[first:last], styles, strict=True):
+        kept += (at - start, style)
+    row.spans = tuple(kept)
+    row.last = kept[-1] if kept else 0
+    return row
+
+
+def cut_spans(spans: Sequence[int], end: int) -> list[int]:
+    """The style changes before a cell."""
+    kept = list(spans)
+    while kept and kept[-2] >= end:
+        del kept[-2:]
+    return kept
+
+
+Entry = str | tuple[str | bytes, tuple[int, ...], int, bool]
+"""A line of ASCII in the default style as its text. Any other as text (UTF-8 where that is smaller), spans,
+fill, and whether it goes on from the entry before, which had become too long."""
+
+EMPTY_SIZE = getsizeof("") + 20
+"""Memory of an entry that is an empty string, with its places in the lists."""
+
+_FEW = 64
+"""Style changes of a line, starts and styles, that are taken to be those of other lines too."""
+_SMALL = 256
+"""Up to here Python has each number once."""
+
+
+def unpacked(entry: Entry) -> tuple[Packed, bool]:
+    """A line as it is kept, and whether it goes on from the one before."""
+    if isinstance(entry, str):
+        return Packed(entry), False
+    text, spans, fill, continued = entry
+    return Packed(text if isinstance(text, str) else text.decode(), spans, fill), continued
+
+
+def text_of(entry: Entry) -> str:
+    """The coded text of a line as it is kept."""
+    text = entry if isinstance(entry, str) else entry[0]
+    return text if isinstance(text, str) else text.decode()
+
+
+def holds(entry: Entry, char: str) -> bool:
+    """Whether the coded text of a line as it is kept has an ASCII character."""
+    text = entry if isinstance(entry, str) else entry[0]
+    return char in text if isinstance(text, str) else char.encode() in text
+
+
+def size_of(entry: Entry) -> int:
+    """Memory of an entry, about: object headers and references; numbers of its own where it has many."""
+    if isinstance(entry, str):
+        return EMPTY_SIZE + len(entry)
+    text, spans = entry[:2]
+    if len(spans) <= _FEW:
+        return 164 + getsizeof(text) + 16 * len(spans)
+    return 164 + getsizeof(text) + 8 * len(spans) + 44 * len({value for value in spans if value > _SMALL})
+
+
+def smaller(text: str) -> str | bytes:
+    """A text as it is or in UTF-8, whichever takes less memory."""
+    encoded = text.encode()
+    return encoded if len(encoded) + 33 < getsizeof(text) else text
+
 
 Opened = tuple[Packed, bool, Sequence[str], list[int]]
 """A line, whether it goes on from the entry before, its cells, and where its rows begin."""
@@ -359,3 +547,179 @@ def _columns_of(text: str) -> list[int]:
             columns.append(column)
             column += 1
     return [*columns, column]
+
+
+Size = tuple[int, int]
+"""Columns and rows."""
+Place = tuple[int, int]
+"""Column and row."""
+
+
+def fit_alternate(rows: list[Row], y: int, old: Size, new: Size) -> tuple[list[Row], int]:
+    """Cut or fill up the rows of an alternate screen: those below the cursor go first, then those at the top.
+
+    Args:
+        rows: The rows.
+        y: Row of the cursor.
+        old: Size until now.
+        new: Size from now on.
+
+    Returns:
+        The new rows, and by how many rows the cursor moved up.
+    """
+    surplus = max(0, old[1] - new[1])
+    below = min(surplus, len(rows) - 1 - y)
+    kept = rows[surplus - below : len(rows) - below]
+    for row in kept:
+        row.resize(old[0], new[0])
+    kept += [Row() for _ in range(new[1] - len(kept))]
+    return kept, surplus - below
+
+
+def reflow(
+    rows: list[Row], scrollback: Scrollback, cursor: Place, old: Size, new: Size
+) -> tuple[list[Row], Place]:
+    """Fit the rows of a main screen; what no longer fits goes to the scrollback, and comes back from it.
+
+    Args:
+        rows: The rows.
+        scrollback: The lines above them; it gets its new width here.
+        cursor: Where the cursor stands.
+        old: Size until now.
+        new: Size from now on.
+
+    Returns:
+        The new rows, and where the cursor stands then.
+    """
+    rows, cursor = _change_height(rows, scrollback, cursor, new[1])
+    if old[0] != new[0]:
+        rows, cursor = _change_width(rows, scrollback, cursor, old[0], new[0])
+    return rows, cursor
+
+
+def _change_height(
+    rows: list[Row], scrollback: Scrollback, cursor: Place, lines: int
+) -> tuple[list[Row], Place]:
+    """Rows below the cursor go first; lines come back only where the cursor is in the last row (xterm.js)."""
+    x, y = cursor
+    below = min(max(0, len(rows) - lines), len(rows) - 1 - y)
+    kept = rows[: len(rows) - below]
+    surplus = max(0, len(kept) - lines)
+    for row in kept[:surplus]:
+        scrollback.push(row)
+    kept, y = kept[surplus:], y - surplus
+    if y == len(kept) - 1:
+        pulled = scrollback.pop_rows(lines - len(kept))
+        kept, y = pulled + kept, y + len(pulled)
+    return _filled(kept, lines), (x, y)
+
+
+def _change_width(
+    rows: list[Row], scrollback: Scrollback, cursor: Place, old: int, columns: int
+) -> tuple[list[Row], Place]:
+    """Wrap anew; the last row stays the last, but for blank ones while there is no scrollback."""
+    (x, y), lines, history = cursor, len(rows), len(scrollback)
+    if rows[0].wrapped:
+        above = scrollback.pop_line()
+        rows, y = above + rows, y + len(above)
+    scrollback.resize(columns)
+    rows, (x, y) = rewrap(rows, (x, y), old, columns)
+    if not history:
+        rows = _without_blank_end(rows, y, lines)
+    surplus = min(max(0, len(rows) - lines), y)
+    for row in rows[:surplus]:
+        scrollback.push(row)
+    kept, y = rows[surplus : surplus + lines], y - surplus
+    pulled = scrollback.pop_rows(lines - len(kept))
+    return _filled(pulled + kept, lines), (x, y + len(pulled))
+
+
+def _filled(rows: list[Row], lines: int) -> list[Row]:
+    return rows + [Row() for _ in range(lines - len(rows))]
+
+
+def rewrap(rows: list[Row], cursor: Place, old: int, columns: int) -> tuple[list[Row], Place]:
+    """Join rows into logical lines and cut these at another width.
+
+    Args:
+        rows: The rows, `old` cells wide.
+        cursor: Where the cursor stands among them.
+        old: Width until now.
+        columns: Width from now on.
+
+    Returns:
+        The new rows, and where the cursor stands then.
+    """
+    x, y = cursor
+    result: list[Row] = []
+    place = (x, 0)
+    index = 0
+    while index < len(rows):
+        first = index
+        line = pack(rows[index])
+        joiner = Joiner(line, cell_count(line.text))
+        offset = x if index == y else None
+        index += 1
+        while index < len(rows) and rows[index].wrapped:
+            part = pack(rows[index])
+            joiner.add(part, old)
+            if index == y:
+                offset = joiner.cells - cell_count(part.text) + x
+            index += 1
+        line = _without_blanks(joiner.line, with_background=offset is not None and columns < old)
+        cut_rows, starts = _cut_line(line, columns, offset or 0)
+        cut_rows[0].wrapped = rows[first].wrapped
+        if offset is not None:
+            part_index = max(number for number, start in enumerate(starts) if start <= offset)
+            place = (offset - starts[part_index], len(result) + part_index)
+        result += cut_rows
+    return result, place
+
+
+def _without_blanks(line: Packed, *, with_background: bool) -> Packed:
+    """A line without the blanks at its end that need not be wrapped.
+
+    Args:
+        line: The line.
+        with_background: Whether blanks with a background go too: in the line of the cursor, which its
+            program fills up again by itself, when it becomes narrower. They become the fill.
+    """
+    text, spans, fill = line
+    if with_background and spans and spans[-1] == erased(spans[-1]) and text.endswith(" "):
+        size = cell_count(text)
+        text, fill = text[: len(text) - min(size - spans[-2], len(text) - len(text.rstrip(" ")))], spans[-1]
+        spans = cut_spans(spans, cell_count(text))
+    return Packed(strip_blanks(text, spans), spans, fill)
+
+
+def _cut_line(line: Packed, columns: int, least: int) -> tuple[list[Row], list[int]]:
+    """Cut a logical line into rows.
+
+    Args:
+        line: The line.
+        columns: Width of the rows.
+        least: A cell that must have its row although the line is shorter: the cursor stands there.
+
+    Returns:
+        The rows, and the cell of the line that each begins with.
+    """
+    cells = split_cells(line.text)
+    starts = breaks(cells, columns)
+    rows: list[Row] = []
+    for start, end in zip(starts, [*starts[1:], len(cells)], strict=True):
+        row = cut(cells, line.spans, start, end)
+        row.wrapped = bool(rows)
+        rows.append(row)
+    rows[-1].fill = line.fill
+    while least - starts[-1] >= columns:
+        starts.append(starts[-1] + columns)
+        rows.append(Row())
+        rows[-1].wrapped = True
+    return rows, starts
+
+
+def _without_blank_end(rows: list[Row], y: int, wanted: int) -> list[Row]:
+    """Rows without the blank ones after the cursor, as many as are too many."""
+    while len(rows) > wanted and len(rows) - 1 > y and rows[-1].is_blank():
+        rows.pop()
+    return rows

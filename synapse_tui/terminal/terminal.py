@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .colors import Colors
-from .damage import NO_DAMAGE, Damage
-from .damage_tracker import DamageTracker
+from .damage import NO_DAMAGE, Damage, DamageTracker
 from .events import TerminalEvent, ignore
-from .half_blanks import HalfBlanks
-from .line import Cell, Line
 from .modes import Modes
+from .row import Cell, Line
 from .screen import Screen
 from .scrollback import Scrollback
-from .stream import Stream
+from .stream import HalfBlanks, Stream
 
 CursorShape = Literal["block", "underline", "bar"]
 

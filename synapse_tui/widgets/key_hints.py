@@ -17,15 +17,15 @@ from textual.widget import Widget
 from synapse_tui.actions import DIGITS, Action
 from synapse_tui.keymap import Keymap, leader_label
 
+from .error_handling import FaultTolerant
 from .segment_bar import Piece, SegmentBar, width_of
-from .sturdy import Sturdy
 from .text import pad
 
 COLUMN = 26  # cells of one entry
 KEY = 4  # cells of its key
 
 
-class WhichKey(Sturdy, Widget, can_focus=False):
+class WhichKey(FaultTolerant, Widget, can_focus=False):
     """Lists the leader's keys in columns; a click does what its entry says."""
 
     DEFAULT_CSS = """

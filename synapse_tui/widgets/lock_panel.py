@@ -19,14 +19,14 @@ from textual.widgets.option_list import Option
 
 from synapse_tui.durations import duration
 from synapse_tui.errors import HistoryError
-from synapse_tui.file_safety import Lock
+from synapse_tui.safety.locks import Lock
 from synapse_tui.themes import agent_colour
 
-from .choices import Choices
-from .parties import kind_of, party
-from .section import Section
-from .sturdy import Sturdy
+from .error_handling import FaultTolerant
+from .option_lists import Choices
+from .segment_bar import Section
 from .text import one_line, shorten, shorten_middle
+from .views import kind_of, party
 
 SECOND = 1.0
 LOOK = 3
@@ -36,7 +36,7 @@ NONE = "  no file is locked"
 Look = Callable[[], Awaitable[Sequence[Lock]]]
 
 
-class LockPanel(Sturdy, Vertical):
+class LockPanel(FaultTolerant, Vertical):
     """Asks for the locks while it is seen, and for nothing while it is not.
 
     Args:

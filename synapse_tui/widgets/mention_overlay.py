@@ -2,18 +2,241 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from rich.cells import cell_len, split_graphemes
 from textual import events
 from textual.content import Content
 from textual.geometry import Offset, Size
 from textual.message import Message
 from textual.widget import Widget
 
+from synapse_tui.addresses import Address, Completion
 from synapse_tui.mention import MentionView
+from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY
+from synapse_tui.themes import agent_colour
 
-from .mention_picture import MentionPicture, draw_mention, place_mention, room_for_mention
+from .text import one_line, shorten
+
+WIDEST = 64
+NARROWEST = 12
+_FRAME = 4
+"""Columns that the frame takes: its sides and a blank beside each."""
+_TEXT_ROWS = 6
+_CHOICES = 5
+_ADDRESS_KEYS = "Tab completes · Esc back"
+_MESSAGE_KEYS = "Enter sends · Alt+Enter new line · Esc back"
+_CHOICE_KEYS = "Tab ↑ ↓ choose who · Esc back"
+_REFUSED_KEYS = "Esc back · Ctrl+C drops it"
+_PROBLEM_ROWS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class MentionPicture:
+    """The overlay, drawn.
+
+    Attributes:
+        lines: Its lines, frame included, all equally wide.
+        size: Its size in cells.
+        cursor: Cell of the cursor in it.
+        choices: Index of the completion that a line shows, by the number of the line.
+    """
+
+    lines: tuple[Content, ...]
+    size: Size
+    cursor: Offset
+    choices: dict[int, int]
+
+
+def draw_mention(view: MentionView, width: int, height: int) -> MentionPicture:
+    """Draw the overlay.
+
+    Args:
+        view: What it shows.
+        width: Columns that there are.
+        height: Rows that there are; at least three are taken.
+    """
+    width = max(min(width, WIDEST), NARROWEST)
+    inner = width - _FRAME
+    accent = _accent(view)
+    rest = max(1, height - 2)
+    told = wrap_words(one_line(view.problem), inner, min(_PROBLEM_ROWS, rest - 1))
+    problem = [Content.styled(row, "$state-error") for row in told]
+    rest -= len(problem)
+    typed, style = (view.text, "$ink") if view.composing else (view.address, f"bold {accent}")
+    rows, cursor = wrap(typed, view.cursor, inner)
+    first = max(0, min(cursor.y - _TEXT_ROWS // 2, len(rows) - _TEXT_ROWS))
+    shown = rows[first : first + _TEXT_ROWS][: max(rest, 1)]
+    first += max(0, cursor.y - first - len(shown) + 1)
+    shown = rows[first : first + len(shown)]
+    body = [Content.styled(row, style) for row in shown]
+    if view.composing and not typed:
+        body = [Content.styled(shorten("message…", inner), "$ink-faint")]
+    choices = _choices(view, rest - len(body), inner, accent)
+    lines = [_top(view, width, accent)]
+    lines += [_framed(row, inner, accent) for row in (*body, *problem)]
+    numbers = {len(lines) + number: index for number, (index, _) in enumerate(choices)}
+    lines += [_framed(row, inner, accent) for _, row in choices]
+    lines.append(_edge("╰", _keys(view), "╯", width, accent, "$ink-muted"))
+    return MentionPicture(
+        tuple(lines), Size(width, len(lines)), Offset(2 + cursor.x, 1 + cursor.y - first), numbers
+    )
+
+
+def place_mention(pane: Size, anchor: Offset, height: int, *, above: bool | None = None) -> tuple[int, bool]:
+    """Return the first row of the overlay and whether it is above the line of the cursor.
+
+    Args:
+        pane: Size of the pane.
+        anchor: Cell of the child's cursor.
+        height: Rows that the overlay wants.
+        above: Where it was; it stays there while there is room.
+    """
+    over, under = anchor.y, pane.height - anchor.y - 1
+    if above is None or height > (over if above else under):
+        above = height > under and over > under
+    height = min(height, pane.height)
+    row = anchor.y - height if above else anchor.y + 1
+    return max(0, min(row, pane.height - height)), above
+
+
+def room_for_mention(pane: Size, anchor: Offset) -> int:
+    """Return how many rows the overlay may take without covering the line of the cursor."""
+    return max(anchor.y, pane.height - anchor.y - 1, min(3, pane.height))
+
+
+def wrap(text: str, cursor: int, width: int) -> tuple[list[str], Offset]:
+    """Cut a text into rows.
+
+    Args:
+        text: The text; lines are separated by LF.
+        cursor: Index in it.
+        width: Cells of a row; a cursor at the end of a full row stands in the next one.
+
+    Returns:
+        The rows, at least one, and the cell of the cursor.
+    """
+    rows = [""]
+    used = 0
+    place = Offset(0, 0)
+    for start, end, cells in _spans(text):
+        cluster = text[start:end]
+        if cluster != "\n" and used + cells > width:
+            rows.append("")
+            used = 0
+        if start <= cursor:
+            place = Offset(used, len(rows) - 1)
+        if cluster == "\n":
+            rows.append("")
+            used = 0
+        else:
+            rows[-1] += cluster
+            used += cells
+    if cursor >= len(text):
+        if used >= width:
+            rows.append("")
+            used = 0
+        place = Offset(used, len(rows) - 1)
+    return rows, place
+
+
+def wrap_words(text: str, width: int, most: int) -> list[str]:
+    """Cut one line into rows between words.
+
+    Args:
+        text: The line.
+        width: Cells of a row.
+        most: Rows at most; the last one says by `…` that there would be more.
+    """
+    rows: list[str] = []
+    for word in text.split():
+        joined = f"{rows[-1]} {word}" if rows else word
+        if rows and (cell_len(joined) <= width or len(rows) == most):
+            rows[-1] = joined
+        else:
+            rows.append(word)
+    return [shorten(row, width) for row in rows[: max(0, most)]]
+
+
+def _keys(view: MentionView) -> str:
+    if not view.composing:
+        return _ADDRESS_KEYS
+    if view.completions and not view.target:
+        return _CHOICE_KEYS
+    return _REFUSED_KEYS if view.problem else _MESSAGE_KEYS
+
+
+def _spans(text: str) -> list[tuple[int, int, int]]:
+    spans: list[tuple[int, int, int]] = []
+    offset = 0
+    for line in text.split("\n"):
+        spans += [(offset + start, offset + end, cells) for start, end, cells in split_graphemes(line)[0]]
+        offset += len(line)
+        spans.append((offset, offset + 1, 0))
+        offset += 1
+    return spans[:-1]
+
+
+def _accent(view: MentionView) -> str:
+    """Return the colour of the one agent that is meant, or that of the overlay itself."""
+    marked = view.completions[view.selected].targets if view.selected >= 0 else ()
+    kinds = {target.agent_type for target in marked}
+    if view.composing and not kinds and view.target and not view.target.startswith("all"):
+        kinds = {view.target.split("-")[0]}
+    return f"${agent_colour(kinds.pop())}" if len(kinds) == 1 else "$hot"
+
+
+def _top(view: MentionView, width: int, accent: str) -> Content:
+    title = (
+        "message an agent" if not view.composing else f"→ {view.target}" if view.target else "→ which one?"
+    )
+    if view.priority != DEFAULT_PRIORITY:
+        note = "!5 interrupts" if view.priority == INTERRUPT_PRIORITY else f"priority {view.priority}"
+        title += f" · {note}"
+    return _edge("╭", title, "╮", width, accent, f"bold {accent}")
+
+
+def _edge(left: str, title: str, right: str, width: int, accent: str, style: str) -> Content:
+    title = shorten(one_line(title), width - 6)
+    fill = width - 5 - cell_len(title)
+    return Content.assemble((f"{left}─ ", accent), (title, style), (f" {'─' * fill}{right}", accent))
+
+
+def _framed(row: Content, inner: int, accent: str) -> Content:
+    blank = " " * max(0, inner - row.cell_length)
+    return Content.assemble(("│ ", accent), row, (f"{blank} │", accent))
+
+
+def _choices(view: MentionView, rows: int, inner: int, accent: str) -> list[tuple[int, Content]]:
+    """Return the completions that are shown, with their indices."""
+    count = min(rows, _CHOICES, len(view.completions))
+    if count <= 0:
+        return []
+    first = max(0, min(view.selected - count // 2, len(view.completions) - count))
+    indices = range(first, first + count)
+    return [
+        (index, _choice(view.completions[index], index == view.selected, inner, accent)) for index in indices
+    ]
+
+
+def _choice(completion: Completion, selected: bool, inner: int, accent: str) -> Content:
+    name = shorten(f"{'›' if selected else ' '} {one_line(completion.text)}", inner)
+    told = _told(completion.targets)
+    room = inner - cell_len(name) - 2
+    told = shorten(one_line(told), room) if room > 3 else ""
+    gap = " " * (inner - cell_len(name) - cell_len(told))
+    if selected:
+        return Content.styled(f"{name}{gap}{told}", "bold $focus-ink on $focus")
+    return Content.assemble((name, accent), gap, (told, "$ink-faint"))
+
+
+def _told(targets: Sequence[Address]) -> str:
+    """Whom a completion means."""
+    if len(targets) != 1:
+        return f"{len(targets)} agents"
+    return "external agent" if targets[0].external else targets[0].agent_id
 
 
 class MentionOverlay(Widget, can_focus=False):

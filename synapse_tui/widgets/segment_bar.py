@@ -17,7 +17,7 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.widget import Widget
 
-from .sturdy import Sturdy
+from .error_handling import FaultTolerant
 from .text import shorten
 
 
@@ -48,7 +48,7 @@ def width_of(pieces: Sequence[Piece]) -> int:
     return sum(piece.width for piece in pieces)
 
 
-class SegmentBar(Sturdy, Widget, can_focus=False):
+class SegmentBar(FaultTolerant, Widget, can_focus=False):
     """Draws pieces from the left and from the right of one row; subclasses say which by `pieces`."""
 
     DEFAULT_CSS = """
@@ -169,3 +169,23 @@ def cut(pieces: Sequence[Piece], width: int) -> Sequence[Piece]:
         kept.append(piece)
         width -= piece.width
     return kept
+
+
+class Section(SegmentBar):
+    """A title at the left and a few words at the right."""
+
+    DEFAULT_CSS = "Section { background: $dialog; margin-top: 1; } Section:first-of-type { margin-top: 0; }"
+
+    count: var[str] = var("")
+
+    def __init__(self, title: str, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id)
+        self._title = title
+
+    def watch_count(self) -> None:
+        """Draw anew."""
+        self.refresh()
+
+    def pieces(self, _width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
+        """The title, and the count."""
+        return [Piece(f" {self._title}", "bold $hot")], [Piece(f"{self.count} ", "$ink-muted")]

@@ -2,33 +2,206 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from time import monotonic
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.content import Content
 from textual.message import Message
 from textual.reactive import var
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from .choices import Choices
+from synapse_tui.model import DeliveryState, Task
+from synapse_tui.paths import tilde
+from synapse_tui.themes import agent_colour
+
+from .conversation import ConversationModel
+from .error_handling import FaultTolerant
 from .key_hints import MESSAGES, SidebarKeys, keys_of
 from .lock_panel import LockPanel, Look
-from .message_order import Listing
-from .rows import agent_row, external_row, message_row, peer_row
-from .section import Section
-from .segment_bar import SegmentBar
-from .sturdy import Sturdy
-from .talk_picture import TalkPicture
-from .views import AgentView
+from .option_lists import Choices
+from .segment_bar import Section, SegmentBar
+from .text import age, markdown_line, one_line, shorten
+from .views import AgentView, delivery_mark, party
 
 if TYPE_CHECKING:
     from synapse_tui.addresses import Address
+    from synapse_tui.agents.session import AgentSession
+
+_IN_OUTBOX = (
+    DeliveryState.QUEUED,
+    DeliveryState.HELD,
+    DeliveryState.TYPING,
+    DeliveryState.SUBMITTING,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a message stands among those that wait for the same agent.
+
+    Attributes:
+        position: From 1.
+        count: How many wait.
+    """
+
+    position: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Messages as they are listed.
+
+    Attributes:
+        tasks: The messages, what concerns a person most last.
+        places: Where those stand that wait to be typed, by task id.
+    """
+
+    tasks: Sequence[Task] = ()
+    places: Mapping[str, Place] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def in_order(tasks: Sequence[Task], sessions: Iterable[AgentSession]) -> Listing:
+    """Order messages for a list.
+
+    Args:
+        tasks: The messages, oldest first.
+        sessions: The agents, in their order.
+    """
+    known = {task.id: task for task in tasks}
+    queue: list[Task] = []
+    places: dict[str, Place] = {}
+    for session in sessions:
+        ids = [message.task.id for message in session.control.waiting()]
+        waiting = [known[task_id] for task_id in ids if task_id in known and _waits(known[task_id])]
+        places |= {task.id: Place(at, len(waiting)) for at, task in enumerate(waiting, 1)}
+        queue += waiting
+    ended = [task for task in tasks if task.state.final]
+    going = [task for task in tasks if not task.state.final and task.id not in places]
+    return Listing((*ended, *going, *queue), MappingProxyType(places))
+
+
+def _waits(task: Task) -> bool:
+    return not task.state.final and task.delivery in _IN_OUTBOX
+
+
+_REPLY = "↳ "
+_LEAST_WITH_UNREAD = 24
+"""Cells for folder and port that leave room for a count."""
+
+
+def agent_row(agent: AgentView, width: int, now: float, *, active: bool) -> Content:
+    """Two lines: name, state and since when; folder, watch, unread messages and port.
+
+    Args:
+        agent: The agent.
+        width: Cells of the row.
+        now: The session's monotonic clock, seconds.
+        active: Whether it is in focus.
+    """
+    mark = agent.mark()
+    since = age(max(0.0, now - agent.since)) if agent.exit is None else ""
+    head = f"{agent.number} "
+    room = width - 3 - len(head) - cell_len(since) - 1
+    name = shorten(agent.label, min(16, room))
+    state = shorten(agent.state_text, room - cell_len(name) - 2)
+    port = f":{agent.port}"
+    watch = f"{agent.watch} · " if agent.watch else ""
+    indent = 3 + len(head)
+    if agent.unread and width - indent >= _LEAST_WITH_UNREAD:
+        port = f"{agent.unread} unread · {port}"
+    folder = shorten(short_path(agent.cwd), width - indent - len(watch) - len(port) - 1)
+    return Content.assemble(
+        ("▌" if active else " ", "$hot"),
+        (head, "$ink-faint"),
+        (f"{mark.glyph} ", f"bold ${mark.colour}"),
+        (name, f"bold ${agent_colour(agent.agent_type)}"),
+        (f"  {state}", f"${mark.colour}" if agent.needs_attention else "$ink-muted"),
+        (" " * (room - cell_len(name) - 1 - cell_len(state)) + since, "$ink-faint"),
+        "\n" + " " * indent,
+        (folder, "$ink-faint"),
+        (" " * (width - indent - cell_len(folder) - len(watch) - len(port)), ""),
+        (agent.watch, "bold $alert" if agent.gave_up else "$hot"),
+        (watch.removeprefix(agent.watch) + port, "$ink-faint"),
+    )
+
+
+def message_row(
+    task: Task, labels: Mapping[str, str], width: int, now: datetime, place: Place | None = None
+) -> Content:
+    """Two lines and up to two more: who to whom, how far, since when; the text; why; the answer.
+
+    Args:
+        task: The message.
+        labels: What agents are called, by id.
+        width: Cells of the row.
+        now: The time, aware.
+        place: Where it stands among those that wait; None for one that does not.
+    """
+    mark = delivery_mark(task)
+    old = age((now - task.updated_at).total_seconds())
+    tail = (
+        f"{mark.word} {old}" if place is None or place.count < 2 else f"{mark.word} #{place.position} {old}"
+    )
+    room = width - 4 - cell_len(tail)
+    sender, target = party(task.sender.sender_id, labels), party(task.target, labels)
+    sender = shorten(sender, max(4, room // 2 - 2))
+    target = shorten(target, max(4, room - cell_len(sender) - 3))
+    gap = max(1, width - 3 - cell_len(sender) - 3 - cell_len(target) - cell_len(tail))
+    unproved = "" if task.sender.verified else "?"
+    parts: list[str | tuple[str, str]] = [
+        (f" {mark.glyph} ", f"bold ${mark.colour}"),
+        (sender + unproved, "bold $ink"),
+        (" → ", "$ink-faint"),
+        (target, "bold $ink"),
+        (" " * max(1, gap - len(unproved)), ""),
+        (tail, f"${mark.colour}"),
+        ("\n   " + shorten(one_line(task.text), width - 3), "$ink-muted"),
+    ]
+    if task.reason not in ("", mark.word):
+        parts.append(("\n   " + shorten(one_line(task.reason), width - 3), f"${mark.colour}"))
+    if task.artifacts:
+        answer = markdown_line(task.artifacts[-1].text, "$ink", "$ink on $field")
+        shown = Content.assemble(("   " + _REPLY, "$ink"), *answer).truncate(width, ellipsis=True)
+        return Content.assemble(*parts, ("\n", "$ink"), shown)
+    return Content.assemble(*parts)
+
+
+def peer_row(peer: Address, width: int) -> Content:
+    """One line: id and folder."""
+    name = shorten(peer.agent_id, width - 3)
+    folder = (
+        shorten(short_path(Path(peer.working_dir)), width - 5 - cell_len(name)) if peer.working_dir else ""
+    )
+    return Content.assemble("   ", (name, f"${agent_colour(peer.agent_type)}"), (f"  {folder}", "$ink-faint"))
+
+
+def external_row(picture: ConversationModel, width: int) -> Content:
+    """One line: the state of the conversation, alias, name."""
+    mark = picture.mark if picture.entries else None
+    alias = shorten(picture.alias, width - 4)
+    name = shorten(one_line(picture.name), max(0, width - 6 - cell_len(alias)))
+    return Content.assemble(
+        (f" {mark.glyph} " if mark else "   ", f"bold ${mark.colour}" if mark else ""),
+        (alias, f"bold ${agent_colour('external')}"),
+        (f"  {name}", "$ink-faint"),
+    )
+
+
+def short_path(path: Path) -> str:
+    """A path with the home folder as `~`."""
+    return tilde(one_line(str(path)))
+
 
 REFRESH = 10.0
 """Seconds between two looks at the ages."""
@@ -36,7 +209,7 @@ MAX_MESSAGES = 200
 MessageCommand = Literal["show", "cancel", "hold", "send_now", "earlier", "later"]
 
 
-class MessageList(Sturdy, Choices):
+class MessageList(FaultTolerant, Choices):
     """Messages, newest last; follows the newest while the last one is marked."""
 
     BINDINGS: ClassVar = [
@@ -64,7 +237,7 @@ class MessageList(Sturdy, Choices):
 ExternalCommand = Literal["open_external", "external_card", "remove_external"]
 
 
-class ExternalList(Sturdy, Choices):
+class ExternalList(FaultTolerant, Choices):
     """External agents; Enter opens the conversation."""
 
     BINDINGS: ClassVar = [
@@ -86,7 +259,7 @@ class ExternalList(Sturdy, Choices):
             self.post_message(self.Commanded(option.id, command))
 
 
-class Sidebar(Sturdy, Vertical):
+class Sidebar(FaultTolerant, Vertical):
     """Shows what it is given; tells which agent, message or peer was chosen."""
 
     DEFAULT_CSS = """
@@ -138,7 +311,7 @@ class Sidebar(Sturdy, Vertical):
     active: var[str] = var("")
     listing: var[Listing] = var(Listing())
     peers: var[Sequence[Address]] = var(())
-    externals: var[Sequence[TalkPicture]] = var(())
+    externals: var[Sequence[ConversationModel]] = var(())
 
     def __init__(
         self,

@@ -11,10 +11,9 @@ from textual.timer import Timer
 from synapse_tui.model import AgentState
 from synapse_tui.themes import agent_colour
 
-from .marks import HELD, SPINNER_INTERVAL
 from .segment_bar import Piece, SegmentBar, width_of
 from .text import distinct, plural, shorten
-from .views import AgentView
+from .views import HELD, SPINNER_INTERVAL, AgentView
 
 MIN_LABEL = 7
 """Cells that a label keeps at least; it is left out before it would be narrower."""

@@ -4,22 +4,116 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synapse_tui.agents.tasks.outbox import HELD_BY_USER
-from synapse_tui.agents.watch.watch import WatchState
-from synapse_tui.model import AgentSpec, AgentState, DeliveryState, ExitStatus
+from synapse_tui.agents.watch import WatchState
+from synapse_tui.messages.outbox import HELD_BY_USER
+from synapse_tui.model import (
+    IN_INBOX,
+    USER,
+    AgentSpec,
+    AgentState,
+    DeliveryState,
+    ExitStatus,
+    Sender,
+    Task,
+    TaskState,
+)
 
-from .marks import Mark, state_mark
 from .text import one_line, plural
 
 if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
+
+SPINNER = "◐◓◑◒"
+HELD = "║"
+"""Before how many messages wait to be typed into an agent."""
+SPINNER_INTERVAL = 0.4
+"""Seconds between two frames; slow, since each one repaints the row of tabs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A state for the eye.
+
+    Attributes:
+        glyph: One cell.
+        colour: Name of a theme variable.
+        word: What to call it.
+    """
+
+    glyph: str
+    colour: str
+    word: str
+
+
+_STATES = {
+    AgentState.STARTING: Mark("○", "state-unknown", "starting"),
+    AgentState.READY: Mark("●", "state-ready", "ready"),
+    AgentState.PROCESSING: Mark("◐", "state-working", "working"),
+    AgentState.WAITING: Mark("▲", "state-waiting", "needs you"),
+    AgentState.ERROR: Mark("!", "state-error", "error"),
+    AgentState.UNKNOWN: Mark("?", "state-unknown", "unknown"),
+    AgentState.EXITED: Mark("×", "state-error", "ended"),
+}
+_UNSEEN = Mark("◆", "state-unseen", "done")
+_UNREAD = Mark("◌", "state-unknown", "unread")
+_DELIVERIES = {
+    DeliveryState.QUEUED: Mark("○", "state-unknown", "queued"),
+    DeliveryState.HELD: Mark(HELD, "state-waiting", "held"),
+    DeliveryState.TYPING: Mark("◐", "state-working", "typing"),
+    DeliveryState.SUBMITTING: Mark("◐", "state-working", "submitting"),
+    DeliveryState.SUBMITTED: Mark("→", "state-working", "submitted"),
+    DeliveryState.DONE: Mark("✓", "state-ready", "done"),
+    DeliveryState.FAILED: Mark("×", "state-error", "failed"),
+    DeliveryState.CANCELED: Mark("–", "state-unknown", "canceled"),
+}
+_TURNS = {
+    TaskState.WORKING: Mark("→", "state-working", "working"),
+    TaskState.INPUT_REQUIRED: Mark("▲", "state-waiting", "needs you"),
+}
+
+_ASKS = Mark("▲", "state-waiting", "asks")
+
+
+def state_mark(state: AgentState, *, unseen: bool = False, frame: int | None = None) -> Mark:
+    """The mark of an agent.
+
+    Args:
+        state: Its state.
+        unseen: Whether it finished since it was last looked at.
+        frame: Frame of the spinner; None for a mark that stands still.
+    """
+    if state is AgentState.READY and unseen:
+        return _UNSEEN
+    mark = _STATES[state]
+    if state is AgentState.PROCESSING and frame is not None:
+        return Mark(SPINNER[frame % len(SPINNER)], mark.colour, mark.word)
+    return mark
+
+
+def delivery_mark(task: Task) -> Mark:
+    """The mark of a message."""
+    return step_mark(task.state, task.delivery, task.reason)
+
+
+def step_mark(state: TaskState, delivery: DeliveryState, reason: str = "") -> Mark:
+    """The mark of a step: a task that has ended says how, one that was submitted what is done with it."""
+    if state in (TaskState.FAILED, TaskState.REJECTED):
+        return _DELIVERIES[DeliveryState.FAILED]
+    if state is TaskState.CANCELED:
+        return _DELIVERIES[DeliveryState.CANCELED]
+    if delivery is DeliveryState.SUBMITTED and state in _TURNS:
+        return _TURNS[state]
+    if state is TaskState.INPUT_REQUIRED and delivery is DeliveryState.DONE:
+        return _ASKS
+    unread = delivery is DeliveryState.QUEUED and reason == IN_INBOX
+    return _UNREAD if unread else _DELIVERIES[delivery]
 
 
 HELD_LONG = 120.0
@@ -239,3 +333,32 @@ def _watch(session: AgentSession) -> tuple[str, bool]:
         return "", False
     rests = session.exit is None and session.report.since <= report.ended
     return (f"gave up {report.count}", True) if rests else ("", False)
+
+
+YOU = "you"
+
+
+def party(agent_id: str, labels: Mapping[str, str]) -> str:
+    """What a sender, a receiver or a holder is called: `you`, the agent's name here, else its id.
+
+    Args:
+        agent_id: Who.
+        labels: What agents are called, by id.
+    """
+    if agent_id == USER.sender_id:
+        return YOU
+    return labels.get(agent_id) or one_line(agent_id.removeprefix("synapse-"))
+
+
+def proof(sender: Sender) -> str:
+    """What the `?` behind a sender means, to follow its name; empty for one who is proved."""
+    if sender.verified:
+        return ""
+    if sender.sender_id == USER.sender_id:
+        return "  (not proved: a shell of yours, or a program that does not sign)"
+    return "  (not proved: it only says so)"
+
+
+def kind_of(agent_id: str) -> str:
+    """The type in an agent's id, `synapse-<type>-<port>`; for its colour."""
+    return agent_id.partition("@")[0].removeprefix("synapse-").rsplit("-", 1)[0]

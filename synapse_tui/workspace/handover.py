@@ -20,7 +20,7 @@ from types import MappingProxyType
 
 from synapse_tui.errors import HandoverError
 
-from .fields import Malformed, field, optional, table, tables
+from .store import Malformed, field, optional, table, tables
 
 VERSION = 1
 _HINT = "the agents have to be opened again: choose the saved workspace at the next start"

@@ -20,9 +20,9 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from synapse_tui.file_safety import ChangeType, Holder, Modification
 from synapse_tui.process_times import is_alive, process_name
-from synapse_tui.store.file_safety import FileSafety
+from synapse_tui.safety.database import FileSafety
+from synapse_tui.safety.locks import ChangeType, Holder, Modification
 
 PAUSE = 0.002
 

@@ -20,10 +20,10 @@ from textual.app import App, ComposeResult
 from textual.containers import Grid
 from textual.drivers.headless_driver import HeadlessDriver
 
-from synapse_tui.agents.composer.reading import ComposerReading
+from synapse_tui.agents.composer import ComposerReading
 from synapse_tui.terminal import Terminal
 from synapse_tui.themes import variable_defaults
-from synapse_tui.widgets.stage import PaneStage
+from synapse_tui.widgets.painting import PaneStage
 from synapse_tui.widgets.terminal_view import TerminalView
 
 COLUMNS, LINES = 120, 40

@@ -12,10 +12,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from synapse_tui.agents.composer.reading import ComposerReading
+from synapse_tui.agents.composer import ComposerReading
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.state.detector import StateDetector
+from synapse_tui.agents.state import StateDetector
 from synapse_tui.model import AgentState
 from synapse_tui.paths import shipped_profiles
 from synapse_tui.terminal import Terminal, TerminalEvent

@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from synapse_tui.agents.composer.reading import ComposerReading, read_composer
+from synapse_tui.agents.composer import ComposerReading, read_composer
 from synapse_tui.agents.profiles.finding import load_profiles
-from synapse_tui.agents.state.detector import StateDetector
+from synapse_tui.agents.state import StateDetector
 from synapse_tui.model import AgentState, ExitStatus
 from synapse_tui.paths import shipped_profiles
 from synapse_tui.pty import PtyProcess, ReadScheduler

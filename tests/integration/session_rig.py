@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from synapse_tui.agents.process.environment import child_environment
+from synapse_tui.agents.environment import child_environment
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.session import AgentSession

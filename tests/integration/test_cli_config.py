@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.profiles.trust import TrustStore
+from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.settings import SCHEMA
 from tests.integration.shell_kit import InnerShell, Shell
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.profiles.trust import TrustStore
+from synapse_tui.agents.profiles.finding import TrustStore
 from tests.integration.shell_kit import InnerShell, Shell
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.profiles.trust import TrustStore
+from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.instructions import HEADER, Composed, Fault, TextFile
 from synapse_tui.paths import UserPaths
 from tests.fake_agent import FakeAgent

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.process.log_times import times_path
+from synapse_tui.agents.raw_log import times_path
 from tests.fake_agent import FakeAgent
 from tests.integration.shell_kit import Shell
 

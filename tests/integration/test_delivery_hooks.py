@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from synapse_tui.agents.state.hook_hints import HOOKED
+from synapse_tui.agents.state import HOOKED
 from synapse_tui.events import Event, TaskChanged
 from synapse_tui.hooks import HookKind
 from synapse_tui.model import AgentState, DeliveryState, TaskState

@@ -17,16 +17,14 @@ import pytest
 
 import synapse_tui.hooks.client as client_module
 from synapse_tui.events import Event, EventBus, FileChanged, LocksChanged
-from synapse_tui.file_safety import FileKeys, Lock, Modification
 from synapse_tui.hooks import Dialect, HookKind, read_event
 from synapse_tui.hooks.launch import opencode_plugin, prepare
-from synapse_tui.host.safety import desk as desk_module
-from synapse_tui.host.safety.desk import HookDesk
-from synapse_tui.host.safety.keeper import SafetyKeeper
-from synapse_tui.host.safety.server import HookServer
-from synapse_tui.host.safety.snapshots import Snapshot, compare, take
-from synapse_tui.host.safety.workers import Worker
 from synapse_tui.process_times import process_name
+from synapse_tui.safety import handler as desk_module
+from synapse_tui.safety.changes import Snapshot, compare, take
+from synapse_tui.safety.handler import HookDesk, SafetyKeeper, Worker
+from synapse_tui.safety.locks import FileKeys, Lock, Modification
+from synapse_tui.safety.service import HookServer
 
 Opencode = Callable[[str], Awaitable[asyncio.subprocess.Process]]
 """Runs a script with the hooks of opencode's plugin."""
@@ -188,7 +186,7 @@ async def test_what_frees_a_turns_locks_never_meets_those_of_the_next(
 
 
 async def test_a_lock_that_the_agent_asked_for_by_itself_outlives_the_turn(rig: Rig) -> None:
-    from synapse_tui.file_safety import Holder
+    from synapse_tui.safety.locks import Holder
 
     own = Holder(CLAUDE.agent_id, process=ALIVE)
     await rig.keeper.ask(lambda store: store.acquire_lock("x", own))

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.state.hook_hints import HOOKED
+from synapse_tui.agents.state import HOOKED
 from synapse_tui.events import Event, HooksChanged, Notice
 from synapse_tui.hooks import Dialect
 from synapse_tui.hooks.client import ask
-from synapse_tui.hooks.consent import Consent
+from synapse_tui.hooks.install import Consent
 from synapse_tui.host import Host
-from synapse_tui.host.safety import server
-from synapse_tui.host.safety.office import Enforcement
 from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.paths import UserPaths
+from synapse_tui.safety import service
+from synapse_tui.safety.service import Enforcement
 from synapse_tui.settings import load_settings
 from tests.integration.test_host import profiles_with_free_ports, until
 
@@ -121,7 +121,7 @@ async def test_a_write_whose_hook_waited_too_long_is_told(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = await office.open()
-    monkeypatch.setattr(server, "PATIENCE", 0.05)
+    monkeypatch.setattr(service, "PATIENCE", 0.05)
     busy = threading.Event()
     waiting = asyncio.create_task(office.host.safety.keeper.ask(lambda _store: busy.wait(30)))
     tool = {"tool_name": "write_file", "tool_input": {"file_path": "a.py"}}
@@ -139,7 +139,7 @@ async def test_a_lock_ends_though_the_hook_that_ends_it_waited_too_long(
     tool = {"tool_name": "write_file", "tool_input": {"file_path": "a.py"}}
     await office.hook(session, "pre", **tool)
     [_lock] = await office.host.safety.locks()
-    monkeypatch.setattr(server, "PATIENCE", 0.05)
+    monkeypatch.setattr(service, "PATIENCE", 0.05)
     busy = threading.Event()
     waiting = asyncio.create_task(office.host.safety.keeper.ask(lambda _store: busy.wait(30)))
     await office.hook(session, "post", **tool)

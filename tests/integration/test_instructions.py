@@ -14,10 +14,8 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.agents.profiles.finding import ProfileSet, load_profiles
-from synapse_tui.agents.profiles.trust import TrustStore
-from synapse_tui.agents.resume import resumed_spec
-from synapse_tui.agents.session import AgentSession
+from synapse_tui.agents.profiles.finding import ProfileSet, TrustStore, load_profiles
+from synapse_tui.agents.session import AgentSession, resumed_spec
 from synapse_tui.errors import AgentExited, MessageError
 from synapse_tui.events import Notice
 from synapse_tui.host import Host

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.agents.delivery.intake import MessageStyle
-from synapse_tui.agents.profiles.trust import TrustStore
+from synapse_tui.agents.profiles.finding import TrustStore
 from synapse_tui.daemon.project import ProjectFiles
 from synapse_tui.errors import UnknownProfile
 from synapse_tui.model import AgentSpec
@@ -118,6 +118,6 @@ async def test_a_running_host_lives_by_the_settings_that_are_trusted(tmp_path):
         files.trust(host)
         await until(lambda: host.settings.text("tui.layout") == "grid")
         assert files.settings is host.settings
-        assert host._parts.factory.style == MessageStyle(plain=True, info_to_inbox=True)
+        assert host._factory.style == MessageStyle(plain=True, info_to_inbox=True)
     finally:
         await host.stop()

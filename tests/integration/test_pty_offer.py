@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from synapse_tui.agents.delivery.at_rest import AtRest
-from synapse_tui.agents.state.quiescence import readers_of
+from synapse_tui.agents.console import AtRest, readers_of
 from tests.integration.pty_harness import Harness, Program, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the terminals of Linux")

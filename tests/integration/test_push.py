@@ -20,8 +20,8 @@ from synapse_tui.a2a.push.policy import Allowed, TargetPolicy
 from synapse_tui.a2a.push.resolver import Resolver
 from synapse_tui.content import Artifact, Part
 from synapse_tui.errors import HistoryError, InvalidValue, PushLimit, PushNotFound, TargetRefused
+from synapse_tui.messages.records import PushState
 from synapse_tui.model import MessageRequest, Sender, TaskState
-from synapse_tui.store.push import PushState
 from tests.fake_agent import FakeAgent
 from tests.integration.push_kit import ENDLESS, Names, Receiver, answer, receiving, telling
 

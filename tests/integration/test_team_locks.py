@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.file_safety import Holder, ModificationQuery, denial
-from synapse_tui.store.file_safety import FileSafety
+from synapse_tui.safety.database import FileSafety
+from synapse_tui.safety.locks import Holder, ModificationQuery, denial
 from tests.integration.team_kit import CLAUDE, Machine, checkout
 
 Make = Callable[..., Machine]

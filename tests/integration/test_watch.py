@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.agents.answers.answer import AnswerCollector
+from synapse_tui.agents import watch as watch_order
+from synapse_tui.agents.answers import AnswerCollector
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.agents.tasks.turns import TurnTracker
-from synapse_tui.agents.watch import order as watch_order
-from synapse_tui.agents.watch.order import WatchOrder
-from synapse_tui.agents.watch.sight import Post
-from synapse_tui.agents.watch.watch import WatchReport, WatchState
+from synapse_tui.agents.turns import TurnTracker
+from synapse_tui.agents.watch import WatchOrder, WatchReport, WatchState
+from synapse_tui.agents.watcher import Post
 from synapse_tui.events import Notice
 from synapse_tui.host import Host
 from synapse_tui.model import Reply, TaskState

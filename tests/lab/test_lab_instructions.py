@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.agents.profiles.finding import load_profiles
-from synapse_tui.agents.resume import resumed_spec
-from synapse_tui.agents.session import AgentSession
+from synapse_tui.agents.session import AgentSession, resumed_spec
 from synapse_tui.host import Host
 from synapse_tui.instructions import HEADER
 from synapse_tui.model import AgentSpec, TaskState

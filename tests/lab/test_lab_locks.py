@@ -18,14 +18,14 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.file_safety import Lock, ModificationQuery
 from synapse_tui.hooks import Dialect
 from synapse_tui.hooks.install import HookInstaller, place_of
 from synapse_tui.host import Host
-from synapse_tui.host.safety.office import Enforcement
 from synapse_tui.model import AgentState
 from synapse_tui.paths import UserPaths
-from synapse_tui.terminal.keys import KeyEvent, encode_key
+from synapse_tui.safety.locks import Lock, ModificationQuery
+from synapse_tui.safety.service import Enforcement
+from synapse_tui.terminal.input import KeyEvent, encode_key
 from tests.lab.host_kit import asking, need_agents, open_host
 from tests.lab.lab_kit import AGENTS, LOG, ModelLog
 

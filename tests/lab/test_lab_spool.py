@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from synapse_tui.agents.process.environment import installed_command
+from synapse_tui.agents.environment import installed_command
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.host import Host
 from synapse_tui.model import Task, TaskState

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from synapse_tui.agents.composer.reading import ComposerReading, read_composer
-from synapse_tui.agents.process.environment import child_environment
+from synapse_tui.agents.composer import ComposerReading, read_composer
+from synapse_tui.agents.environment import child_environment
 from synapse_tui.agents.profiles.finding import load_profiles
-from synapse_tui.agents.state.detector import StateDetector
+from synapse_tui.agents.state import StateDetector
 from synapse_tui.model import AgentState
 from synapse_tui.paths import shipped_profiles
 from synapse_tui.pty import PtyProcess, ReadScheduler

@@ -10,13 +10,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from synapse_tui.addresses import Address, resolve
-from synapse_tui.agents.delivery.explanation import Explanation
-from synapse_tui.agents.delivery.outbox_control import WaitingMessage
+from synapse_tui.agents.delivery.outbox_control import Explanation, WaitingMessage
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.state.timeline import Timeline
-from synapse_tui.agents.watch.order import WatchOrder, check_order
-from synapse_tui.agents.watch.watch import Watch, WatchReport, WatchState
+from synapse_tui.agents.state import Timeline
+from synapse_tui.agents.watch import Watch, WatchOrder, WatchReport, WatchState, check_order
 from synapse_tui.content import Artifact
 from synapse_tui.errors import AgentNotFound, CommandNotFound, ConfigError
 from synapse_tui.events import (
@@ -31,6 +29,7 @@ from synapse_tui.events import (
     WatchChanged,
 )
 from synapse_tui.host.routing import Receipt
+from synapse_tui.messages.records import Change
 from synapse_tui.model import (
     IN_INBOX,
     USER,
@@ -45,7 +44,6 @@ from synapse_tui.model import (
     TaskState,
 )
 from synapse_tui.names import check_name
-from synapse_tui.store.batch import Change
 from synapse_tui.terminal import Terminal
 from tests.ui.external_fakes import FakeExternals
 from tests.ui.history_fakes import FakeHistory

@@ -9,15 +9,14 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from synapse_tui.agents.profiles.trust import UntrustedFile
-from synapse_tui.agents.state.timeline import Timeline
-from synapse_tui.agents.watch.order import WatchOrder
-from synapse_tui.agents.watch.watch import WatchState
+from synapse_tui.agents.profiles.finding import UntrustedFile
+from synapse_tui.agents.state import Timeline
+from synapse_tui.agents.watch import WatchOrder, WatchState
 from synapse_tui.app import SynapseApp
 from synapse_tui.errors import CommandNotFound
 from synapse_tui.events import Notice
+from synapse_tui.messages.records import Change
 from synapse_tui.model import IN_INBOX, AgentSpec, AgentState, DeliveryState, ExitStatus, TaskState
-from synapse_tui.store.batch import Change
 from tests.ui.app_kit import LEADER, make_app, until
 from tests.ui.fakes import NOW, FakeHost, FakeSession
 

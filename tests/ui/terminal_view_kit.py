@@ -13,10 +13,10 @@ from textual.drivers.headless_driver import HeadlessDriver
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from synapse_tui.agents.composer.reading import ComposerReading
+from synapse_tui.agents.composer import ComposerReading
 from synapse_tui.terminal import Cell, Terminal
 from synapse_tui.themes import variable_defaults
-from synapse_tui.widgets.stage import PaneStage
+from synapse_tui.widgets.painting import PaneStage
 from synapse_tui.widgets.terminal_view import TerminalView
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from textual.widgets import Button, Input
 
-from synapse_tui.agents.watch.order import WatchOrder
-from synapse_tui.agents.watch.watch import WatchState
+from synapse_tui.agents.watch import WatchOrder, WatchState
 from synapse_tui.app import SynapseApp
 from synapse_tui.model import AgentState, ExitStatus
 from synapse_tui.screens.agents import WatchForm, WatchView

@@ -16,8 +16,7 @@ from synapse_tui.content import Part
 from synapse_tui.model import AgentSpec, AgentState, TaskState
 from synapse_tui.screens.externals import AddExternal
 from synapse_tui.screens.message_views import MessageDetail
-from synapse_tui.widgets.talk_pane import TalkPane
-from synapse_tui.widgets.talk_view import TalkView
+from synapse_tui.widgets.conversation import ConversationPane, ConversationView
 from tests.ui.app_kit import LEADER, at_main, running, text_of, until
 from tests.ui.external_scenes import offer, said
 from tests.ui.fakes import FakeHost
@@ -32,7 +31,7 @@ def host_with_agent() -> FakeHost:
 @asynccontextmanager
 async def talking(
     size: tuple[int, int] = (100, 30),
-) -> AsyncIterator[tuple[SynapseApp, Pilot[None], FakeHost, TalkView]]:
+) -> AsyncIterator[tuple[SynapseApp, Pilot[None], FakeHost, ConversationView]]:
     """The application with the tab of `echo` in focus, and claude beside it."""
     host = host_with_agent()
     async with running(host, size) as (app, pilot):
@@ -40,7 +39,7 @@ async def talking(
         app.perform("open_external", "echo")
         await until(lambda: app.main.active == "echo")
         pane = app.main.deck.pane("echo")
-        assert isinstance(pane, TalkPane)
+        assert isinstance(pane, ConversationPane)
         await pilot.pause()
         yield app, pilot, host, pane.talk
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.profiles.trust import UntrustedFile
+from synapse_tui.agents.profiles.finding import UntrustedFile
 from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentSpec
 from synapse_tui.screens.questions import RestoreOffer, RestoreQuestion, TrustQuestion

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.actions import ACTIONS
-from synapse_tui.agents.profiles.trust import UntrustedFile
+from synapse_tui.agents.profiles.finding import UntrustedFile
 from synapse_tui.errors import SynapseError
 from synapse_tui.keymap import Keymap, read_bindings
 from synapse_tui.model import AgentSpec, DeliveryState

@@ -10,7 +10,7 @@ from textual.geometry import Offset, Size
 
 from synapse_tui.addresses import Address, Completion
 from synapse_tui.mention import MentionInterceptor, MentionView
-from synapse_tui.widgets.mention_picture import (
+from synapse_tui.widgets.mention_overlay import (
     draw_mention,
     place_mention,
     room_for_mention,

@@ -8,7 +8,7 @@ import pytest
 from textual.pilot import Pilot
 
 from synapse_tui.app import SynapseApp
-from synapse_tui.hooks.consent import Consent
+from synapse_tui.hooks.install import Consent
 from synapse_tui.model import AgentSpec, AgentState
 from synapse_tui.screens.palette import Palette
 from synapse_tui.screens.questions import HookQuestion, RestoreOffer, RestoreQuestion

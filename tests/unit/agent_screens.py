@@ -7,8 +7,7 @@ from functools import cache
 
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.state.detector import StateDetector
-from synapse_tui.agents.state.timeline import Timeline
+from synapse_tui.agents.state import StateDetector, Timeline
 from synapse_tui.model import StateReport
 from synapse_tui.paths import shipped_profiles
 from synapse_tui.terminal import Terminal

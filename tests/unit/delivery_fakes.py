@@ -8,9 +8,9 @@ import itertools
 import re
 from collections.abc import Callable
 
-from synapse_tui.agents.composer.reading import ComposerReading
-from synapse_tui.agents.delivery.view import Seen
-from synapse_tui.agents.process.keyboard import Dialog, DialogGuard, Keyboard
+from synapse_tui.agents.composer import ComposerReading
+from synapse_tui.agents.delivery.gate import Seen
+from synapse_tui.agents.keyboard import Dialog, DialogGuard, Keyboard
 from synapse_tui.agents.profiles.profile import ComposerRules, Profile, Submit
 from synapse_tui.model import AgentState, StateReport
 from synapse_tui.terminal.modes import Modes
@@ -34,7 +34,7 @@ def make_profile(**fields: object) -> Profile:
 
 
 class FakeAgent:
-    """What delivery sees of an agent (`view.AgentView`), with a virtual clock.
+    """What delivery sees of an agent (`view.AgentTerminal`), with a virtual clock.
 
     Attributes:
         received: Every write, in order.

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from synapse_tui.agents.delivery.admission import WORKING, Admission
+from synapse_tui.agents.delivery.deliverer import WORKING, Admission, Leftovers
 from synapse_tui.agents.delivery.gate import Hold
-from synapse_tui.agents.delivery.leftovers import Leftovers
 from synapse_tui.agents.delivery.typist import Typist
 from synapse_tui.agents.profiles.profile import Submit
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.outbox import Outbox
-from synapse_tui.agents.tasks.turns import TurnTracker
+from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.events import EventBus
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import AgentState
 from tests.unit.delivery_fakes import FakeAgent, make_profile
 

@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synapse_tui.agents.process.log_times import Begun, Resized, times_path
-from synapse_tui.agents.process.raw_log import RawLog
-from synapse_tui.recording.log_cast import LogCast
-from synapse_tui.recording.log_reader import LogFile, LogItem, Output, follow_log, read_log
+from synapse_tui.agents.raw_log import Begun, RawLog, Resized, times_path
+from synapse_tui.recording.log_reader import LogCast, LogFile, LogItem, Output, follow_log, read_log
 from synapse_tui.recording.transcript import Transcript
 from synapse_tui.terminal import Terminal
 from tests.asciicast import play, read

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from synapse_tui.agents.answers.answer import AnswerCollector
-from synapse_tui.agents.answers.text import after_echo, cut_prompts, tidy, without_frame
+from synapse_tui.agents.answers import AnswerCollector, after_echo, cut_prompts, tidy, without_frame
 
 TEXT = "[A2A:01234567:user] say something about the weather please"
 IDLE = ["welcome", "", "", "", "", "──────────", "> ", "──────────", "  ready, 12 tokens"]

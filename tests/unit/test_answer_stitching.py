@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from synapse_tui.agents.answers.stitching import MAX_ROWS, StitchedRows
+from synapse_tui.agents.answers import MAX_ROWS, StitchedRows
 
 HEIGHT = 20
 

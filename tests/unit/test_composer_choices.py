@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.composer.choices import Choices, find_choices
+from synapse_tui.agents.composer import Choices, find_choices
 from synapse_tui.agents.profiles.finding import load_profiles
 from tests.unit.agent_screens import Screen
 

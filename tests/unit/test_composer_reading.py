@@ -6,8 +6,13 @@ import re
 
 import pytest
 
-from synapse_tui.agents.composer.box import end_of_conversation, find_box
-from synapse_tui.agents.composer.reading import ComposerReading, read_composer, screen_rows
+from synapse_tui.agents.composer import (
+    ComposerReading,
+    end_of_conversation,
+    find_box,
+    read_composer,
+    screen_rows,
+)
 from synapse_tui.agents.profiles.profile import Profile
 from tests.unit.agent_screens import (
     CLAUDE_DIALOG,

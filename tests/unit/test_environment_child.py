@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.process.environment import child_environment, command_folder, installed_command
+from synapse_tui.agents.environment import child_environment, command_folder, installed_command
 from synapse_tui.agents.profiles.profile import Profile, Quirks
 from synapse_tui.paths import UserPaths
 

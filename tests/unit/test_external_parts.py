@@ -41,7 +41,7 @@ from synapse_tui.content import Part, TaskMessage
 from synapse_tui.errors import AgentNotFound, BudgetSpent, CardRefused, InvalidValue, TaskEnded
 from synapse_tui.host.externals import external_address
 from synapse_tui.model import USER, Sender, Task, TaskState
-from synapse_tui.widgets.talk_picture import TalkPicture, lines_of, wrapped, wrapped_line
+from synapse_tui.widgets.conversation import ConversationModel, lines_of, wrapped, wrapped_line
 
 CARD_URL = "https://agent.example/.well-known/agent-card.json"
 START = datetime(2026, 1, 2, tzinfo=UTC)
@@ -605,7 +605,7 @@ def test_own_messages_stand_at_the_right():
     conversation = talk()
     task = begun(conversation, "写真\nsecond line")
     conversation.apply(task.id, DirectAnswer("c1", said("hi")))
-    picture = TalkPicture("docs", entries=conversation.entries, tasks=conversation.tasks)
+    picture = ConversationModel("docs", entries=conversation.entries, tasks=conversation.tasks)
     lines = lines_of(picture, 60, START)
     own = [line for line in lines if any(each.role == "own" for each in line.pieces)]
     assert [line.pieces[0].text for line in own] == [" 写真        ", " second line "]

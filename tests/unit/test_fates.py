@@ -16,7 +16,7 @@ from synapse_tui.screens.message_views import (
     fate_of_task,
     summary,
 )
-from synapse_tui.widgets.marks import Mark
+from synapse_tui.widgets.views import Mark
 from tests.fake_agent import FakeAgent
 
 DONE, HELD = Mark("✓", "x", "done"), Mark("║", "x", "held")

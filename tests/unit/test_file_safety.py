@@ -16,7 +16,12 @@ from hypothesis import strategies as st
 from sqlmodel import SQLModel, create_engine, inspect
 
 from synapse_tui.errors import HistoryError
-from synapse_tui.file_safety import (
+from synapse_tui.messages.quick import held_locks
+from synapse_tui.safety import changes
+from synapse_tui.safety import database as tables
+from synapse_tui.safety.changes import lines_of_hunks, lines_of_texts, lines_of_unified
+from synapse_tui.safety.database import FileSafety
+from synapse_tui.safety.locks import (
     LEASE,
     ChangeType,
     FileKeys,
@@ -24,11 +29,7 @@ from synapse_tui.file_safety import (
     Modification,
     ModificationQuery,
     denial,
-    lines,
 )
-from synapse_tui.store import lock_tables
-from synapse_tui.store.file_safety import FileSafety
-from synapse_tui.store.quick import held_locks
 
 CLAUDE = Holder("synapse-claude-8100", "task-1", "10:1")
 CODEX = Holder("synapse-codex-8120", "", "20:1")
@@ -146,12 +147,12 @@ def test_a_shared_database_tells_projects_apart(project: Path) -> None:
     ],
 )
 def test_touched_lines_of_texts(before: str, after: str, touched: str) -> None:
-    assert lines.of_texts(before, after) == touched
+    assert lines_of_texts(before, after) == touched
 
 
 def test_touched_lines_of_a_unified_diff() -> None:
     diff = "--- a\n+++ b\n@@ -1,3 +1,4 @@\n one\n-two\n+2\n+2b\n three\n@@ -10,2 +11,1 @@\n ten\n-eleven\n"
-    assert lines.of_unified(diff) == "2-3,12"
+    assert lines_of_unified(diff) == "2-3,12"
 
 
 def test_touched_lines_of_hunks() -> None:
@@ -159,20 +160,20 @@ def test_touched_lines_of_hunks() -> None:
         {"newStart": 4, "lines": [" x", "-y", "+z", " w"]},
         {"newStart": "?", "lines": None},
     ]
-    assert lines.of_hunks(hunks) == "5"
+    assert lines_of_hunks(hunks) == "5"
 
 
 def test_very_long_changes_are_one_range() -> None:
     before = "\n".join(f"a{n}" for n in range(9000))
     after = "\n".join(f"b{n}" for n in range(9000))
-    assert lines.of_texts(before, after) == "1-9000"
+    assert lines_of_texts(before, after) == "1-9000"
     scattered = [(n, n) for n in range(1, 500, 2)]
-    assert lines.written(scattered) == "1-499"
+    assert changes.written(scattered) == "1-499"
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abc"), max_size=12))
 def test_lines_that_are_not_named_are_those_of_before(old: list[str], new: list[str]) -> None:
-    named = lines.of_texts("\n".join(old), "\n".join(new))
+    named = lines_of_texts("\n".join(old), "\n".join(new))
     assert (named == "") == (old == new or "\n".join(old) == "\n".join(new))
     touched = {
         n
@@ -384,7 +385,7 @@ def test_the_file_is_private_and_has_the_tables(safety: FileSafety, tmp_path: Pa
             for column in connection.execute(f"PRAGMA table_info({table})")
         }
     engine = create_engine("sqlite://")
-    rows = (lock_tables.LockRow, lock_tables.ModificationRow)
+    rows = (tables.LockRow, tables.ModificationRow)
     names = [str(row.__tablename__) for row in rows]
     SQLModel.metadata.create_all(engine, [SQLModel.metadata.tables[name] for name in names])
     with engine.connect() as connection:

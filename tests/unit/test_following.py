@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.agents.profiles.finding import load_profiles
-from synapse_tui.agents.profiles.trust import TrustStore
+from synapse_tui.agents.profiles.finding import TrustStore, load_profiles
 from synapse_tui.events import EventBus, Notice, SettingsChanged
 from synapse_tui.host import following
 from synapse_tui.host.following import ProfileFiles, SettingsFollower

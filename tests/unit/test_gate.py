@@ -3,7 +3,7 @@
 import pytest
 
 from synapse_tui.agents.delivery.gate import why_held
-from synapse_tui.agents.process.keyboard import QUIET_BLIND
+from synapse_tui.agents.keyboard import QUIET_BLIND
 from synapse_tui.model import AgentState
 from tests.unit.delivery_fakes import FakeAgent, make_profile
 

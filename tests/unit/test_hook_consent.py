@@ -8,8 +8,7 @@ import pytest
 
 from synapse_tui.errors import ConfigError
 from synapse_tui.hooks import Dialect
-from synapse_tui.hooks.consent import FILE, Consent, HookConsent
-from synapse_tui.hooks.install import HookInstaller, Standing, place_of
+from synapse_tui.hooks.install import FILE, Consent, HookConsent, HookInstaller, Standing, place_of
 
 
 class User:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from synapse_tui.agents.state.hook_hints import ASKS, HOOKED, WORKS
+from synapse_tui.agents.state import ASKS, HOOKED, WORKS
 from synapse_tui.hooks import HookKind
 from tests.unit.agent_screens import CLAUDE_DIALOG, Screen, claude, osc
 

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 import synapse_tui.hooks.client as client_module
-from synapse_tui.file_safety import ChangeType
 from synapse_tui.hooks import (
     Dialect,
     FileWrite,
@@ -25,7 +24,8 @@ from synapse_tui.hooks import (
     denial_answer,
     read_event,
 )
-from synapse_tui.hooks.patches import files_of_patch
+from synapse_tui.hooks.dialects import files_of_patch
+from synapse_tui.safety.locks import ChangeType
 
 CLIENT = [sys.executable, "-S", "-E", str(Path(client_module.__file__))]
 PATCH = """*** Begin Patch

@@ -2,9 +2,9 @@
 
 import pytest
 
-from synapse_tui.agents.composer.proof import Proof
+from synapse_tui.agents.composer import Proof
 from synapse_tui.agents.delivery.interrupt import Interrupter
-from synapse_tui.agents.process.keyboard import APART
+from synapse_tui.agents.keyboard import APART
 from synapse_tui.agents.profiles.profile import Interrupt
 from synapse_tui.model import AgentState
 from tests.unit.delivery_fakes import FakeAgent, make_profile

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from synapse_tui.agents.process.keyboard import (
+from synapse_tui.agents.keyboard import (
     DELIBERATE,
     END_GAP,
     FLICKER,

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from synapse_tui.agents.state.matching import MAX_TEXT, matches
+from synapse_tui.agents.watcher import MAX_TEXT, matches
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from synapse_tui.addresses import Address, agent_id_for
 from synapse_tui.errors import InvalidValue
 from synapse_tui.mention import Mention, MentionInterceptor, MentionView, Outcome, Pasted
-from synapse_tui.terminal.keys import KeyEvent
+from synapse_tui.terminal.input import KeyEvent
 
 
 def agent(

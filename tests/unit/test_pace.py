@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from synapse_tui.agents.delivery.pace import BUSY, FETCHES, TAKES, Pace
+from synapse_tui.agents.delivery.typist import BUSY, FETCHES, TAKES, Pace
 from tests.unit.delivery_fakes import FakeAgent
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from synapse_tui.agents.composer.proof import Proof, skeleton
+from synapse_tui.agents.composer import Proof, skeleton
 
 PASTES = (
     re.compile(r"\[Pasted text #\d+(?: \+(?P<more>\d+) lines)?\]"),

@@ -18,8 +18,8 @@ from synapse_tui.a2a.push.line import CROWDED, NEEDLESS, Line
 from synapse_tui.a2a.push.model import PushProtocol
 from synapse_tui.a2a.push.outgoing import Outgoing
 from synapse_tui.a2a.push.teller import Teller
+from synapse_tui.messages.records import Delivery, PushState, Subscription
 from synapse_tui.model import MessageRequest, Sender
-from synapse_tui.store.push import Delivery, PushState, Subscription
 from tests.fake_agent import FakeAgent
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from synapse_tui.agents.state import quiescence
-from synapse_tui.agents.state.quiescence import Activity
+from synapse_tui.agents import console
+from synapse_tui.agents.console import Activity
 
 
 class Machine:
@@ -36,9 +36,9 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     machine = Machine()
-    monkeypatch.setattr(quiescence, "_state", machine.state)
-    monkeypatch.setattr(quiescence, "_processor_time", machine.processor_time)
-    monkeypatch.setattr(quiescence, "readers_of", lambda _leader: (1,))
+    monkeypatch.setattr(console, "_state", machine.state)
+    monkeypatch.setattr(console, "_processor_time", machine.processor_time)
+    monkeypatch.setattr(console, "readers_of", lambda _leader: (1,))
     return machine
 
 

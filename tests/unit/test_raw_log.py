@@ -3,8 +3,7 @@
 import asyncio
 import itertools
 
-from synapse_tui.agents.process.log_times import Begun, Resized, TimesReader, Written, times_path
-from synapse_tui.agents.process.raw_log import GAP, RawLog
+from synapse_tui.agents.raw_log import GAP, Begun, RawLog, Resized, TimesReader, Written, times_path
 from synapse_tui.disk_queue import MAX_WAITING
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synapse_tui.agents.composer.reading import ComposerReader, read_composer
-from synapse_tui.agents.composer.screen_text import ScreenText
+from synapse_tui.agents.composer import ComposerReader, ScreenText, read_composer
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.paths import shipped_profiles
 from synapse_tui.terminal import Terminal

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from synapse_tui.agents.answers.answer import AnswerCollector
-from synapse_tui.agents.delivery.admission import Admission
-from synapse_tui.agents.delivery.after_dialog import Standing
-from synapse_tui.agents.delivery.leftovers import Leftovers
-from synapse_tui.agents.delivery.settlement import Settlement
+from synapse_tui.agents.answers import AnswerCollector
+from synapse_tui.agents.delivery.deliverer import Admission, Leftovers, Settlement, Standing
 from synapse_tui.agents.delivery.typist import Typed, TypingResult, Typist
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.desk import TaskDesk
-from synapse_tui.agents.tasks.outbox import Outbox
-from synapse_tui.agents.tasks.turns import TurnTracker
+from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.events import EventBus
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.service import TaskDesk
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import (
     AgentState,
     DeliveryState,

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from synapse_tui import machine
-from synapse_tui.file_safety import FileKeys
+from synapse_tui.database.location import TeamDatabase, connection_url, location_of
+from synapse_tui.database.naming import LocalNaming, TeamNaming, naming_of
 from synapse_tui.machine import machine_name
 from synapse_tui.paths import UserPaths
 from synapse_tui.repository import find_repository, remote_name
+from synapse_tui.safety.locks import FileKeys
 from synapse_tui.settings import load_settings
-from synapse_tui.store.location import TeamDatabase, connection_url, location_of
-from synapse_tui.store.naming import LocalNaming, TeamNaming, naming_of
 
 
 def git(folder: Path, *words: str) -> None:
@@ -206,6 +206,6 @@ def test_the_settings_name_the_database(tmp_path: Path) -> None:
 
 
 def test_commands_that_do_not_use_a_database_import_none() -> None:
-    code = "import sys, synapse_tui.store.location, synapse_tui.store.naming; print(*sys.modules)"
+    code = "import sys, synapse_tui.database.location, synapse_tui.database.naming; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"sqlalchemy", "sqlmodel", "psycopg", "sqlite3"} & set(ran.stdout.split())

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from synapse_tui.agents.state.timeline import Passage, Timeline
+from synapse_tui.agents.state import Passage, Timeline
 from synapse_tui.model import AgentState, StateReport
 from tests.unit.agent_screens import Screen, claude, osc
 

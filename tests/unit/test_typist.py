@@ -4,8 +4,7 @@ import dataclasses
 
 import pytest
 
-from synapse_tui.agents.delivery.composing import PATIENCE
-from synapse_tui.agents.delivery.typist import LATE, SETTLES, Typed, Typist
+from synapse_tui.agents.delivery.typist import LATE, PATIENCE, SETTLES, Typed, Typist
 from synapse_tui.agents.profiles.profile import Submit
 from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentState

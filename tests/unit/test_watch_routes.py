@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from synapse_tui.agents.answers.answer import AnswerCollector
-from synapse_tui.agents.tasks.turns import TurnTracker
-from synapse_tui.agents.watch.sight import Post
+from synapse_tui.agents.answers import AnswerCollector
+from synapse_tui.agents.turns import TurnTracker
+from synapse_tui.agents.watcher import Post
 from synapse_tui.model import Sender
 from tests.fake_agent import FakeAgent
 from tests.unit.delivery_fakes import FakeAgent as FakeScreen

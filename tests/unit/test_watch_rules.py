@@ -7,8 +7,19 @@ from typing import Any
 
 import pytest
 
-from synapse_tui.agents.watch.order import CONTINUE, CONTINUE_OR_REPLY, WatchOrder, check_order
-from synapse_tui.agents.watch.watch import IN_VAIN, WORKED, Do, Sight, Verdict, Watch, WatchState
+from synapse_tui.agents.watch import (
+    CONTINUE,
+    CONTINUE_OR_REPLY,
+    IN_VAIN,
+    WORKED,
+    Do,
+    Sight,
+    Verdict,
+    Watch,
+    WatchOrder,
+    WatchState,
+    check_order,
+)
 from synapse_tui.errors import InvalidValue, MessageError
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

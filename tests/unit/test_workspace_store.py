@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synapse_tui.agents.profiles.finding import load_profiles
-from synapse_tui.agents.resume import resumed_spec
+from synapse_tui.agents.session import resumed_spec
 from synapse_tui.model import AgentSpec
 from synapse_tui.paths import UserPaths, shipped_profiles
 from synapse_tui.workspace import SavedAgent, SavedView, SavedWorkspace, WorkspaceStore, boot_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synapse_tui.agents.tasks.message_text import harmless
+from synapse_tui.messages.text import harmless
 
 MAX_TEXT = 1_000_000
 """Characters that are kept of one text."""

@@ -13,12 +13,10 @@ from a2a.server.routes.common import ServerCallContextBuilder
 from a2a.utils.constants import PROTOCOL_VERSION_0_3, VERSION_HEADER
 from starlette.requests import Request
 
-from synapse_tui.a2a.agent import HostedAgent
-from synapse_tui.a2a.body_files import BodyFiles
-from synapse_tui.a2a.principal import Principal
-from synapse_tui.a2a.request_state import visitor_of
-from synapse_tui.a2a.services import Services
-from synapse_tui.a2a.visitor import Visitor
+from synapse_tui.a2a.access import Principal
+from synapse_tui.a2a.agent import HostedAgent, Services
+from synapse_tui.a2a.bodies import BodyFiles
+from synapse_tui.a2a.context import Visitor, visitor_of
 from synapse_tui.errors import TaskNotFound
 from synapse_tui.model import Task
 

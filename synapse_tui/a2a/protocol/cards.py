@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from synapse_tui import __version__
-from synapse_tui.a2a.agent import HostedAgent
+from synapse_tui.a2a.agent import CardForm, HostedAgent, Services
 from synapse_tui.a2a.card_security import CardShape, card_security, keys_demanded
-from synapse_tui.a2a.refusals import REST_PREFIX
-from synapse_tui.a2a.services import CardForm, Services
+from synapse_tui.a2a.problems import REST_PREFIX
 from synapse_tui.addresses import identity_of
 
 from .extensions import EXTENSIONS, SYNAPSE, Extension

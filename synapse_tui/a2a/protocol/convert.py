@@ -11,9 +11,9 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from synapse_tui.a2a.wire import sound
-from synapse_tui.agents.tasks.book import is_asked
-from synapse_tui.agents.tasks.feed import Chunk
 from synapse_tui.content import Artifact, Part, TaskMessage, artifact_id
+from synapse_tui.messages.streams import Chunk
+from synapse_tui.messages.tasks import is_asked
 from synapse_tui.model import Task, TaskState
 
 from .struct import struct_of, value_of

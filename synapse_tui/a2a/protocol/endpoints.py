@@ -31,7 +31,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from synapse_tui.a2a.refusals import JSONRPC_PATHS, OLD_REST_PREFIXES, REST_PREFIX
+from synapse_tui.a2a.problems import JSONRPC_PATHS, OLD_REST_PREFIXES, REST_PREFIX
 
 from .bodies import check_body, encodable
 from .calls import CallContextBuilder, extensions_of, version_of

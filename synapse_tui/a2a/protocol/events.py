@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from a2a.types import a2a_pb2 as pb
 
-from synapse_tui.agents.tasks.book import is_asked
-from synapse_tui.agents.tasks.feed import Chunk, Subscription, TaskEvent
 from synapse_tui.content import Part
+from synapse_tui.messages.streams import Chunk, Subscription, TaskEvent
+from synapse_tui.messages.tasks import is_asked
 from synapse_tui.model import Task, TaskState
 
 from .convert import NO_FILES, Files, chunk_event, status_event, status_message

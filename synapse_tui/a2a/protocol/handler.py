@@ -24,10 +24,10 @@ from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 
 from synapse_tui.a2a.card_security import keys_demanded
+from synapse_tui.a2a.context import check_ring
 from synapse_tui.a2a.push import PushDesk
-from synapse_tui.a2a.rings import check_ring
-from synapse_tui.agents.tasks.feed import Subscription
 from synapse_tui.errors import PushNotFound, TaskEnded
+from synapse_tui.messages.streams import Subscription
 from synapse_tui.model import MessageRequest, Task, TaskPage
 
 from .calls import Call, call_of, find_task

@@ -8,9 +8,7 @@ from pathlib import Path
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InvalidParamsError
 
-from synapse_tui.a2a.media_types import check_media_type
-from synapse_tui.a2a.wire import MAX_PARTS, check_metadata, own_metadata
-from synapse_tui.a2a.wire_parts import with_files
+from synapse_tui.a2a.wire import MAX_PARTS, check_media_type, check_metadata, own_metadata, with_files
 from synapse_tui.agents.delivery.incoming import Upload, receive, text_with_files
 from synapse_tui.content import Part, TaskMessage
 from synapse_tui.errors import MessageError

@@ -10,8 +10,8 @@ from a2a.utils.constants import DEFAULT_LIST_TASKS_PAGE_SIZE, MAX_LIST_TASKS_PAG
 from a2a.utils.errors import InvalidParamsError
 from google.protobuf.json_format import MessageToDict
 
-from synapse_tui.a2a.visitor import Visitor
-from synapse_tui.agents.tasks.finder import make_cursor
+from synapse_tui.a2a.context import Visitor
+from synapse_tui.messages.tasks import make_cursor
 from synapse_tui.model import Task, TaskPage, TaskQuery
 
 from .convert import Files, state_of, task_proto

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from synapse_tui.errors import PushLimit, PushNotFound
-from synapse_tui.store.push import Subscription
+from synapse_tui.messages.records import Subscription
 
 from .model import ended
 

@@ -13,9 +13,9 @@ from uuid import uuid4
 
 from synapse_tui.errors import HistoryError
 from synapse_tui.events import AgentAdded, AgentRemoved, Event, EventBus, TaskChanged
+from synapse_tui.messages.history import NoPushJournal, PushJournal
+from synapse_tui.messages.records import Delivery, PushLeft, Subscription
 from synapse_tui.model import Task
-from synapse_tui.store.push import Delivery, PushLeft, Subscription
-from synapse_tui.store.push_journal import NoPushJournal, PushJournal
 
 from .agents import Agents, NoAgents
 from .backoff import Attempt, Backoff

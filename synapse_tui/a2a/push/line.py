@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from synapse_tui.store.push import Delivery, PushState
+from synapse_tui.messages.records import Delivery, PushState
 
 MAX_WAITING = 1_000
 MAX_BYTES = 16 * 1024 * 1024

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from urllib.parse import urlsplit
 
-from synapse_tui.store.push import Subscription
+from synapse_tui.messages.records import Subscription
 
 
 class PushProtocol(StrEnum):

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from synapse_tui.store.push import Delivery, PushState, Subscription
+from synapse_tui.messages.records import Delivery, PushState, Subscription
 
 from .backoff import Attempt, Backoff
 from .line import Line, given_up

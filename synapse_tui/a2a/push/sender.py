@@ -20,7 +20,7 @@ import httpcore
 
 from synapse_tui import __version__
 from synapse_tui.errors import TargetRefused
-from synapse_tui.store.push import Delivery, Subscription
+from synapse_tui.messages.records import Delivery, Subscription
 
 from .backoff import Attempt, retry_after, worth_trying_again
 from .model import PushProtocol

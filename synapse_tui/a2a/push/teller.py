@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from synapse_tui.messages.records import Delivery, PushState, Subscription
 from synapse_tui.model import Task
-from synapse_tui.store.push import Delivery, PushState, Subscription
 
 from .book import SubscriptionBook
 from .changes import Change, Seen, Sight, changes

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 
-from synapse_tui.agents.tasks.book import Purpose, TaskBook
-from synapse_tui.agents.tasks.outbox import BEING_TYPED, Outbox
 from synapse_tui.errors import MessageError
 from synapse_tui.instructions import Composed
+from synapse_tui.messages.outbox import BEING_TYPED, Outbox
+from synapse_tui.messages.tasks import Purpose, TaskBook
 from synapse_tui.model import INSTRUCTIONS, SYSTEM, MessageRequest, Task
 
 GO_FIRST = "its instructions go first"
@@ -16,23 +16,7 @@ REPLACED = "newer instructions take its place"
 
 
 class Briefing:
-    """What an agent is told of the others.
-
-    Args:
-        book: The agent's tasks.
-        outbox: Its waiting messages.
-        accept: Takes a message to the agent.
-        wake: Lets the delivery look again.
-        wanted: Whether it is told by itself when a conversation begins.
-        told_as: Agent id under which its conversation got its instructions; empty for not yet.
-        began: When that conversation began, in seconds since the epoch; 0 for now.
-        clock: The time now, in seconds since the epoch.
-
-    Attributes:
-        told_as: The same now.
-        began: The same now.
-        source: Puts the instructions together as they would be now; set by the host.
-    """
+    """What an agent is told of the others."""
 
     def __init__(
         self,
@@ -84,12 +68,7 @@ class Briefing:
         self._wake()
 
     def put(self, composed: Composed) -> Task:
-        """Send instructions before all other messages, in place of those that still wait.
-
-        Raises:
-            MessageError: There is nothing to tell, or the agent takes no messages.
-            AgentExited: The agent has ended.
-        """
+        """Send instructions before all other messages, in place of those that still wait."""
         if not composed.text:
             raise MessageError("there are no instructions to send", "see `synapse instructions show`")
         waiting = self.waiting
@@ -102,15 +81,7 @@ class Briefing:
         return task
 
     async def send(self) -> tuple[Task, Composed]:
-        """Send the instructions as they are now.
-
-        Returns:
-            The task, and what was put together.
-
-        Raises:
-            MessageError: There is nothing to tell, or the agent takes no messages.
-            AgentExited: The agent has ended.
-        """
+        """Send the instructions as they are now."""
         composed = await self.source()
         return self.put(composed), composed
 

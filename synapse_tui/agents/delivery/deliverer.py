@@ -3,54 +3,327 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 from base64 import b64decode, b64encode
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from synapse_tui.agents.answers.answer import AnswerCollector
-from synapse_tui.agents.process.keyboard import Keyboard
+from synapse_tui.agents.answers import AnswerCollector
+from synapse_tui.agents.composer import Proof
+from synapse_tui.agents.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.outbox import Outbox
-from synapse_tui.agents.tasks.turns import TurnTracker
+from synapse_tui.agents.turns import TurnTracker
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.recovery import UNCERTAIN
+from synapse_tui.messages.tasks import TaskBook
 from synapse_tui.model import INTERRUPT_PRIORITY, AgentState, DeliveryState, Task, TaskState
-from synapse_tui.store.aftermath import UNCERTAIN
 
-from .admission import LEFT_OVER, RETRY, Admission
-from .after_dialog import AfterDialog, Standing
-from .enter import FRAME
-from .gate import DRAFT, EXITED, READS_AGAIN, STEADY, TYPING, UNREAD, Hold, dialog_open, dialog_words
+from .gate import (
+    DRAFT,
+    EXITED,
+    READS_AGAIN,
+    STEADY,
+    TYPING,
+    UNREAD,
+    AgentTerminal,
+    Hold,
+    dialog_open,
+    dialog_words,
+    why_held,
+)
 from .interrupt import Interrupter, InterruptOutcome
-from .leftovers import Leftovers
-from .settlement import Settlement
-from .typist import Typist
-from .view import AgentView
+from .typist import FRAME, Commit, Typed, TypingResult, Typist
+
+COMPOSER_BACK = 1.5  # seconds after a dialog in which the composer must be back; the user's keys wait so long
+
+
+@dataclass(slots=True)
+class Standing:
+    """A message that stands, or may stand, unsent in the composer."""
+
+    task_id: str
+    text: str
+    entered: bool
+    unread: bool = False
+
+
+class AfterDialog:
+    """Looks again when the dialog is gone; the user's keys are held back meanwhile."""
+
+    def __init__(self, view: AgentTerminal, typist: Typist) -> None:
+        self._view = view
+        self._typist = typist
+
+    async def look(self, message: Standing, commit: Commit) -> TypingResult:
+        """Submit the message where it still stands, or find out that it does not."""
+        await self._taken_in(message)
+        deadline = self._view.now() + COMPOSER_BACK
+        while self._view.alive and not dialog_open(self._view):
+            ready = self._view.report.state is AgentState.READY
+            if ready and self._typist.stands(message.text):
+                return await self._typist.submit(message.text, commit)
+            if ready and self._view.empty_for() >= STEADY:
+                return self._vanished(message)
+            if (left := deadline - self._view.now()) <= 0:
+                return await self.take_back(message)
+            await self._view.changed(min(left, STEADY) if self._view.reading().empty else left)
+        if not self._view.alive:
+            return TypingResult(Typed.EXITED, EXITED, message.entered)
+        return TypingResult(Typed.BLOCKED, dialog_words(self._view), message.entered)
+
+    async def take_back(self, message: Standing) -> TypingResult:
+        """Take the text out of the composer, so that the user has it back."""
+        await self._taken_in(message)
+        if not self._typist.stands(message.text):
+            return self._vanished(message)
+        if await self._typist.clear(message.text):
+            return TypingResult(Typed.REMOVED, "taken back", entered=False)
+        return TypingResult(Typed.LEFT, "agent did not take Enter", message.entered)
+
+    async def _taken_in(self, message: Standing) -> None:
+        if message.unread:
+            await self._typist.taken_in()
+            message.unread = False
+
+    def _vanished(self, message: Standing) -> TypingResult:
+        outcome = Typed.SUBMITTED if message.entered else Typed.REMOVED
+        return TypingResult(outcome, "" if message.entered else "a dialog swallowed it", message.entered)
+
+
+class Leftovers:
+    """One that a dialog has covered, and one that is left for a person to look at."""
+
+    def __init__(self, outbox: Outbox, typist: Typist) -> None:
+        self._outbox = outbox
+        self._typist = typist
+        self.covered: Standing | None = None
+        self.standing: Standing | None = None
+
+    def state(self) -> dict[str, Any]:
+        """Both as JSON."""
+        return {
+            "covered": self.covered and dataclasses.asdict(self.covered),
+            "standing": self.standing and dataclasses.asdict(self.standing),
+        }
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on with those of which `state` was given; they wait in the outbox already."""
+        self.covered, self.standing = (
+            Standing(**state[name]) if state.get(name) else None for name in ("covered", "standing")
+        )
+
+    @property
+    def ours(self) -> bool:
+        """Whether what stands in the composer was left there by us."""
+        return self.standing is not None and self._typist.stands(self.standing.text)
+
+    def released(self, task: Task) -> Standing | None:
+        """The message left in the composer, when a person lets it go on and it still stands there."""
+        return self.standing if self.standing and self.standing.task_id == task.id and self.ours else None
+
+    def abandon(self) -> None:
+        """The process has ended: what stood in its composer stands there no more."""
+        for standing in (self.covered, self.standing):
+            if standing is not None and standing.task_id in self._outbox:
+                if standing.entered:
+                    self._outbox.park(standing.task_id, UNCERTAIN)
+                elif self._outbox.is_parked(standing.task_id):
+                    self._outbox.release(standing.task_id)
+        self.covered = self.standing = None
+
+
+LEFT_OVER = "another message is left in the composer"
+WORKING = "working"
+RETRY = 1.0  # seconds between two attempts, and between two looks whether the history can be written again
+# seconds between two attempts in the midst of a turn: each is to be seen in the composer for a moment
+RETRY_IN_TURN = 5.0
+# priority from which a message is given to an agent in the midst of a turn, when it takes one there
+HANDED_ON = 4
+
+
+class Admission:
+    """Decides for one agent, again at every change."""
+
+    def __init__(
+        self,
+        view: AgentTerminal,
+        keyboard: Keyboard,
+        profile: Profile,
+        *,
+        book: TaskBook,
+        outbox: Outbox,
+        turns: TurnTracker,
+        left: Leftovers,
+    ) -> None:
+        self._view = view
+        self._keyboard = keyboard
+        self._profile = profile
+        self._book = book
+        self._outbox = outbox
+        self._turns = turns
+        self._left = left
+        self._retry_at = self._retry_in_turn_at = float("-inf")
+        self._prompted_at = float("-inf")
+
+    def prompted(self) -> None:
+        """The user has pressed Enter: a turn may begin, now or once another one is over."""
+        self._prompted_at = self._view.now()
+
+    def look(self) -> None:
+        """Look at the agent, which has changed."""
+        report = self._view.report
+        if report.state is AgentState.PROCESSING and report.since > self._prompted_at:
+            self._prompted_at = float("-inf")
+
+    def try_later(self) -> None:
+        """Something went wrong: nothing is typed for a moment."""
+        self._retry_at = self._view.now() + RETRY
+
+    def try_later_in_turn(self, seconds: float = RETRY_IN_TURN) -> None:
+        """No moment was found for a message in the turn that runs: none is typed into it for a while."""
+        self._retry_in_turn_at = self._view.now() + seconds
+
+    def into_turn(self, task: Task | None) -> bool:
+        """Whether a message would be typed now into an agent that works."""
+        return (
+            task is not None
+            and task.priority >= HANDED_ON
+            and self._profile.working_input != "hold"
+            and self._profile.composer is not None
+            and self._view.report.state is AgentState.PROCESSING
+        )
+
+    def why_not(self, task: Task | None) -> Hold | None:
+        """Why a message is not typed now."""
+        works = self.into_turn(task)
+        hold = why_held(self._view, self._keyboard, self._profile, works=works)
+        if hold is not None:
+            return Hold(LEFT_OVER) if hold.reason == DRAFT and self._left.ours else hold
+        if problem := self._book.journal.problem:
+            # Without a note that survives, a crash after Enter would have the message typed twice.
+            return Hold(problem, RETRY)
+        if not self._turns.takes(into_turn=works):
+            return Hold(WORKING)
+        if not works and (left := self._begins_in()) > 0:
+            return Hold(WORKING, left)
+        urgent = task is not None and task.priority >= INTERRUPT_PRIORITY
+        if self._outbox.barrier and not urgent:
+            return Hold(self._outbox.barrier)
+        retry_at = max(self._retry_at, self._retry_in_turn_at) if works else self._retry_at
+        left = retry_at - self._view.now()
+        return Hold("tries again", left) if left > 0 else None
+
+    def _begins_in(self) -> float:
+        """Seconds in which the turn of the user's last prompt may still begin; 0 when it did."""
+        begin = self._profile.submit.begin
+        if not begin or self._prompted_at == float("-inf"):
+            return 0.0
+        return max(self._view.report.since, self._prompted_at) + begin - self._view.now()
+
+
+ATTEMPTS = 3  # how often a message is typed that the agent did not take, before a person must look
+REMEMBERED = 8  # how many submitted texts are remembered, for an agent that puts one back
+
+
+class Settlement:
+    """Settles the messages to one agent."""
+
+    def __init__(
+        self,
+        view: AgentTerminal,
+        keyboard: Keyboard,
+        *,
+        book: TaskBook,
+        outbox: Outbox,
+        turns: TurnTracker,
+        left: Leftovers,
+        admission: Admission,
+        typist: Typist,
+    ) -> None:
+        self._view = view
+        self._keyboard = keyboard
+        self._book = book
+        self._outbox = outbox
+        self._turns = turns
+        self._left = left
+        self._admission = admission
+        self._typist = typist
+        self._failures: Counter[str] = Counter()
+        self.submitted: deque[Proof] = deque(maxlen=REMEMBERED)
+        self.entered_at = 0.0
+
+    def note_submitted(self, text: str) -> None:
+        """A text was submitted, by a message or by the user: an interrupt may put it back."""
+        self.submitted.append(self._typist.proof(text))
+
+    def settle(self, message: Standing, result: TypingResult) -> None:
+        """A message was typed with some result."""
+        if message.task_id not in self._outbox:
+            self.went(message)  # the agent has answered it already, which proves more than the screen
+            return
+        if not result.entered:
+            self._outbox.note_entered(message.task_id, entered=False)
+        match result.outcome:
+            case Typed.SUBMITTED:
+                self.went(message)
+            case Typed.BLOCKED | Typed.UNREAD:
+                self._left.covered = replace(message, unread=result.outcome is Typed.UNREAD)
+                self._book.change(message.task_id, delivery=DeliveryState.HELD, reason=result.reason)
+            case Typed.REMOVED if not result.entered:
+                self._failed(message.task_id, result.reason)
+            case Typed.EXITED if not result.entered:
+                self._book.change(message.task_id, delivery=DeliveryState.HELD, reason=EXITED)
+            case Typed.LEFT:
+                self._leave(message, result.reason)
+            case _:
+                self._outbox.park(message.task_id, f"{UNCERTAIN}: {result.reason}")
+
+    def went(self, message: Standing) -> None:
+        """A message was submitted: a turn begins."""
+        self._outbox.take(message.task_id)
+        self._failures.pop(message.task_id, None)
+        self.note_submitted(message.text)
+        if (turn := self._turns.current) is not None:
+            self.note_submitted(f"{turn.text}\n{message.text}")  # both may be put back together
+        task = self._book.get(message.task_id)
+        self._turns.begin(task, message.text, self._view.report, self.entered_at)
+
+    def _leave(self, message: Standing, reason: str) -> None:
+        """A message stays in the composer for a person, whose earlier keys must not send it."""
+        self._left.standing = message if self._typist.stands(message.text) else None
+        if self._left.standing is not None:
+            self._keyboard.drop_enters()
+        self._outbox.park(message.task_id, f"{reason}; the text is left in the composer")
+
+    def _failed(self, task_id: str, reason: str) -> None:
+        self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
+        if self._typist.gave_up or self._keyboard.quiet_in(self._view.now()) or self._book.journal.problem:
+            return  # it gave way to another or to the user, or could not be noted; that is no failure
+        if self._view.report.state is AgentState.PROCESSING:
+            self._admission.try_later_in_turn()
+            return
+        self._failures[task_id] += 1
+        self._admission.try_later()
+        if self._failures[task_id] >= ATTEMPTS:
+            del self._failures[task_id]
+            self._outbox.park(task_id, reason)
+
 
 log = logging.getLogger(__name__)
 
-SETTLE = 0.1
-"""Seconds that the agent has at the most to finish what it is doing before a message is typed."""
+SETTLE = 0.1  # seconds that the agent has at the most to finish what it is doing before a message is typed
 NOT_STARTED = "the agent has not started yet"
 
 
 class Delivery:
-    """The loop that types the messages of one outbox.
-
-    Args:
-        view: The agent's terminal.
-        keyboard: The user's keys.
-        profile: What is known of the agent.
-        book: Where tasks change.
-        outbox: What waits.
-        turns: Told when a message was submitted.
-        compose: Gives the text that is typed for a task.
-        collector: Makes what collects the answer to a text; called while the composer is still empty.
-    """
+    """The loop that types the messages of one outbox."""
 
     def __init__(
         self,
-        view: AgentView,
+        view: AgentTerminal,
         keyboard: Keyboard,
         profile: Profile,
         *,
@@ -89,8 +362,7 @@ class Delivery:
         )
         self._started = False
         self._stopped_at = float("-inf")
-        self._typing = ""
-        """The task whose message is being typed."""
+        self._typing = ""  # the task whose message is being typed
         self._interrupted: set[str] = set()
 
     def start(self) -> None:
@@ -167,11 +439,6 @@ class Delivery:
                 await self._view.changed(wait)
 
     async def _step(self) -> float | None:
-        """Do what can be done now.
-
-        Returns:
-            Seconds until something may be done without a change on the screen; None for never.
-        """
         self._admission.look()
         recheck = self._turns.check(self._view.report)
         if recheck and self._turns.told_done:
@@ -193,18 +460,12 @@ class Delivery:
         return recheck if task is None else await self._send(task, recheck)
 
     def _let_keys_follow(self) -> None:
-        """Let what the user typed go to the composer; where there is none, only what is typed from now on."""
         if self._profile.composer is None or self._view.reading().visible or not self._keyboard.held:
             self._keyboard.release()
         else:
             self._keyboard.set_aside()
 
     async def _make_room(self, task: Task, hold: Hold) -> bool:
-        """Deal with a text in the composer that is no draft of the user's.
-
-        Returns:
-            Whether something was done about it.
-        """
         if hold.reason == LEFT_OVER:
             return await self._past_leftover(task)
         # Some agents put the stopped message back only a moment after they have stopped.
@@ -217,7 +478,6 @@ class Delivery:
         return True
 
     async def _past_leftover(self, task: Task) -> bool:
-        """A message stands in the composer: it goes where a person let it, or makes way for an urgent one."""
         if (released := self._left.released(task)) is not None:
             await self._submit_again(released)
             return True
@@ -230,12 +490,10 @@ class Delivery:
         return True
 
     def _urgent(self) -> Task | None:
-        """The next message, when it interrupts."""
         task = self._outbox.head
         return task if task is not None and task.priority >= INTERRUPT_PRIORITY else None
 
     async def _send(self, task: Task, recheck: float | None) -> float | None:
-        """Type the next message, if that is safe now."""
         hold = self._admission.why_not(task)
         if hold is not None and await self._make_room(task, hold):
             return 0.0
@@ -276,11 +534,7 @@ class Delivery:
         self._settlement.settle(Standing(message.task_id, message.text, result.entered), result)
 
     async def _commit(self, task_id: str) -> None:
-        """Write down that Enter is about to be pressed: found after a crash, it is never pressed again.
-
-        Raises:
-            HistoryError: It cannot be written down.
-        """
+        """Write down that Enter is about to be pressed: found after a crash, it is never pressed again."""
         self._outbox.note_entered(task_id, entered=True)
         self._book.change(task_id, delivery=DeliveryState.SUBMITTING)
         self._turns.entering()
@@ -290,7 +544,6 @@ class Delivery:
     # -- what became of it ---
 
     async def _look_again(self, message: Standing) -> float | None:
-        """A dialog opened over a message, or it was not read: when that is over, see what became of it."""
         if self._view.alive and dialog_open(self._view):
             self._outbox.hold(dialog_words(self._view))
             return None
@@ -309,11 +562,6 @@ class Delivery:
         return 0.0
 
     def _watch(self, message: Standing) -> bool:
-        """A message was left in the composer: see whether a person has sent it or taken it out.
-
-        Returns:
-            Whether that will be clear in a moment.
-        """
         if message.task_id not in self._outbox:
             self._left.standing = None
             return False
@@ -332,12 +580,7 @@ class Delivery:
     # -- interrupts and cancellation ---
 
     async def interrupt(self, reason: str, follows: str = "") -> InterruptOutcome:
-        """Stop the turn that runs; its task is canceled for that reason.
-
-        Args:
-            reason: Why.
-            follows: The task that goes on with what it is stopped for, and is not canceled.
-        """
+        """Stop the turn that runs; its task is canceled for that reason."""
         if not self._started and self._view.report.state is not AgentState.READY:
             # What asks now asks about the start itself: Escape would end many agents.
             return InterruptOutcome(stopped=False, alive=self._view.alive, seconds=0.0, reason=NOT_STARTED)
@@ -354,7 +597,6 @@ class Delivery:
             return outcome
 
     def _given_back(self, text: str) -> None:
-        """The agent put a text back into its composer: one that waited in its queue waits in ours again."""
         if text and (task_id := self._turns.withdraw(text)):
             task = self._book.change(
                 task_id, delivery=DeliveryState.QUEUED, reason="the agent gave it back unread"
@@ -395,7 +637,6 @@ class Delivery:
         return self._book.get(task.id)
 
     async def _withdraw(self, task_id: str) -> None:
-        """Take a message's text out of the composer, where it stands there."""
         # One that a dialog covers is taken out when the dialog is gone: see _look_again.
         if self._left.standing is not None and self._left.standing.task_id == task_id:
             self._keyboard.hold()

@@ -2,13 +2,70 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeVar
 
-from synapse_tui.agents.process.keyboard import Dialog, Keyboard
+from synapse_tui.agents.composer import ComposerReading
+from synapse_tui.agents.keyboard import Dialog, Keyboard
 from synapse_tui.agents.profiles.profile import DialogKind, Profile
-from synapse_tui.model import AGENT_EXITED, AgentState
+from synapse_tui.model import AGENT_EXITED, AgentState, StateReport
+from synapse_tui.terminal.modes import Modes
 
-from .view import AgentView
+Seen = TypeVar("Seen")
+
+
+class AgentTerminal(Protocol):
+    """One agent's terminal, as the typist and the interrupter use it; `console.AgentConsole` is one."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+
+    @property
+    def report(self) -> StateReport:
+        """Its state and why it was decided."""
+
+    @property
+    def modes(self) -> Modes:
+        """Modes that the agent has set in its terminal."""
+
+    def now(self) -> float:
+        """Seconds on the session's monotonic clock."""
+
+    def reading(self) -> ComposerReading:
+        """The composer on the screen as it is rendered now."""
+
+    def empty_for(self) -> float:
+        """Seconds that the composer has been visible and empty without a break; 0 while it is not."""
+
+    def tail(self) -> str:
+        """The rows of the screen, joined by line feeds: the proof for agents whose composer is not known."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes to the agent, after all that was sent before."""
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the agent's foreground process group."""
+
+    async def press(self, key: bytes, look: Callable[[], Seen], limit: float) -> Seen | None:
+        """Send a key that the agent reads before it does anything else, or does not get."""
+
+    async def settled(self, rest: float, limit: float, allowed: float = 0.0) -> bool:
+        """Wait until the agent's programs have done nothing for a while and their output is taken in."""
+
+    @property
+    def unread(self) -> bool:
+        """Whether the agent has not read yet all that it was sent, as far as the system tells."""
+
+    async def drained(self, seconds: float) -> bool:
+        """Wait until the kernel has taken all bytes; False when the time is over first."""
+
+    async def changed(self, seconds: float | None) -> bool:
+        """Wait for the next output, state or key of the user; False when the time is over first."""
+
+    def wake(self) -> None:
+        """Let everyone who waits for a change look again."""
+
 
 EXITED = AGENT_EXITED
 DRAFT = "you have a draft"
@@ -16,10 +73,9 @@ TYPING = "typing"
 UNSTEADY = "composer just changed"
 NO_COMPOSER = "composer not visible"
 UNREAD = "agent does not read its input"
-READS_AGAIN = 0.25
-"""Seconds between two looks whether it does again: nothing tells of that."""
+READS_AGAIN = 0.25  # seconds between two looks whether it does again: nothing tells of that
+# seconds that the composer must have been empty: agents that redraw it show it empty for a moment
 STEADY = 0.15
-"""Seconds that the composer must have been empty: agents that redraw it show it empty for a moment."""
 
 _DIALOGS: dict[DialogKind, str] = {
     "permission": "permission dialog open",
@@ -37,30 +93,16 @@ _WORDS = {
 
 
 class Hold(NamedTuple):
-    """Why a message is not typed.
-
-    Attributes:
-        reason: In plain words.
-        seconds: When time alone may change that; None when only the agent or the user can.
-    """
+    """Why a message is not typed."""
 
     reason: str
-    seconds: float | None = None
+    seconds: float | None = None  # when time alone may change that; None when only the agent or the user can
 
 
-def why_held(view: AgentView, keyboard: Keyboard, profile: Profile, *, works: bool = False) -> Hold | None:
-    """Look whether a message may be typed at this very moment.
-
-    Args:
-        view: The agent's terminal.
-        keyboard: The user's keys.
-        profile: What is known of the agent.
-        works: Whether it may be typed while the agent works too.
-
-    Returns:
-        None when it may: the agent is ready, no dialog is open, its composer is on the screen and empty, the
-        user is quiet, and the agent has read all that it was sent, so that nothing comes in between.
-    """
+def why_held(
+    view: AgentTerminal, keyboard: Keyboard, profile: Profile, *, works: bool = False
+) -> Hold | None:
+    """Look whether a message may be typed at this very moment."""
     if not view.alive:
         return Hold(EXITED)
     if blocked := _blocked(view, works=works):
@@ -69,12 +111,12 @@ def why_held(view: AgentView, keyboard: Keyboard, profile: Profile, *, works: bo
     return by_user or (Hold(UNREAD, READS_AGAIN) if view.unread else None)
 
 
-def dialog_open(view: AgentView) -> bool:
+def dialog_open(view: AgentTerminal) -> bool:
     """Whether a dialog takes the keys at this moment, by the state or by the rendered screen."""
     return view.report.state is AgentState.WAITING or view.reading().dialog
 
 
-def dialog_for_keys(view: AgentView) -> Dialog | None:
+def dialog_for_keys(view: AgentTerminal) -> Dialog | None:
     """The dialog that the user's next key answers; a composer that is there again takes the key itself."""
     reading = view.reading()
     if reading.visible or not dialog_open(view):
@@ -82,13 +124,13 @@ def dialog_for_keys(view: AgentView) -> Dialog | None:
     return Dialog(reading.dialog_name, reading.dialog_title, reading.dialog_kind == "permission")
 
 
-def dialog_words(view: AgentView) -> str:
+def dialog_words(view: AgentTerminal) -> str:
     """What is open, in plain words."""
     reading = view.reading()
     return _DIALOGS[reading.dialog_kind] if reading.dialog else _WORDS[AgentState.WAITING]
 
 
-def _blocked(view: AgentView, *, works: bool) -> Hold | None:
+def _blocked(view: AgentTerminal, *, works: bool) -> Hold | None:
     state = view.report.state
     if dialog_open(view):
         return Hold(dialog_words(view))
@@ -98,7 +140,7 @@ def _blocked(view: AgentView, *, works: bool) -> Hold | None:
     return None if state is AgentState.ERROR and view.reading().empty else Hold(_WORDS[state])
 
 
-def _by_user(view: AgentView, keyboard: Keyboard, profile: Profile) -> Hold | None:
+def _by_user(view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> Hold | None:
     if keyboard.holding:
         return Hold(TYPING)
     quiet = keyboard.quiet_in(view.now())
@@ -116,6 +158,6 @@ def _by_user(view: AgentView, keyboard: Keyboard, profile: Profile) -> Hold | No
     return _unsteady(view) if profile.composer is not None else None
 
 
-def _unsteady(view: AgentView) -> Hold | None:
+def _unsteady(view: AgentTerminal) -> Hold | None:
     left = STEADY - view.empty_for()
     return Hold(UNSTEADY, left) if left > 0 else None

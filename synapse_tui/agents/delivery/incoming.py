@@ -24,45 +24,33 @@ from typing import IO
 
 from synapse_tui.content import Part, part_words
 from synapse_tui.errors import MessageError, MessageTooLarge
-from synapse_tui.paths import find_project
-from synapse_tui.project_folder import FOLDER, make_project_folder
+from synapse_tui.paths import FOLDER, find_project, make_project_folder
 
 FILES = "files"
-MAX_FILES = 64
-"""How many files may come with one message."""
+MAX_FILES = 64  # how many files may come with one message
+# how many bytes the files of one message may have together: as base64 they fill the largest body
 MAX_BYTES = 24 * 1024 * 1024
-"""How many bytes the files of one message may have together: as base64 they fill the largest body."""
-MAX_KEPT_BYTES = 1024 * 1024 * 1024
-"""How many bytes may lie in the folder of a project."""
-MAX_INLINE = 4000
-"""Characters of JSON that are given in the text; longer ones become a file."""
+MAX_KEPT_BYTES = 1024 * 1024 * 1024  # how many bytes may lie in the folder of a project
+MAX_INLINE = 4000  # characters of JSON that are given in the text; longer ones become a file
 _NAME_BYTES = 120
 _PIECE = 1024 * 1024
 _UNSAFE = re.compile(r"[^\w.+-]+")
+# files that agents take for the person's own instructions when they read something beside them
 _INSTRUCTIONS = re.compile(
     r"(?:claude|agents?|gemini|qwen|opencode|copilot|cursor|crush|warp|windsurf|conventions)\b.*\.mdc?$",
     re.IGNORECASE,
 )
-"""Files that agents take for the person's own instructions when they read something beside them."""
 _IGNORE_ALL = b"# Files that came with messages.\n*\n"
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file as it came with a message.
+    """A file as it came with a message."""
 
-    Attributes:
-        content: Its bytes; empty where they lie in a file.
-        name: Its name as the sender gave it; may be empty, and is not to be trusted.
-        media_type: Its type; empty when it is not known.
-        metadata: Whatever else the sender gave.
-        file: Holds its bytes, where there are too many for the memory.
-    """
-
-    content: bytes = field(repr=False)
-    name: str = ""
-    media_type: str = ""
+    content: bytes = field(repr=False)  # its bytes; empty where they lie in a file
+    name: str = ""  # its name as the sender gave it; may be empty, and is not to be trusted
+    media_type: str = ""  # its type; empty when it is not known
     metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     file: IO[bytes] | None = field(default=None, repr=False)
 
@@ -83,21 +71,7 @@ class Upload:
 async def receive(
     parts: Sequence[Part | Upload], folder: Path, task_id: str, *, typed: bool = True
 ) -> tuple[Part, ...]:
-    """Write the files of a message, and data that is too long for a text.
-
-    Args:
-        parts: The content of the message; what is no upload and no long data stays as it is.
-        folder: Working folder of the agent; they are written into its project.
-        task_id: Id of the message's task.
-        typed: Whether it is to be given to the agent as a text; else data stays data, however long it is.
-
-    Returns:
-        The same parts; files have paths, long data is a file of JSON.
-
-    Raises:
-        MessageTooLarge: They are too many or too large.
-        MessageError: They cannot be written.
-    """
+    """Write the files of a message, and data that is too long for a text."""
     found = [_as_upload(part) for part in parts] if typed else list(parts)
     if not any(isinstance(part, Upload) for part in found):
         return tuple(part for part in found if isinstance(part, Part))
@@ -106,25 +80,12 @@ async def receive(
 
 
 def text_with_files(parts: Sequence[Part], folder: Path) -> str:
-    """The text that an agent is given for a message: its text, then data, files by relative path and URLs.
-
-    Args:
-        parts: The content, as `receive` gave it.
-        folder: Working folder of the agent.
-    """
+    """The text that an agent is given for a message: its text, then data, files by relative path and URLs."""
     return "\n".join(filter(None, (_words(part, folder) for part in parts)))
 
 
 def remove_old(folder: Path, before: float) -> int:
-    """Remove the files of messages of the project of a folder that nobody has touched for long.
-
-    Args:
-        folder: A folder of the project.
-        before: Seconds since the epoch: what was changed since stays.
-
-    Returns:
-        How many folders were removed.
-    """
+    """Remove the files of messages of the project of a folder that nobody has touched for long."""
     kept = find_project(folder) / FOLDER / FILES
     removed = 0
     with contextlib.suppress(OSError), os.scandir(kept) as entries:
@@ -136,12 +97,7 @@ def remove_old(folder: Path, before: float) -> int:
 
 
 def safe_name(name: str, media_type: str = "") -> str:
-    """A name that is only a name: of letters, digits and `._+-`, visible, of moderate length.
-
-    Args:
-        name: What the sender called it.
-        media_type: Gives the suffix where the name has none.
-    """
+    """A name that is only a name: of letters, digits and `._+-`, visible, of moderate length."""
     normal = unicodedata.normalize("NFC", name.encode("utf-8", "replace").decode())
     last = re.split(r"[/\\]", normal)[-1]
     word = _UNSAFE.sub("_", last).strip("._-+ ")
@@ -158,7 +114,6 @@ def _cut(text: str, size: int) -> str:
 
 
 def _as_upload(part: Part | Upload) -> Part | Upload:
-    """Long data as a file."""
     if isinstance(part, Upload) or part.kind != "data":
         return part
     content = json.dumps(part.data, ensure_ascii=False, indent=1)
@@ -204,7 +159,6 @@ def _write_all(parts: Sequence[Part | Upload], folder: Path, task_id: str) -> tu
 
 
 def _enter(stack: contextlib.ExitStack, path: Path, name: str, parent: int | None = None) -> int:
-    """Make a folder of ours that no link stands for, and open it."""
     if parent is None:
         parent = os.open(path, _FOLDER_FLAGS)
         stack.callback(os.close, parent)
@@ -258,7 +212,6 @@ def _write(parts: Sequence[Part | Upload], place: int, folder: Path) -> tuple[Pa
 
 
 def _create_new(place: int, name: str) -> tuple[str, IO[bytes]]:
-    """Make a file under a name that nothing has yet."""
     stem, dot, suffix = name.rpartition(".")
     stem, suffix = (stem, dot + suffix) if dot else (name, "")
     number = 1

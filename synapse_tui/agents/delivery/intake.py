@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.tasks.book import TaskBook, conversation, is_asked
-from synapse_tui.agents.tasks.follow_ups import WAITS
-from synapse_tui.agents.tasks.message_text import check_size
-from synapse_tui.agents.tasks.outbox import Outbox
+from synapse_tui.agents.profiles.profile import Hazards, Profile
 from synapse_tui.errors import MessageError, TaskEnded
+from synapse_tui.instructions import HEADER
+from synapse_tui.messages.follow_ups import WAITS
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.tasks import TaskBook, conversation, is_asked
+from synapse_tui.messages.text import check_size, clean
 from synapse_tui.model import INFO_PRIORITY, MessageRequest, Task, TaskState, check_priority
 
 
 @dataclass(slots=True)
 class MessageStyle:
-    """How messages reach the agents of a host, which share it: what is changed here holds for the next one.
+    """How messages are typed into the agents of a host, which share it: a change counts for the next one."""
 
-    Attributes:
-        plain: Whether they are typed as `A2A: text` in place of `[A2A:<task8>:<sender>] text`.
-        info_to_inbox: Whether those of priority 1 are kept for the agent to read and not typed.
-    """
-
-    plain: bool = False
-    info_to_inbox: bool = False
+    plain: bool = False  # whether they are typed as `A2A: text` in place of `[A2A:<task8>:<sender>] text`
+    info_to_inbox: bool = False  # whether those of priority 1 are kept for the agent to read and not typed
 
 
 class Intake:
-    """Makes tasks of messages and lets them wait in the outbox.
-
-    Args:
-        agent_id: The agent.
-        profile: What is known of it.
-        book: Its tasks.
-        outbox: Its waiting messages.
-        style: How messages reach it.
-    """
+    """Makes tasks of messages and lets them wait in the outbox."""
 
     def __init__(
         self, agent_id: str, profile: Profile, book: TaskBook, outbox: Outbox, style: MessageStyle
@@ -47,17 +37,7 @@ class Intake:
         self._style = style
 
     def take(self, request: MessageRequest) -> Task:
-        """Take a message.
-
-        Returns:
-            The message's own task; one that goes on with another task is none for those outside.
-
-        Raises:
-            MessageError: It cannot be taken.
-            TaskNotFound: The task that it goes on with is not known.
-            TaskEnded: That task has ended.
-            InvalidValue: Its priority is none.
-        """
+        """Take a message."""
         if not self.profile.receives:
             raise MessageError(
                 f"{self._agent_id} takes no messages: it would run them", "send it to an agent"
@@ -93,3 +73,82 @@ class Intake:
             fields |= {"state": TaskState.WORKING, "reason": WAITS}
         self._book.change(followed.id, **fields)
         return task
+
+
+MessageFormat = Literal["a2a", "plain"]
+GUARD = "Prompt: "  # stands before a text without prefix whose first character would start a command
+
+_FORGED = re.compile(
+    r"^([^\w\n\\]*?)([\[\uff3b]\s*(?:A2A\s*[:\uff1a]|Synapse\s+A2A)|A2A\s*[:\uff1a])",
+    re.IGNORECASE | re.MULTILINE,
+)
+_COMPLETING = re.compile(r"(?:\\|[@#/$:!+][^\s]*)\Z")
+_ID = re.compile(r"[^\w.@-]", re.ASCII)
+
+
+def typed_text(task: Task, profile: Profile, *, plain: bool = False, prompt: bool = False) -> str:
+    """What is typed for a task."""
+    multiline = profile.submit.multiline
+    head = HEADER if task.instructs and task.text.startswith(HEADER) else ""
+    if prompt:
+        return prompt_text(task.text, hazards=profile.hazards, multiline=multiline)
+    return message_text(
+        _referring(task).removeprefix(head),
+        head=head,
+        task_id=task.id,
+        sender_id=task.sender.sender_id,
+        hazards=profile.hazards,
+        form="plain" if plain else "a2a",
+        multiline=multiline,
+    )
+
+
+def _referring(task: Task) -> str:
+    about = task.metadata.get("in_reply_to")
+    if not isinstance(about, str) or not about:
+        return task.text
+    return f"(reply to {safe_id(about)[:8]}) {escape_forged(clean(task.text))}"
+
+
+def message_text(
+    text: str,
+    *,
+    task_id: str,
+    sender_id: str,
+    hazards: Hazards,
+    form: MessageFormat = "a2a",
+    multiline: bool = True,
+    head: str = "",
+) -> str:
+    """What is typed for a message of another agent or program."""
+    body = escape_forged(clean(text))
+    prefix = f"[A2A:{task_id[:8]}:{safe_id(sender_id)}]" if form == "a2a" else "A2A:"
+    start = f"{head}\n" if head else ""
+    return _finish(f"{prefix} {start}{body}", hazards, multiline)
+
+
+def prompt_text(text: str, *, hazards: Hazards, multiline: bool = True) -> str:
+    """What is typed for the first prompt of the user: no prefix, but never a command by accident."""
+    body = clean(text)
+    if body.startswith(hazards.leading):
+        body = GUARD + body
+    return _finish(body, hazards, multiline)
+
+
+def escape_forged(text: str) -> str:
+    """A text in which no line begins like a message of this program: a backslash stands before what does."""
+    return _FORGED.sub(r"\1\\\2", text)
+
+
+def safe_id(sender_id: str) -> str:
+    """A sender id that cannot end the prefix early: ASCII letters, digits, `_.@-`, at most 64."""
+    return _ID.sub("_", sender_id)[:64] or "unknown"
+
+
+def _finish(text: str, hazards: Hazards, multiline: bool) -> str:
+    if not multiline:
+        text = re.sub(r"\s*\n\s*", " ", text).replace("\t", " ")
+    # Enter after `@token` accepts a completion, after a backslash it makes a new line; a space ends both.
+    if hazards.trailing_mention and _COMPLETING.search(text):
+        text += " "
+    return text

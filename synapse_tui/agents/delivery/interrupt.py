@@ -6,22 +6,18 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from synapse_tui.agents.composer.proof import Proof
-from synapse_tui.agents.process.keyboard import APART, Keyboard
+from synapse_tui.agents.composer import Proof
+from synapse_tui.agents.keyboard import APART, Keyboard
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.model import AgentState
 
-from .gate import EXITED, dialog_open
-from .view import AgentView
+from .gate import EXITED, AgentTerminal, dialog_open
 
-DENY_TIME = 0.7
-"""Seconds in which a dialog must be gone after the deny keys."""
-DENIALS = 3
-"""How many dialogs in a row are dismissed."""
+DENY_TIME = 0.7  # seconds in which a dialog must be gone after the deny keys
+DENIALS = 3  # how many dialogs in a row are dismissed
 CLEAR_TIME = 1.0
 LINES_CLEARED = 40
-READS = 0.02
-"""Seconds between two looks whether the agent has read a key."""
+READS = 0.02  # seconds between two looks whether the agent has read a key
 CTRL_C = b"\x03"
 
 _IDLE = frozenset({AgentState.READY, AgentState.ERROR})
@@ -29,33 +25,19 @@ _IDLE = frozenset({AgentState.READY, AgentState.ERROR})
 
 @dataclass(frozen=True, slots=True)
 class InterruptOutcome:
-    """What came of an interrupt.
-
-    Attributes:
-        stopped: Whether no turn runs any longer.
-        alive: Whether the agent's process still runs.
-        seconds: How long it took.
-        reason: What a person should know when it did not stop; empty when it did.
-        restored: A text that the agent put back into its composer, and that was cleared.
-    """
+    """What came of an interrupt."""
 
     stopped: bool
     alive: bool
     seconds: float
-    reason: str = ""
+    reason: str = ""  # what a person should know when it did not stop; empty when it did
     restored: str = ""
 
 
 class Interrupter:
-    """Interrupts one agent. The user's keys are held back meanwhile: an Escape before one makes it Alt+key.
+    """Interrupts one agent, holding the user's keys back meanwhile: an Escape before one makes it Alt+key."""
 
-    Args:
-        view: The agent's terminal.
-        keyboard: The user's keys.
-        profile: Its interrupt, its deny and its clear keys.
-    """
-
-    def __init__(self, view: AgentView, keyboard: Keyboard, profile: Profile) -> None:
+    def __init__(self, view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> None:
         self._view = view
         self._keyboard = keyboard
         self._profile = profile
@@ -65,12 +47,7 @@ class Interrupter:
     async def run(
         self, submitted: Iterable[Proof] = (), over: Callable[[], bool] = lambda: False
     ) -> InterruptOutcome:
-        """Dismiss open dialogs, stop the turn, and clear what the agent put back into its composer.
-
-        Args:
-            submitted: Texts that were submitted of late: only these count as put back, a user's draft stays.
-            over: Whether the turn has ended, though the agent works on the next one already.
-        """
+        """Dismiss open dialogs, stop the turn, and clear what the agent put back into its composer."""
         self._over = over
         begun, restored = self._view.now(), ""
         async with self._alone():
@@ -86,7 +63,6 @@ class Interrupter:
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
-        """Keep the user's keys and ours apart; those of a user who answers a dialog go through."""
         held = self._keyboard.holding
         self._keyboard.hold()
         try:
@@ -123,11 +99,7 @@ class Interrupter:
         return self._view.report.state is AgentState.PROCESSING or not deadly
 
     async def _deny(self) -> bool:
-        """Dismiss the dialogs that are open; never approves one.
-
-        Returns:
-            Whether none is open any longer.
-        """
+        """Dismiss the dialogs that are open; never approves one."""
         for _ in range(DENIALS):
             if not self._asked():
                 return True
@@ -159,7 +131,6 @@ class Interrupter:
         return True
 
     async def _apart_from_user(self) -> bool:
-        """Wait until the user's last key was read; True when the turn has ended meanwhile."""
         while (left := self._keyboard.apart_in(self._view.now())) > 0:
             if self._view.report.state in _IDLE or not self._view.alive:
                 return True
@@ -196,11 +167,7 @@ class Interrupter:
         return next((proof.text for proof in submitted if proof.restored(reading.draft)), "")
 
     async def clear_restored(self, submitted: Iterable[Proof]) -> str:
-        """Empty the composer when it holds what was submitted before the interrupt.
-
-        Returns:
-            What it held; empty when it was something else.
-        """
+        """Empty the composer when it holds what was submitted before the interrupt."""
         async with self._alone():
             return await self._clear_restored(submitted)
 

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from synapse_tui.agents.tasks.book import TaskBook
-from synapse_tui.agents.tasks.outbox import BEING_TYPED, Outbox
+from synapse_tui.agents.state import Passage, Timeline
 from synapse_tui.errors import HistoryError, MessageError
-from synapse_tui.model import IN_INBOX, DeliveryState, OutboxEntry, Task
-from synapse_tui.store.aftermath import BEFORE_RESTART, UNCERTAIN, WHILE_CLOSED
-from synapse_tui.store.batch import Restored
+from synapse_tui.messages.outbox import BEING_TYPED, Outbox
+from synapse_tui.messages.records import Restored
+from synapse_tui.messages.recovery import BEFORE_RESTART, UNCERTAIN, WHILE_CLOSED
+from synapse_tui.messages.tasks import TaskBook
+from synapse_tui.model import IN_INBOX, DeliveryState, OutboxEntry, StateReport, Task
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingMessage:
-    """A message in the outbox.
-
-    Attributes:
-        task: Its task.
-        entry: Its place.
-        position: Where it stands among those that will be typed, from 1; 0 for one in the inbox.
-    """
+    """A message in the outbox."""
 
     task: Task
     entry: OutboxEntry
-    position: int
+    position: int  # where it stands among those that will be typed, from 1; 0 for one in the inbox
 
     @property
     def uncertain(self) -> bool:
@@ -39,14 +35,7 @@ class WaitingMessage:
 
 
 class OutboxControl:
-    """The outbox of one agent for those who look at it from outside; ids may be unique prefixes.
-
-    Args:
-        book: The agent's tasks.
-        outbox: What waits.
-        cancel: Takes a message back, also one that is being typed.
-        wake: Lets the delivery look again.
-    """
+    """The outbox of one agent for those who look at it from outside; ids may be unique prefixes."""
 
     def __init__(
         self,
@@ -83,29 +72,16 @@ class OutboxControl:
         return [*self.waiting(), *self.unread()]
 
     def find(self, task_id: str) -> WaitingMessage:
-        """The waiting message of that id, typed or read.
-
-        Raises:
-            TaskNotFound: None of that id waits.
-        """
+        """The waiting message of that id, typed or read."""
         task = self._book.get(task_id)
         return WaitingMessage(task, self._outbox.entry(task.id), self._outbox.position(task.id))
 
     def read(self, task_id: str) -> Task:
-        """End a message in the inbox: it was read.
-
-        Raises:
-            TaskNotFound: There is none of that id.
-        """
+        """End a message in the inbox: it was read."""
         return self._outbox.read(self._book.get(task_id).id)
 
     def hold(self, task_id: str) -> Task:
-        """Keep a message back until it is released; one that is held already keeps its reason.
-
-        Raises:
-            TaskNotFound: It does not wait.
-            MessageError: It is being typed.
-        """
+        """Keep a message back until it is released; one that is held already keeps its reason."""
         found = self.find(task_id)
         if found.task.delivery in BEING_TYPED:
             raise MessageError(
@@ -114,12 +90,7 @@ class OutboxControl:
         return found.task if found.entry.parked else self._outbox.park(found.task.id)
 
     def release(self, task_id: str) -> Task:
-        """Let a message that was kept back go on.
-
-        Raises:
-            TaskNotFound: It does not wait.
-            MessageError: It may have been sent already.
-        """
+        """Let a message that was kept back go on."""
         found = self.find(task_id)
         if found.uncertain:
             raise MessageError(
@@ -137,30 +108,17 @@ class OutboxControl:
         return [self._go_on(each) for each in found]
 
     def retry(self, task_id: str) -> Task:
-        """Let a message go on whatever held it, also one that may have been sent already.
-
-        Raises:
-            TaskNotFound: It does not wait.
-        """
+        """Let a message go on whatever held it, also one that may have been sent already."""
         return self._go_on(self.find(task_id))
 
     def send_now(self, task_id: str) -> Task:
-        """Let a message go on before all others.
-
-        Raises:
-            TaskNotFound: It does not wait.
-        """
+        """Let a message go on before all others."""
         task = self._outbox.send_now(self.find(task_id).task.id)
         self._wake()
         return task
 
     def move(self, task_id: str, position: int) -> Task:
-        """Put a message at another position, from 1; past the end means the end.
-
-        Raises:
-            TaskNotFound: It does not wait.
-            MessageError: It is in the inbox.
-        """
+        """Put a message at another position, from 1; past the end means the end."""
         found = self.find(task_id)
         if found.unread:
             raise MessageError(
@@ -174,14 +132,7 @@ class OutboxControl:
         return found.task
 
     def adopt(self, found: Sequence[Restored], *, release: bool, restored: bool = False) -> None:
-        """Go on with the messages of earlier sessions; those a person must look at stay held in any case.
-
-        Args:
-            found: The messages, in order.
-            release: Whether the others are typed as soon as that is safe; they wait for a person if not.
-            restored: Whether its agent was opened again to go on: what an earlier start held only because
-                its agent was opened otherwise is released too.
-        """
+        """Go on with the messages of earlier sessions; those a person must look at stay held in any case."""
         for each in found:
             self._book.adopt(each.task)
         entries = [each.entry for each in found if each.entry is not None]
@@ -195,11 +146,7 @@ class OutboxControl:
         self._wake()
 
     async def saved(self, task: Task) -> Task:
-        """Wait until a message would survive the end of this process.
-
-        Returns:
-            Its task: as it was given, or as it is now when it cannot be made durable; then it says so.
-        """
+        """Wait until a message would survive the end of this process."""
         try:
             await self._book.flush()
         except HistoryError as error:
@@ -210,11 +157,7 @@ class OutboxControl:
         return task
 
     async def cancel(self, task_id: str) -> Task:
-        """Take a message back.
-
-        Raises:
-            TaskNotFound: It does not wait.
-        """
+        """Take a message back."""
         return await self._cancel(self.find(task_id).task.id)
 
     def _go_on(self, found: WaitingMessage) -> Task:
@@ -223,3 +166,51 @@ class OutboxControl:
         task = self._outbox.release(found.task.id)
         self._wake()
         return task
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """An agent at one moment."""
+
+    report: StateReport
+    since: datetime  # when the state began, aware
+    seconds: float
+    past: Sequence[tuple[Passage, float]]
+    waiting: Sequence[WaitingMessage]
+    unread: int
+    task: Task | None  # the task that it works on; None for none
+
+    @property
+    def next(self) -> WaitingMessage | None:
+        """The message that goes next; where a person must act on all of them, the first."""
+        free = (message for message in self.waiting if not message.entry.parked)
+        return next(free, self.waiting[0] if self.waiting else None)
+
+    @property
+    def held(self) -> int:
+        """How many of the waiting messages a person must act on."""
+        return sum(message.entry.parked for message in self.waiting)
+
+    @property
+    def held_by(self) -> str:
+        """What keeps the next message back, in a few words; empty where none waits."""
+        if self.next is None:
+            return ""
+        task = self.next.task
+        words = {DeliveryState.TYPING: "it is being typed", DeliveryState.SUBMITTING: "it is being submitted"}
+        return task.reason or words.get(task.delivery, "it goes in a moment")
+
+
+def explain(
+    report: StateReport, timeline: Timeline, control: OutboxControl, task: Task | None, *, now: float
+) -> Explanation:
+    """Take the picture."""
+    return Explanation(
+        report,
+        timeline.since(),
+        max(0.0, now - report.since),
+        timeline.past(now),
+        control.waiting(),
+        len(control.unread()),
+        task,
+    )

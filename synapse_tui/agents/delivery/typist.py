@@ -8,28 +8,193 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from synapse_tui.agents.composer.proof import Proof
-from synapse_tui.agents.process.keyboard import Keyboard
+from synapse_tui.agents.composer import ComposerReading, Proof
+from synapse_tui.agents.keyboard import Keyboard, presses_enter
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentState
-from synapse_tui.terminal.paste import encode_paste
+from synapse_tui.terminal.input import encode_paste
 
-from .composing import IDLE, Composing
-from .enter import TICKS, Enter
-from .gate import EXITED, UNREAD, dialog_open, dialog_words
-from .view import AgentView
+from .gate import EXITED, STEADY, UNREAD, AgentTerminal, Seen, dialog_open, dialog_words
 
-APPEAR = 3.0
-"""Seconds in which a short text must appear in the composer; a long one gets more."""
-BYTES_A_SECOND = 20_000
-"""How fast an agent takes in a long paste at the least."""
-SLOW = 4
-"""So many times as long as Enter should take an agent may take that does something meanwhile."""
-LATE = 30.0
-"""Seconds after a key within which an agent that has much to do may not have shown it yet."""
-SETTLES = 8.0
-"""Seconds after Enter after which the user's keys follow in any case."""
+# seconds that a user who types while a message is being typed waits before the message gives way
+PATIENCE = 1.5
+IDLE = 0.3  # seconds for which an agent must have done nothing to have nothing more to show
+LOOK_AGAIN = 0.05  # seconds between two looks whether it has read what it was sent
+TAKES_IN = 10.0  # seconds that it has for all that
+CLEAR_PAUSE = 0.3
+# how often the clear key is pressed, so many seconds apart, without an effect that can be read
+MAX_CLEARS = 20
+MOST_ROWS = 500  # how often it is pressed where it clears a row each time
+CLEARED = 1.0  # seconds in which the composer must be empty after a clear key
+
+
+class Composing:
+    """Looks at one agent's composer, and waits for it."""
+
+    def __init__(self, view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> None:
+        self._view = view
+        self._keyboard = keyboard
+        self._profile = profile
+        self._proof: Proof | None = None
+
+    def stands(self, text: str) -> bool:
+        """Whether a text stands in the composer, by the output parsed up to now."""
+        proof = self.proof(text)
+        if self._profile.composer is None:
+            return proof.on(self._view.tail())
+        reading = self._view.reading()
+        return reading.visible and not reading.dialog and proof.stands(reading.draft)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing has stood in it for a moment."""
+        return self._view.empty_for() >= STEADY
+
+    @property
+    def user_waits_too_long(self) -> bool:
+        """Whether a user typed so long ago that a message must give way."""
+        since = self._keyboard.waiting_since
+        return since is not None and self._view.now() - since >= PATIENCE
+
+    async def clear(self, text: str) -> bool:
+        """Take a text out of the composer again."""
+        if not self.stands(text):
+            return True
+        self._press_clear()
+        deadline = self._view.now() + CLEARED
+        # One press clears one line in some agents: as long as it does something, it is pressed again.
+        return await self.lasts(lambda: not self.stands(text), deadline) and await self._clear_rest()
+
+    async def wipe(self, text: str) -> bool:
+        """Leave the composer as empty as it was, when it holds a text of ours and nothing before it."""
+        if not self.stands(text) and not await self.taken_in():
+            return False
+        proof = self.proof(text)
+        if not self.stands(text) and not proof.begun(self._view.reading().draft, self._view.tail()):
+            return self.empty
+        without_effect = 0
+        for _ in range(MOST_ROWS):
+            if dialog_open(self._view) or without_effect >= MAX_CLEARS:
+                return False
+            before = self._view.reading()
+            self._press_clear()
+            await self._redrawn(before)
+            if await self.lasts(lambda: self._view.reading().empty, self._view.now()):
+                return True
+            without_effect = without_effect + 1 if self._view.reading().draft == before.draft else 0
+        return False
+
+    async def _redrawn(self, before: ComposerReading) -> None:
+        deadline = self._view.now() + CLEAR_PAUSE
+        while not (reading := self._view.reading()).visible or reading.draft == before.draft:
+            if not await self.change(deadline):
+                return
+
+    async def taken_in(self) -> bool:
+        """Wait until the agent has taken in all that it was sent: what it will show of it is shown then."""
+        deadline = self._view.now() + TAKES_IN
+        while self._view.alive and (self._view.unread or not await self._view.settled(IDLE, 2 * IDLE)):
+            if self._view.now() >= deadline:
+                return False
+            await self._view.changed(LOOK_AGAIN)
+        return True
+
+    async def lasts(
+        self, condition: Callable[[], bool], deadline: float, now: Callable[[], bool] = lambda: False
+    ) -> bool:
+        """Wait until something holds for a moment: a composer that is being redrawn shows anything."""
+        since: float | None = None
+        while self._view.alive:
+            if not condition():
+                since = None
+                if not await self.change(deadline):
+                    return False
+                continue
+            since = self._view.now() if since is None else since
+            if now() or self._view.now() - since >= STEADY:
+                return True
+            await self._view.changed(since + STEADY - self._view.now())
+        return False
+
+    async def change(self, deadline: float) -> bool:
+        """Wait for the next change, or until a user has waited too long; False when the time is over."""
+        left = deadline - self._view.now()
+        if left <= 0:
+            return False
+        since = self._keyboard.waiting_since
+        if since is not None:
+            left = min(left, max(0.05, since + PATIENCE - self._view.now()))
+        await self._view.changed(left)
+        return True
+
+    def _press_clear(self) -> None:
+        for key in self._profile.clear:
+            self._view.write(key)
+
+    def proof(self, text: str) -> Proof:
+        """What tells whether a text stands in this agent's composer."""
+        if self._proof is None or self._proof.text != text:
+            pastes = self._profile.composer.pastes if self._profile.composer is not None else ()
+            self._proof = Proof(text, pastes)
+        return self._proof
+
+    async def _clear_rest(self) -> bool:
+        for _ in range(MOST_ROWS):
+            before = self._view.reading()
+            if self._profile.composer is None or not before.visible or not before.draft:
+                return True
+            self._press_clear()
+            deadline = self._view.now() + CLEARED
+            while self._view.reading().draft == before.draft:
+                if not await self.change(deadline):
+                    return False
+        return False
+
+
+# seconds within which agents show what has happened to them: they draw 30 times a second or more often
+FRAME = 0.04
+TICKS = 0.001  # seconds of processor time in a frame that move a spinner, but open no dialog
+RESTLESS = 0.5  # seconds in which an agent should rest for so long; else a moment is taken in which it sleeps
+SLEEPS = 0.1  # seconds that are waited for such a moment
+TRIES = 8  # how often Enter is offered to an agent that does something else each time
+# seconds that an agent has to read it; on a machine with too much to do it may not run at all for some
+ENTER_READ = 0.5
+
+
+class Enter:
+    """Presses Enter in one agent."""
+
+    def __init__(self, view: AgentTerminal, profile: Profile) -> None:
+        self._view = view
+        self._key = profile.submit.enter
+
+    async def rest(self, limit: float = RESTLESS) -> bool:
+        """Wait until the agent has rested for a frame, which takes time only as long as it does not."""
+        return await self._view.settled(FRAME, limit)
+
+    async def rest_in_turn(self) -> bool:
+        """Wait until the agent has rested for a frame in the midst of a turn, where spinners may move."""
+        return await self._view.settled(FRAME, RESTLESS, TICKS)
+
+    async def press(self, look: Callable[[], Seen], *, works: bool = False) -> Seen | None:
+        """Press Enter when it goes where it is meant to."""
+        for _ in range(TRIES):
+            if works and not await self.rest_in_turn():
+                look()
+                continue
+            if not works and not await self.rest():
+                await self._view.settled(0, SLEEPS)
+            if (seen := await self._view.press(self._key, look, ENTER_READ)) is not None:
+                return seen
+        return None
+
+
+APPEAR = 3.0  # seconds in which a short text must appear in the composer; a long one gets more
+BYTES_A_SECOND = 20_000  # how fast an agent takes in a long paste at the least
+SLOW = 4  # so many times as long as Enter should take an agent may take that does something meanwhile
+LATE = 30.0  # seconds after a key within which an agent that has much to do may not have shown it yet
+SETTLES = 8.0  # seconds after Enter after which the user's keys follow in any case
 
 Commit = Callable[[], Awaitable[None]]
 
@@ -38,31 +203,21 @@ class Typed(StrEnum):
     """What became of a message that was to be typed."""
 
     SUBMITTED = "submitted"
-    REMOVED = "removed"
-    """It is not in the composer and was not submitted."""
-    BLOCKED = "blocked"
-    """A dialog opened: the text may or may not be in the composer under it."""
+    REMOVED = "removed"  # it is not in the composer and was not submitted
+    BLOCKED = "blocked"  # A dialog opened: the text may or may not be in the composer under it
+    # it is on its way to the agent, which does not read; nothing else may be typed before it does
     UNREAD = "unread"
-    """It is on its way to the agent, which does not read; nothing else may be typed before it does."""
-    LEFT = "left"
-    """It stands in the composer, unsent, and nothing more can be done about it here."""
-    UNCERTAIN = "uncertain"
-    """Enter was pressed, and the screen does not tell whether it was submitted."""
+    LEFT = "left"  # it stands in the composer, unsent, and nothing more can be done about it here
+    UNCERTAIN = "uncertain"  # enter was pressed, and the screen does not tell whether it was submitted
     EXITED = "exited"
 
 
 @dataclass(frozen=True, slots=True)
 class TypingResult:
-    """What became of it, and why, for a person.
-
-    Attributes:
-        outcome: What became of it.
-        reason: Why it was not submitted; empty when it was.
-        entered: Whether Enter was pressed at least once.
-    """
+    """What became of it, and why, for a person."""
 
     outcome: Typed
-    reason: str = ""
+    reason: str = ""  # why it was not submitted; empty when it was
     entered: bool = False
 
 
@@ -93,14 +248,9 @@ class Typist:
     The user's keys are held back meanwhile; they are let through when the message is out of the way. They
     stay held back after `BLOCKED` and `UNREAD`, and while a dialog is open: the caller releases them when
     that is over.
-
-    Args:
-        view: The agent's terminal.
-        keyboard: The user's keys.
-        profile: How the agent takes text.
     """
 
-    def __init__(self, view: AgentView, keyboard: Keyboard, profile: Profile) -> None:
+    def __init__(self, view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> None:
         self._view = view
         self._keyboard = keyboard
         self._profile = profile
@@ -111,13 +261,7 @@ class Typist:
         self._went_at = self._went_since = float("-inf")
 
     async def type(self, text: str, commit: Commit, *, works: bool = False) -> TypingResult:
-        """Put a text into the empty composer and submit it.
-
-        Args:
-            text: The text, free of control characters.
-            commit: Makes durable that Enter is about to be pressed; a HistoryError keeps it from being.
-            works: Whether the agent is in the midst of a turn and takes the text there.
-        """
+        """Put a text into the empty composer and submit it."""
         self._in_turn, self._given_up = works, ""
         self._keyboard.hold()
         try:
@@ -146,11 +290,7 @@ class Typist:
         return await self._submit(text, commit)
 
     async def clear(self, text: str) -> bool:
-        """Take a text out of the composer again.
-
-        Returns:
-            Whether it is gone: the composer is empty, or holds something else.
-        """
+        """Take a text out of the composer again."""
         return await self._composing.clear(text)
 
     def stands(self, text: str) -> bool:
@@ -185,7 +325,6 @@ class Typist:
     # -- before Enter ---
 
     async def _put(self, text: str) -> None:
-        """Write the text and wait until it stands in the composer and the agent's pause is over."""
         patience = APPEAR + len(text.encode()) / BYTES_A_SECOND
         await self._write(text, patience)
         begun = self._view.now()
@@ -257,15 +396,6 @@ class Typist:
             await self._view.changed(left)
 
     async def _press(self, text: str, before: _Mark | None) -> _Mark:
-        """Press Enter if, by all output that has arrived, the text stands there and no dialog is open.
-
-        Args:
-            text: The text.
-            before: What was seen when it was pressed the last time; None for never.
-
-        Returns:
-            What was seen now; `before` when that Enter was taken after all and no other is needed.
-        """
 
         def look() -> _Mark:
             self._check_dialog()
@@ -325,7 +455,6 @@ class Typist:
     # -- when it does not go ---
 
     async def _give_way(self, text: str, stop: _Stop, *, entered: bool) -> TypingResult:
-        """End without having submitted; a user who waits gets the composer back without the text."""
         outcome, reason = stop.outcome, stop.reason
         if outcome is Typed.BLOCKED:
             return TypingResult(outcome, reason, entered)
@@ -342,13 +471,11 @@ class Typist:
         return TypingResult(outcome, reason, entered)
 
     async def _is_unread(self, outcome: Typed) -> bool:
-        """Whether the agent does not read what it was sent; one that is to lose it again is given a while."""
         if self._view.alive and self._view.unread and outcome is Typed.REMOVED:
             await self.taken_in()
         return self._view.alive and self._view.unread
 
     async def _take_out(self, text: str, outcome: Typed) -> Typed:
-        """Enter had no effect: give the composer to who waits for it, else leave the text for a person."""
         awaited = self._given_up or self._keyboard.waiting_since is not None
         if not awaited or not self.stands(text) or not await self.clear(text):
             return outcome
@@ -356,7 +483,6 @@ class Typist:
         return Typed.UNCERTAIN
 
     async def _wipe(self, text: str) -> Typed:
-        """Nothing is taken out that may not be ours; what stands there is left, whatever it is."""
         return Typed.REMOVED if await self._composing.wipe(text) else Typed.LEFT
 
     def _release(self) -> None:
@@ -370,3 +496,50 @@ async def _committed(commit: Commit, *, entered: bool) -> None:
         await commit()
     except HistoryError as error:
         raise _Stop(Typed.LEFT if entered else Typed.REMOVED, error.message) from error
+
+
+# seconds in which an agent at rest has emptied its composer after Enter, if that does so at all
+FETCHES = 2.0
+BUSY = 8.0  # seconds in which one has that does something else before
+# seconds in which an agent has read and shown what it was sent, also when it has much else to draw
+TAKES = 3.0
+
+
+class Pace:
+    """Tells when an agent has taken what it was sent: it is at rest, and an Enter has emptied its composer.
+
+    Agents that read several keys at once may act on Enter before, or after, they have taken in the text.
+    """
+
+    def __init__(self, view: AgentTerminal) -> None:
+        self._view = view
+        self._entered = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def sent(self, data: bytes) -> None:
+        """Bytes of the user's are sent to the agent now."""
+        self._entered = presses_enter(data) and not dialog_open(self._view)
+
+    def taken(self, follow: Callable[[], None]) -> None:
+        """Call back once the agent has taken what it was sent, or the time for that is over."""
+        task = asyncio.get_running_loop().create_task(self._wait(follow), name="pace")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _wait(self, follow: Callable[[], None]) -> None:
+        begun = self._view.now()
+        # Text that the agent has not shown yet may come into the composer even now.
+        await self._view.settled(FRAME, TAKES)
+        while self._stands() and (passed := self._view.now() - begun) < BUSY:
+            if passed < FETCHES:
+                await self._view.changed(FETCHES - passed)
+            elif await self._at_rest():
+                break
+        follow()
+
+    async def _at_rest(self) -> bool:
+        return not self._view.unread and await self._view.settled(IDLE, 2 * IDLE)
+
+    def _stands(self) -> bool:
+        reading = self._view.reading()
+        return self._entered and self._view.alive and reading.visible and bool(reading.draft)

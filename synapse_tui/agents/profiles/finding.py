@@ -3,31 +3,96 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
+import json
+import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
 from synapse_tui.errors import ProfileError, UnknownProfile
-from synapse_tui.files import check_safe, read_own, read_regular
+from synapse_tui.files import check_safe, private_folder, read_own, read_regular, write_private
 
 from .profile import Origin, Profile
-from .reader import read_profile
-from .trust import TrustStore, UntrustedFile
-from .yaml_nodes import MAX_FILE_BYTES
+from .reader import MAX_FILE_BYTES, read_profile
+
+log = logging.getLogger(__name__)
+
+_HINT = "correct it, or remove it to be asked again"
+
+
+@dataclass(frozen=True, slots=True)
+class UntrustedFile:
+    """A file of the project that is ignored until the user has looked at it."""
+
+    path: Path
+    digest: str  # SHA-256 of its content as it was seen, in hexadecimal
+    content: str  # what the user is shown; bytes that are no UTF-8 are replaced
+    changed: bool
+
+
+class TrustStore:
+    """The trusted contents, kept in one private file."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._digests = _load(file)
+
+    def check(self, path: Path, data: bytes) -> UntrustedFile | None:
+        """Whether a file may be used."""
+        real = path.resolve()
+        digest = hashlib.sha256(data).hexdigest()
+        known = self._digests.get(str(real))
+        if known == digest:
+            return None
+        return UntrustedFile(real, digest, data.decode("utf-8", "replace"), changed=known is not None)
+
+    def trusts(self, path: Path, data: bytes) -> bool:
+        """Whether this content of a file is trusted."""
+        return self.check(path, data) is None
+
+    def trust(self, files: Iterable[UntrustedFile]) -> None:
+        """Trust the contents that the user was shown, and no later ones."""
+        digests = {**_load(self._file), **{str(file.path): file.digest for file in files}}
+        self._save(digests)
+
+    def revoke(self, path: Path) -> None:
+        """Trust a file no longer."""
+        digests = _load(self._file)
+        digests.pop(str(path.resolve()), None)
+        self._save(digests)
+
+    def _save(self, digests: Mapping[str, str]) -> None:
+        if self._file is not None:
+            private_folder(self._file.parent)
+            text = json.dumps({"version": 1, "files": dict(sorted(digests.items()))}, indent=1)
+            write_private(self._file, text.encode())
+        self._digests = dict(digests)
+
+
+def _load(file: Path | None) -> dict[str, str]:
+    if file is None:
+        return {}
+    try:
+        content = json.loads(read_own(file))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        log.warning("%s cannot be read, no file of a project is trusted: %s; %s", file, reason, _HINT)
+        return {}
+    files = content.get("files") if isinstance(content, dict) else None
+    if not isinstance(files, dict):
+        log.warning("%s holds no list, no file of a project is trusted; %s", file, _HINT)
+        return {}
+    return {path: digest for path, digest in files.items() if isinstance(digest, str)}
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileSet:
-    """All profiles that could be loaded.
-
-    Attributes:
-        profiles: By name, in the order of the shipped ones, then the others by name.
-        problems: What is wrong in the files that could not.
-        untrusted: Files of the project that are ignored until the user trusts them.
-        read: What each file said when it could last be used, and the profile that it gave.
-    """
+    """All profiles that could be loaded."""
 
     profiles: Mapping[str, Profile]
     problems: list[ProfileError] = field(default_factory=list)
@@ -35,11 +100,7 @@ class ProfileSet:
     read: Mapping[Path, tuple[bytes, Profile]] = field(default_factory=lambda: MappingProxyType({}))
 
     def find(self, name: str) -> Profile:
-        """The profile of a name or an alias, whatever its case.
-
-        Raises:
-            UnknownProfile: There is none; its message names the nearest.
-        """
+        """The profile of a name or an alias, whatever its case."""
         word = name.lower()
         if word in self.profiles:
             return self.profiles[word]
@@ -59,20 +120,7 @@ def load_profiles(
     environ: Mapping[str, str] | None = None,
     last: ProfileSet | None = None,
 ) -> ProfileSet:
-    """Load every profile; one that is broken is reported and the others load all the same.
-
-    Args:
-        shipped: Folder of this installation (`paths.shipped_profiles()`).
-        user: The user's folder, which overrides by name; may be missing.
-        project: The project's folder (`.synapse/profiles`), which overrides both; may be missing.
-        trust: What the user has trusted of the project; without it nothing of the project is used.
-        environ: The user's environment; None for that of this process.
-        last: What was loaded before: a file that is broken by now, or whose new content the user has not
-            trusted yet, goes on with the profile that it gave then.
-
-    Returns:
-        The profiles, the problems, and the project's files that wait to be trusted.
-    """
+    """Load every profile; one that is broken is reported and the others load all the same."""
     loader = _Loader(os.environ if environ is None else environ, last)
     loader.folder(shipped, "shipped")
     if user is not None:
@@ -119,13 +167,11 @@ class _Loader:
                 self._add(profile)
 
     def _go_on(self, path: Path) -> None:
-        """Take what a file gave before, if it did."""
         if path in self._last:
             self.read[path] = self._last[path]
             self._add(self._last[path][1])
 
     def _add(self, profile: Profile) -> None:
-        """Take a profile; of two with one name in the same folder the first stays."""
         other = self.profiles.get(profile.name)
         if other is not None and other.origin == profile.origin:
             reason = f"'{profile.name}' is already the profile of {other.source.name}"

@@ -13,15 +13,7 @@ _SPEC = re.compile(r"(?P<profile>[A-Za-z0-9][\w.-]*)(?::(?P<name>[\w.-]+))?(?:@(
 
 
 def parse_spec(text: str, *, base: Path) -> AgentSpec:
-    """Read one `PROFILE[:NAME][@DIR]`.
-
-    Args:
-        text: The word.
-        base: Folder that a relative DIR starts from.
-
-    Raises:
-        ConfigError: It has another form.
-    """
+    """Read one `PROFILE[:NAME][@DIR]`."""
     match = _SPEC.fullmatch(text)
     if match is None:
         raise ConfigError(

@@ -1,0 +1,530 @@
+"""What the agent wrote in a turn: the rows that passed over its screen, without the frame around them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from itertools import chain, pairwise, takewhile
+from typing import Any
+
+from synapse_tui.content import Artifact
+
+from .composer import skeleton
+
+MAX_ROWS = 5_000  # rows that are kept; the oldest go first
+MIN_FOUND = 2  # different rows that must be found again for a move to be believed
+MAX_CANDIDATES = 8
+NEAR = 400  # how many of the last rows are searched for those on the screen
+JUMP = 6  # rows that must differ, without one being found again, for the text to have been moved out of sight
+STICKY = 3  # rows at the top that may be held there while the text passes below them
+
+
+class StitchedRows:
+    """The text that passes over a screen, as far as it was seen.
+
+    A row that leaves the screen because the terminal scrolls is told. Where an agent paints moved text in
+    place, the move is found by looking for the rows that changed among those known.
+    """
+
+    def __init__(self, screen: Sequence[str]) -> None:
+        self.rows: list[str] = list(screen)
+        self.truncated = False
+        self._screen: list[str] = list(screen)
+        self._top = 0
+        self._scrolled = 0
+
+    def state(self) -> dict[str, object]:
+        """All of it as JSON."""
+        return {
+            "rows": self.rows,
+            "truncated": self.truncated,
+            "screen": self._screen,
+            "top": self._top,
+            "scrolled": self._scrolled,
+        }
+
+    @classmethod
+    def resumed(cls, state: Mapping[str, Any]) -> StitchedRows:
+        """The rows of which `state` was given."""
+        stitched = cls(state["screen"])
+        stitched.rows = list(state["rows"])
+        stitched.truncated = bool(state["truncated"])
+        stitched._top, stitched._scrolled = int(state["top"]), int(state["scrolled"])
+        return stitched
+
+    def scrolled(self, row: str) -> None:
+        """The terminal moved a row over its upper edge."""
+        self.rows[self._top : self._top + 1] = [row]
+        self._top += 1
+        self._scrolled += 1
+        if self._top > MAX_ROWS:
+            self._forget(self._top - MAX_ROWS)
+
+    def look(self, screen: Sequence[str]) -> bool:
+        """Take in what the screen shows now."""
+        new, old = list(screen), self._screen
+        moved, self._scrolled = self._scrolled, 0
+        if new == old and not moved:
+            return False
+        if not any(row.strip() for row in new):
+            return True  # cleared, to be drawn anew
+        self._screen = new
+        head = 0 if moved else common(old, new)
+        if not moved:
+            self._follow(old, new, head)
+        self._write(new, head, STICKY if not moved else 0)
+        return True
+
+    def _follow(self, old: Sequence[str], new: Sequence[str], head: int) -> None:
+        tail = common(old[:head:-1], new[:head:-1])
+        middle = range(head, len(new) - tail)
+        changed = [index for index in middle if len(new[index].strip()) > 1]
+        candidates = self._candidates(new, changed)
+        scores = {top: self._score(new, middle, top) for top in (self._top, *candidates)}
+        best = max(scores, key=lambda top: (scores[top], -abs(top - self._top)))
+        if best != self._top:
+            self._top = best
+        elif not candidates and len(changed) >= JUMP and sum(map(bool, old[head:])) >= JUMP:
+            self._top = len(self.rows)
+            self.truncated = True
+
+    def _candidates(self, new: Sequence[str], changed: Sequence[int]) -> list[int]:
+        """Where the screen may be, by the rows that are found again; the likeliest places first."""
+        places: dict[str, list[int]] = {}
+        for place in range(max(0, len(self.rows) - NEAR), len(self.rows)):
+            places.setdefault(self.rows[place], []).append(place)
+        found: dict[int, set[str]] = {}
+        for index in changed:
+            for place in places.get(new[index], ()):
+                found.setdefault(place - index, set()).add(new[index])
+        # Rows that are all alike tell nothing: each text counts once.
+        likely = sorted(found, key=lambda top: (-len(found[top]), abs(top - self._top)))
+        return [top for top in likely[:MAX_CANDIDATES] if top >= 0 and len(found[top]) >= MIN_FOUND]
+
+    def _score(self, new: Sequence[str], middle: range, top: int) -> int:
+        pairs = zip(new[middle.start : middle.stop], self.rows[top + middle.start :], strict=False)
+        return sum(1 if a == b else -1 for a, b in pairs if a and b)
+
+    def _write(self, new: Sequence[str], head: int, sticky: int) -> None:
+        top = self._top
+        above = set(self.rows[max(0, top - NEAR) : top])
+        kept = self.rows[top : top + len(new)]
+        written = list(new)
+        for index in range(min(len(kept), len(new))):
+            held = index < sticky and new[index] != kept[index] and new[index].strip() and new[index] in above
+            if index < head or held:
+                written[index] = kept[index]
+        self.rows[top:] = written
+
+    def _forget(self, count: int) -> None:
+        del self.rows[:count]
+        self._top -= count
+        self.truncated = True
+
+
+def common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many rows the two begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+_BULLET = re.compile(r"^(\s*)([●•✦⏺◆◇○◉∙·])\s+(?=\S)")
+_OWN = frozenset("●⏺✦◆")  # signs that agents draw and texts rarely begin their items with
+_WORD = re.compile(r"\w")
+_BULLET = re.compile(r"^\s*[^\w\s\"'`(\[{<]\S*\s")
+
+
+def without_bullets(rows: Sequence[str]) -> list[str]:
+    """Rows of an answer as they were before the agent marked each piece of it with a bullet.
+
+    An answer comes in several pieces where tools are used in between. A bullet is the agent's when it stands
+    where the answer begins farthest to the left, and a piece begins with it: the rows of a list that follow
+    one another have theirs from the text.
+    """
+    first = _BULLET.match(rows[0]) if rows else None
+    column = len(first[1]) if first else min(map(indent_of, filter(None, rows)), default=0)
+    signs = frozenset(first[2]) if first else _signs(rows, column)
+    kept: list[str] = []
+    width = column
+    for place, row in enumerate(rows):
+        bullet = _BULLET.match(row)
+        if bullet and len(bullet[1]) == column and bullet[2] in signs and _begins_piece(rows, place):
+            width = bullet.end()
+            kept.append(row[width:])
+            continue
+        if row and indent_of(row) <= column:
+            width = column
+        kept.append(row[min(width, indent_of(row)) :])
+    return kept
+
+
+def _signs(rows: Sequence[str], column: int) -> frozenset[str]:
+    """The signs that may be bullets of an answer that does not begin with one."""
+    heads = [row for row in rows if row and indent_of(row) == column]
+    every = all(map(_BULLET.match, heads))
+    found = [match[2] for row in heads if (match := _BULLET.match(row))]
+    return frozenset(sign for sign in found if every or sign in _OWN)
+
+
+def _begins_piece(rows: Sequence[str], place: int) -> bool:
+    if place and _WORD.search(rows[place - 1]):
+        return False
+    column = indent_of(rows[place])
+    below = takewhile(bool, rows[place + 1 :])
+    following = next((row for row in below if indent_of(row) <= column), "")
+    return not following or following[: column + 1] != rows[place][: column + 1]
+
+
+def indent_of(row: str) -> int:
+    """Blanks before the text of a row."""
+    return len(row) - len(row.lstrip())
+
+
+_SIGN = re.compile(r"[^\w\s]+ ")
+_GUTTER = re.compile(r"^[^\w\[\(\"'`<{#\uff3b-]*")
+_DIGITS = re.compile(r"\d+")
+_RULE = re.compile(r"^[\s─━═▀▄▁▔╭╮╰╯┌┐└┘│┃╷╵╹╻]*$")
+# how long it took, and when it ended, as some agents say under an answer
+_STATUS = re.compile(
+    r"^\s*(?:[✻✽✢✶✳·∗*─▣]+ .*?\b|Worked for )(?:<?\d+(?:\.\d+)?(?:h|m|s|ms) ?)+"
+    r"(?:[•·] (?:\w+ )?\d+:\d+(?: [AP]M)? *)?─*\s*$"
+)
+_TIP = re.compile(r"^\s*[└⎿] +Tip: ")  # what some agents show under their spinner
+# A few words at the right edge over the composer, which come and go while it is empty
+_HINT = re.compile(r"^\s{40,}\S(?:.{0,30}\S)?\s*$")
+_SIDE = re.compile(r"^\s*[│┃▌▏|]\s?")
+_FAR_RIGHT = re.compile(r"(?<=\S)\s{3,}\S{1,12}\s*$")
+_SIDE_END = re.compile(r"\s*[│┃▐▕|]\s*$")
+_ELLIPSIS = re.compile(r"\s*(?:…|⋯|\.{3})$")
+# what some agents show in place of the end of a long message
+_NOTE = re.compile(
+    r"^\W*(?:…|⋯|\.{3})|(?:…|⋯|\.{3})\W*$"
+    r"|\d\s*(?:\w+ )?(?:lines?|rows?|char(?:acter)?s?|words?)\b|\b(?:hidden|truncated|omitted|collapsed)\b",
+    re.IGNORECASE,
+)
+_NOTE_LENGTH = 60
+_MIN_ECHO = 8
+_MIN_CUT_ECHO = 24
+_HEAD = 14  # characters of a message's first word that a row must hold for it to be the first of its echo
+
+
+def without_frame(rows: Sequence[str], idle: Sequence[str]) -> list[str]:
+    """Rows of a screen without the composer and the footer."""
+    end = len(rows)
+    for old, new in zip(reversed(idle), reversed(rows), strict=False):
+        if _plain(old) != _plain(new):
+            break
+        end -= 1
+    return list(rows[:end])
+
+
+def after_echo(
+    rows: Sequence[str], text: str, pastes: Sequence[re.Pattern[str]] = (), *, known: int = 0
+) -> list[str] | None:
+    """The rows after the place where the agent shows the message; None when it does not show it.
+
+    An agent that prints all of its conversation anew shows the message twice: the last one counts then. A
+    message that is quoted in the answer does not.
+    """
+    want = skeleton(text)
+    head = text.split(maxsplit=1)[0][:_HEAD] if text.strip() else ""
+    found: list[tuple[int, int]] = []
+    for start, row in enumerate(rows[known:], known):
+        if any(pattern.match(_GUTTER.sub("", row)) for pattern in pastes):
+            found.append((start, start + 1))
+        elif head in row and (end := _echo_end(rows, start, want)) is not None:
+            found.append((start, end))
+    cut = _cut_echo_end(rows, want, known)
+    if cut is not None and (not found or cut <= found[0][0]):
+        return list(rows[cut:])
+    if not found:
+        return None
+    chosen = found[0][1]
+    for (_, first), (_, second) in pairwise(found):
+        if chosen == first and _begins_alike(rows[first:], rows[second:]):
+            chosen = second
+    return list(rows[chosen:])
+
+
+def cut_prompts(rows: Sequence[str], prompts: Sequence[str]) -> list[str]:
+    """Rows up to the place where the agent shows a later prompt of the user."""
+    wanted = [want for prompt in prompts if (want := skeleton(_GUTTER.sub("", prompt)))]
+    for start, row in enumerate(rows):
+        if any(_begins_echo(row, want) for want in wanted):
+            return list(rows[:start])
+    return list(rows)
+
+
+def _begins_echo(row: str, want: str) -> bool:
+    rest = _before_ellipsis(row, want)
+    return (rest is not None and len(want) - len(rest) > _MIN_ECHO) or any(
+        got == want or (len(got) > _MIN_ECHO and want.startswith(got)) for got in _echo_skeletons_untimed(row)
+    )
+
+
+def cut_work(rows: Sequence[str], working: Sequence[tuple[re.Pattern[str], int]]) -> list[str]:
+    """Rows up to the one under the answer that tells that the agent works."""
+    ends = [
+        place
+        for pattern, reach in working
+        for place in range(max(0, len(rows) - reach), len(rows))
+        if pattern.search(rows[place])
+    ]
+    return list(rows[: max(ends)]) if ends else list(rows)
+
+
+def without_prompts(rows: Sequence[str], prompts: Sequence[str]) -> list[str]:
+    """Rows without those in which the agent shows messages that came in the midst of the turn."""
+    kept = list(rows)
+    for prompt in prompts:
+        want, head = skeleton(prompt), prompt.split(maxsplit=1)[0][:_HEAD]
+        for start, row in enumerate(kept):
+            if head in row and (end := _echo_end(kept, start, want)) is not None:
+                del kept[start:end]
+                break
+    return kept
+
+
+def without_note(text: str) -> str:
+    """An answer without its last row, where that stands apart and begins with a sign: a note of the agent."""
+    answer, _, last = text.rpartition("\n\n")
+    return answer if answer and "\n" not in last and _SIGN.match(last) else text
+
+
+def tidy(rows: Sequence[str]) -> str:
+    """The text of an answer without side borders, bullets and rules, indented as little as can be."""
+    rows = _trim(_without_sides([row.rstrip() for row in rows]))
+    if not rows:
+        return ""
+    rows = without_bullets(rows)
+    indent = min((indent_of(row) for row in rows if row.strip()), default=0)
+    return "\n".join(row[indent:] for row in rows)
+
+
+def _trim(rows: list[str]) -> list[str]:
+    start, end = 0, len(rows)
+    while start < end and _RULE.match(rows[start]):
+        start += 1
+    while end > start and any(pattern.match(rows[end - 1]) for pattern in (_RULE, _STATUS, _TIP, _HINT)):
+        end -= 1
+    return rows[start:end]
+
+
+def _without_sides(rows: list[str]) -> list[str]:
+    filled = [row for row in rows if row.strip()]
+    if filled and all(_SIDE.match(row) for row in filled):
+        return [_SIDE_END.sub("", _SIDE.sub("", row)) for row in rows]
+    return rows
+
+
+def _plain(row: str) -> str:
+    return _DIGITS.sub("0", row.strip())
+
+
+def _echo_end(rows: Sequence[str], start: int, want: str) -> int | None:
+    place, rest, cut = start, want, False
+    while rest and place < len(rows) and not (cut and not rows[place].strip()):
+        row = rows[place]
+        got = next(filter(rest.startswith, _echo_skeletons_untimed(row)), None)
+        if got or (got is not None and not (cut or _NOTE.search(row))):
+            rest = rest[len(got) :]
+        elif (left := _after_elision(rows, start, place, rest, want)) is not None:
+            rest = left
+        elif (left := _before_ellipsis(row, rest)) is not None:
+            rest, cut = left, True
+        else:
+            break
+        place += 1
+    done = len(want) - len(rest)
+    if done < min(len(want), 3 * _MIN_ECHO):
+        return None
+    return place + (bool(rest) and _tells_of_more(rows, start, place))
+
+
+def _before_ellipsis(row: str, rest: str) -> str | None:
+    row = _SIDE_END.sub("", _FAR_RIGHT.sub("", row.rstrip()))
+    text = _ELLIPSIS.sub("", row)
+    got = next(filter(rest.startswith, _echo_skeletons(text)), "") if text != row else ""
+    return rest[len(got) :] if got else None
+
+
+def _tells_of_more(rows: Sequence[str], start: int, place: int) -> bool:
+    note = rows[place].strip() if place < len(rows) else ""
+    return bool(len(note) <= _NOTE_LENGTH and _NOTE.search(note) and _is_within(rows, start, place))
+
+
+def _is_within(rows: Sequence[str], start: int, place: int) -> bool:
+    """Whether a row that is not of the message may be of its echo: an answer stands apart, or elsewhere."""
+    shown = [indent_of(row) for row in rows[start + 1 : place] if row.strip()]
+    return bool(rows[place - 1].strip()) or indent_of(rows[place]) == min(shown, default=-1)
+
+
+def _after_elision(rows: Sequence[str], start: int, place: int, rest: str, want: str) -> str | None:
+    following = _echo_skeleton(rows[place + 1]) if len(rows) > place + 1 else ""
+    if min(len(want) - len(rest), len(following)) < _MIN_ECHO or not _is_within(rows, start, place):
+        return None
+    found = rest.find(following)
+    return rest[found:] if found >= 0 else None
+
+
+def _cut_echo_end(rows: Sequence[str], want: str, known: int) -> int | None:
+    """Where an echo ends whose beginning was never seen: rows that are together the end of the message."""
+    for place, row in enumerate(rows[known:], known):
+        got = next(filter(want.endswith, _echo_skeletons(row)), "")
+        if not got:
+            continue
+        for above in reversed(rows[:place]):
+            longer = next((way + got for way in _echo_skeletons(above) if want.endswith(way + got)), None)
+            if len(got) >= _MIN_CUT_ECHO or longer is None:
+                break
+            got = longer
+        if len(got) >= _MIN_CUT_ECHO:
+            return place + 1
+    return None
+
+
+def _echo_skeleton(row: str) -> str:
+    return skeleton(_SIDE_END.sub("", _GUTTER.sub("", row)))
+
+
+def _echo_skeletons(row: str) -> Iterator[str]:
+    """What a row may show of a message, the longest first: signs at its ends may be the agent's."""
+    text = _GUTTER.sub("", row)
+    signs = skeleton(row[: len(row) - len(text)])
+    for body in map(skeleton, (text, _SIDE_END.sub("", text))):
+        yield from (signs[place:] + body for place in range(len(signs) + 1))
+
+
+def _echo_skeletons_untimed(row: str) -> Iterator[str]:
+    return chain(_echo_skeletons(row), _echo_skeletons(_FAR_RIGHT.sub("", row)))
+
+
+def _begins_alike(first: Sequence[str], second: Sequence[str]) -> bool:
+    one, two = (next((row for row in rows if row.strip()), "") for rows in (first, second))
+    return one == two
+
+
+_BARS = frozenset("┃│▐█▌░▒▓|")
+_FAR = 40
+# at the right edge, apart from the text; the row of a table begins with a border too
+_SCROLLBAR = re.compile(r"\s{2,}[┃│▐█▌░▒▓]$")
+
+
+class AnswerCollector:
+    """Collects the rows of one answer, also of agents that paint their own scrolling."""
+
+    def __init__(
+        self,
+        text: str,
+        screen: Callable[[], Sequence[str]],
+        pastes: Sequence[re.Pattern[str]] = (),
+        *,
+        below: Callable[[int], int] = lambda _rows: 0,
+        working: Sequence[tuple[re.Pattern[str], int]] = (),
+    ) -> None:
+        self._text = text
+        self._screen = screen
+        self._pastes = pastes
+        self._count_below = below
+        self._working = working
+        self._idle = _rows(screen())
+        self._below = below(len(self._idle))
+        # Rows that stay the same are frame, but an answer like the one before stays the same too.
+        self._frame = [] if self._below else self._idle
+        self._seen = StitchedRows(self._idle)
+        # what was seen before the composer went out of sight; None while it is seen, or never was
+        self._kept: list[str] | None = None
+
+    def state(self) -> dict[str, object]:
+        """What was collected so far, as JSON."""
+        return {
+            "idle": self._idle,
+            "framed": bool(self._frame),
+            "seen": self._seen.state(),
+            "kept": self._kept,
+            "below": self._below,
+        }
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on where another collector, of which `state` was given, has come to."""
+        self._idle = list(state["idle"])
+        self._frame = self._idle if state["framed"] else []
+        self._seen = StitchedRows.resumed(state["seen"])
+        self._kept = state.get("kept")
+        self._below = state.get("below", 0)
+
+    def begin(self) -> None:
+        """Enter is about to be pressed: what was on the screen up to now is no answer."""
+        self._seen = StitchedRows(_rows(self._screen()))
+        self._kept = None
+
+    def scrolled(self, row: str) -> None:
+        """A row has left the screen at its top."""
+        self._seen.scrolled(row.rstrip())
+
+    def observe(self) -> bool:
+        """Look at the screen."""
+        rows = self._screen()
+        below = self._count_below(len(rows))
+        if below:
+            self._below, self._kept = below, None
+        elif self._kept is None and not self._frame:
+            self._kept = list(self._seen.rows)
+        return self._seen.look(_rows(rows))
+
+    def peek(self) -> str:
+        """The answer as far as it can be seen."""
+        return self._read(())[0]
+
+    def so_far(
+        self, prompts: Sequence[str] = (), steered_by: Sequence[str] = ()
+    ) -> tuple[Callable[[], str], int]:
+        """The answer as far as it can be told while the agent works."""
+        still = copy(self)
+        still._seen = StitchedRows.resumed(self._seen.state())
+        cuts = tuple(prompts), tuple(steered_by)
+
+        def read() -> str:
+            text, found = still._read(*cuts, exited=True)
+            return text if found else ""
+
+        return read, len(still._seen.rows)
+
+    def echoed(self) -> bool:
+        """Whether the agent shows the message in its conversation."""
+        return self._read(())[1]
+
+    def finish(
+        self, prompts: Sequence[str] = (), steered_by: Sequence[str] = (), *, exited: bool = False
+    ) -> Artifact:
+        """The answer."""
+        self.observe()
+        text, found = self._read(prompts, steered_by, exited=exited)
+        return Artifact(text, truncated=self._seen.truncated or not found)
+
+    def _read(
+        self, prompts: Sequence[str], steered_by: Sequence[str] = (), *, exited: bool = False
+    ) -> tuple[str, bool]:
+        rows = without_frame(self._seen.rows, self._frame)
+        if exited:
+            reach = [(pattern, tail - self._below) for pattern, tail in self._working]
+            rows = cut_work(rows if self._kept is None else self._kept, reach)
+        answer = after_echo(rows, self._text, self._pastes, known=common(rows, self._idle))
+        if answer is None:
+            before = set(self._idle)
+            rows = [row for row in rows if not row or row not in before]
+        rows = without_prompts(rows if answer is None else answer, steered_by)
+        return tidy(cut_prompts(rows, prompts)), answer is not None
+
+
+def _rows(display: Sequence[str]) -> list[str]:
+    return [_without_scrollbar(row.rstrip()) for row in display]
+
+
+def _without_scrollbar(row: str) -> str:
+    first = row.lstrip()[:1]
+    if first in _BARS:
+        alone = len(row.lstrip()) == 1 and len(row) > _FAR
+        return "" if alone else row
+    return _SCROLLBAR.sub("", row)

@@ -1,1 +1,0 @@
-"""What an agent wrote in a turn, without the frame around it."""

@@ -1,0 +1,458 @@
+"""The user's own bytes on their way to the agent, held back while a message is typed or a dialog opens."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+QUIET = 0.8  # seconds without a key after which the user counts as not typing
+# the same while the agent has shown nothing since the last key: what was typed is not visible yet
+QUIET_BLIND = 3.0
+
+# seconds between a key of the user's and one of ours; agents wait up to some 0.1 s after an Escape
+APART = 0.3
+
+KEY_GAP = 0.02  # seconds between two keys that were held back, at the most: faster ones are taken for a paste
+# the same before and after Enter, Escape and a paste: together with others they mean something else
+END_GAP = 0.15
+# seconds that an agent has to read a key before another one that must be read apart from it is sent
+READS = 3.0
+READ_AGAIN = 0.005  # seconds between two looks whether it has
+# seconds without a key, and since a dialog opened, after which a key is meant for it and not for a draft
+DELIBERATE = 0.7
+OPENS = 1.0  # seconds in which an agent opens the menu that a key of the user's asked for
+FLICKER = 0.15  # seconds for which a dialog that is being redrawn may be gone
+ALWAYS = NEVER = float("-inf")  # open since ever; until no time at all
+
+_REPORTS = re.compile(
+    rb"\x1b\[<[0-9;]*[Mm]"  # SGR mouse
+    rb"|\x1b\[M[\x20-\xff]{3}"  # X10 mouse
+    rb"|\x1b\[[0-9;]+M"  # urxvt mouse
+    rb"|\x1b\[[IO]"  # focus
+)
+_PASTES = re.compile(rb"\x1b\[200~.*?\x1b\[201~", re.DOTALL)
+_ENDS_DRAFT = re.compile(rb"[\r\x03\x04\x15]|\x1b\[13(?:;1(?::1)?)?u")
+# The kitty keyboard protocol has names of its own for the keys.
+_ENTER = re.compile(rb"\r|\x1b\[13(?:;1(?::1)?)?u")
+_ESCAPE = re.compile(rb"\x1b|\x1b\[27(?:;1(?::1)?)?u")
+_STOP = re.compile(rb"\x1b|\x03|\x1b\[27(?:;1(?::1)?)?u|\x1b\[99;5(?::1)?u")
+# keys that move within a dialog and cannot answer it: arrows, Tab, Home, End, page keys, Ctrl+N, Ctrl+P
+_ARROWS = re.compile(rb"\x1b(?:\[[0-9;:]*[A-HZ~]|O[A-H])|[\t\x0e\x10]|\x1b\[9(?:;[0-9:]*)?u")
+_ONE_KEY = re.compile(
+    rb"\x1b?(?:[\x00-\x1a\x1c-\x7f]|[\xc2-\xf4][\x80-\xbf]+)|\x1b|\x1b\[[0-9;:?]*[@-~]|\x1bO."
+)
+# single characters that answer a dialog; alone they are no text of a draft
+_ANSWERS = re.compile(rb"[0-9YyNn]")
+
+
+def presses_enter(data: bytes) -> bool:
+    """Whether Enter is among some keys; a line end in a paste is none."""
+    return _ENTER.search(_PASTES.sub(b"", data)) is not None
+
+
+def without_enter(data: bytes) -> bytes:
+    """Some keys without Enter; line ends in pastes stay."""
+    kept, place = [], 0
+    for paste in _PASTES.finditer(data):
+        kept += [_ENTER.sub(b"", data[place : paste.start()]), paste[0]]
+        place = paste.end()
+    return b"".join([*kept, _ENTER.sub(b"", data[place:])])
+
+
+def presses_stop(data: bytes) -> bool:
+    """Whether this is Escape or Ctrl+C, with which people stop a turn."""
+    return _STOP.fullmatch(data) is not None
+
+
+def is_shortcut(data: bytes) -> bool:
+    """Whether this is a key that types nothing and is not Enter, which may open a menu of the agent's."""
+    return data[:1] < b" " and not presses_enter(data) and not data.startswith(b"\x1b[200~")
+
+
+class Dialog(NamedTuple):
+    """A dialog that takes the keys."""
+
+    name: str = ""  # of the profile's rule; empty where only the agent's state shows that it is open
+    title: str = ""
+    grants: bool = True
+
+
+class _Held(NamedTuple):
+    """Bytes that wait, and when they were typed."""
+
+    at: float
+    data: bytes
+
+
+class DialogGuard:
+    """Keeps dialogs from being answered by what was meant for a draft.
+
+    A key is meant for a dialog unless it goes on with typing that began before the dialog opened or less than
+    `DELIBERATE` after it. A menu that the user's own key opened takes all keys at once; what asks for a
+    permission is never such a menu.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        dialog: Callable[[], Dialog | None] = lambda: None,
+        *,
+        opens_menu: Callable[[bytes], bool] = lambda _data: False,
+        read: Callable[[], None] = lambda: None,
+        kept: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._clock = clock
+        self._dialog = dialog
+        self._opens_menu = opens_menu
+        self._read = read
+        self._kept = kept
+        self._told_kept = False
+        self.typing_begins = False
+        self._typed_at = float("-inf")
+        self._burst = float("-inf")  # when the typing began that goes on
+        # the dialog that is open; None also when it was answered: the same once more is another one
+        self._seen: Dialog | None = None
+        self._gone_at: float | None = None
+        self._opened_at = ALWAYS  # when it opened; `ALWAYS` for a menu that the user asked for
+        self._asked_until = NEVER  # until when a dialog that opens is one that the user's last key asked for
+
+    def typed(self) -> None:
+        """A key is typed now; whom it goes to is asked next."""
+        self._read()  # a dialog may have been drawn a moment ago
+        now = self._clock()
+        self.typing_begins = now - self._typed_at >= DELIBERATE
+        if self.typing_begins:
+            self._burst = now
+        self._typed_at = now
+
+    def look(self, *, fresh: bool = False) -> Dialog | None:
+        """Note which dialog is open."""
+        if fresh:
+            self._read()
+        dialog, now = self._dialog(), self._clock()
+        hidden = dialog is None or (not dialog.name and self._seen is not None)
+        if hidden and dialog != self._seen:
+            self._gone_at = now if self._gone_at is None else self._gone_at
+            return self._seen if dialog is not None else None
+        back = self._gone_at is None or now - self._gone_at < FLICKER
+        self._gone_at = None
+        if dialog is not None and (dialog != self._seen or not back):
+            # Its title may change as the user moves in it; else nobody asks for a permission with a menu key.
+            moved = back and self._seen is not None and self._seen.name == dialog.name
+            asked = now < self._asked_until and (not dialog.grants or (moved and self._opened_at != ALWAYS))
+            self._seen, self._told_kept = dialog, False
+            if not asked:
+                self._opened_at = now
+        return dialog
+
+    def deliberate_since(self, instant: float) -> bool:
+        """Whether the typing that goes on began a while after an instant."""
+        return self._burst - instant >= DELIBERATE
+
+    def meant_for(self, dialog: Dialog, data: bytes) -> bool:
+        """Whether keys that were just typed are meant for the dialog that is open."""
+        if self._opened_at == ALWAYS:
+            return True
+        # What types several keys at once is text: it fills in a question, but gives no permission.
+        text = _ONE_KEY.fullmatch(data) is None
+        return self.deliberate_since(self._opened_at) and not (
+            text and (dialog.grants or presses_enter(data))
+        )
+
+    def answered(self, dialog: Dialog, data: bytes) -> None:
+        """Keys were sent to the dialog that is open."""
+        if _is_report(data):
+            return
+        goes_on = self._opened_at == ALWAYS or _ARROWS.fullmatch(data) is not None
+        self._asked_until = self._clock() + OPENS if goes_on else NEVER
+        number = dialog.grants and data.isdigit() and self.typing_begins
+        if not goes_on and (number or presses_enter(data) or presses_stop(data)):
+            self._seen = None
+
+    def passed(self, data: bytes) -> None:
+        """Keys are sent to the composer now."""
+        if _is_report(data):
+            return
+        self._asked_until = NEVER
+        if self._opens_menu(data):
+            self._opened_at, self._asked_until = ALWAYS, self._clock() + OPENS
+
+    def expect_no_menu(self) -> None:
+        """A dialog that opens next is not one that the user asked for: a turn or a message has begun."""
+        self._asked_until = NEVER
+
+    def answers_in(self, now: float) -> float:
+        """Seconds until a key answers the dialog that is open; 0 when it does so at once."""
+        self.look()
+        if self._opened_at == ALWAYS or self.deliberate_since(self._opened_at):
+            return 0.0
+        return max(0.0, max(self._opened_at, self._typed_at) + DELIBERATE - now)
+
+    def tell_kept(self) -> None:
+        """Keys are held back because of the dialog that is open."""
+        if not self._told_kept:
+            self._told_kept = True
+            self._kept()
+
+
+class Keyboard:
+    """Routes the user's bytes, in order, and remembers when the last one was typed.
+
+    What was held back follows as it was typed, only faster, and no faster than the agent takes it. It never
+    answers a dialog, which stops it until the composer takes the keys again.
+
+    Keys that are not meant for a dialog (`DialogGuard`) are held back while it is open, whether or not a
+    message is being typed. Escape, Ctrl+C and an Enter before which the same burst typed no text are dropped:
+    once the dialog is gone they would stop or send something else.
+
+    Keys that are typed while nothing is held back go to the agent at once, with one exception: Enter and
+    Escape are not sent behind, nor anything behind them, what a busy agent has not read yet. Read together
+    they mean something else: the text of the next prompt is sent with this one, Escape becomes Alt.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[bytes], None],
+        clock: Callable[[], float],
+        *,
+        guard: DialogGuard | None = None,
+        sending: Callable[[bytes], None] = lambda _data: None,
+        later: Callable[[float, Callable[[], None]], object] | None = None,
+        taken: Callable[[Callable[[], None]], None] = lambda follow: follow(),
+        unread: Callable[[], bool] = lambda: False,
+        followed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._write = write
+        self._clock = clock
+        self.guard = guard or DialogGuard(clock)
+        self._sending = sending
+        self._later = later or _call_later
+        self._taken = taken
+        self._unread = unread
+        self._all_followed = followed
+        self._holding = False
+        self._held: deque[_Held] = deque()
+        self._aside_at: float | None = None  # since when what is held back does not keep back what is typed
+        self._following: object | None = None
+        # whether what follows was held back, and is not just typed to an agent that is busy
+        self._held_back = False
+        self._followed = _Held(float("-inf"), b"")
+        self._last_key = float("-inf")
+        self._last_sent = float("-inf")
+        self._shown = True
+        # whether keys were counted since the last that ends a draft: for agents without a known composer
+        self.drafting = False
+        self._wrote = False  # whether text was typed since the last pause and the last Enter
+
+    @property
+    def last_key(self) -> float:
+        """When the last key was typed."""
+        return self._last_key
+
+    @property
+    def holding(self) -> bool:
+        """Whether the user's bytes are held back at present, or those that were are still following."""
+        return self._holding or self._following is not None
+
+    @property
+    def held(self) -> tuple[bytes, ...]:
+        """What is held back, as it was typed."""
+        return tuple(held.data for held in self._held)
+
+    @property
+    def waiting_since(self) -> float | None:
+        """When the first of the bytes that are held back was typed; None when none is."""
+        return self._held[0].at if self._held and self._holding else None
+
+    def press(self, data: bytes) -> None:
+        """Take bytes of the user: keys, pastes and mouse, encoded for the agent."""
+        typed = not _is_report(data)
+        if typed:
+            self.guard.typed()  # reads what was put out before, which shows nothing of this key
+            self._note(data)
+            self._wrote = _types_text(data) or (self._wrote and not self.guard.typing_begins)
+        dialog = self.guard.look()
+        if dialog is not None and typed and not self.guard.meant_for(dialog, data):
+            self._keep(data)
+        elif dialog is not None:
+            self._send(data)
+            self.guard.answered(dialog, data)
+        elif self._aside_at is not None and self.guard.deliberate_since(self._aside_at):
+            self._to_composer(data)
+        elif self.holding:
+            self._held.append(_Held(self._clock(), data))
+            if self._following is not None and len(self._held) == 1:
+                self._follow_in(self._wait())
+        else:
+            self._pass(_Held(self._clock(), data))
+        if typed and presses_enter(data):
+            self._wrote = False
+
+    def hold(self) -> None:
+        """Hold back what comes from now on, and what still follows."""
+        self._holding, self._following, self._aside_at = True, None, None
+        self.guard.expect_no_menu()
+
+    def release(self) -> None:
+        """Let what was held back follow, in order, and then all that comes."""
+        self._holding, self._aside_at = False, None
+        if self._held and self._following is None:
+            self._held_back = True
+            self._following = following = object()
+            self._follow(following)
+
+    def set_aside(self) -> None:
+        """Go on holding back what is held; what is typed after a pause goes to the agent at once."""
+        if self._aside_at is None:
+            self._aside_at = self._clock()
+
+    def drop_enters(self) -> None:
+        """Take every Enter out of what is held back: it was not meant for what it would go to now."""
+        kept = [_Held(held.at, without_enter(held.data)) for held in self._held]
+        self._held = deque(held for held in kept if held.data)
+
+    def resume(self, held: Iterable[bytes]) -> None:
+        """Hold back what another keyboard of the same agent held back."""
+        self.hold()
+        now = self._clock()
+        self._held.extend(_Held(now + place * END_GAP, data) for place, data in enumerate(held))
+
+    def apart_in(self, now: float) -> float:
+        """Seconds until a key of ours is read apart from the user's last: Escape and Enter make Alt+Enter."""
+        return max(0.0, self._last_sent + APART - now)
+
+    def shown(self) -> None:
+        """The agent has put out something since the last key."""
+        self._shown = True
+        self.look()
+
+    def look(self) -> None:
+        """Note which dialog is open; to be called at each change of the screen or the state."""
+        if self.guard.look() is not None and self._held:
+            self.guard.tell_kept()
+
+    def quiet_in(self, now: float) -> float:
+        """Seconds until the user counts as not typing; 0 when that is so already."""
+        need = QUIET if self._shown else QUIET_BLIND
+        return max(0.0, self._last_key + need - now)
+
+    def reset(self) -> None:
+        """Forget all: the agent was started anew."""
+        self._holding, self._following, self._aside_at = False, None, None
+        self._held.clear()
+        self._last_key = float("-inf")
+        self.drafting = False
+
+    def _pass(self, typed: _Held) -> None:
+        """Send what was typed, once the agent has read what that must be apart from."""
+        if _apart(self._followed.data, typed.data) and self._unread():
+            self._held.append(typed)
+            self._held_back = False
+            self._follow_in(READ_AGAIN)
+        else:
+            self._followed = typed
+            self._to_composer(typed.data)
+
+    # -- what was held back ---
+
+    def _follow(self, following: object) -> None:
+        if following is not self._following:
+            return
+        wait = 0.0
+        while self._held and not wait and self.guard.look(fresh=True) is None:
+            self._followed = self._held.popleft()
+            self._note(self._followed.data)
+            self._to_composer(self._followed.data)
+            wait = self._wait()
+        if wait:
+            self._follow_in(wait)
+        elif self._held:
+            self.hold()
+        else:
+            self._following = None
+            self._all_followed()
+
+    def _follow_in(self, seconds: float) -> None:
+        self._following = following = object()
+        before = self._followed.data
+        # After Enter a key that is typed only now waits too: it would come into the text that Enter sends.
+        apart = _apart(before, self._held[0].data) if self._held else presses_enter(before)
+
+        def follow() -> None:
+            self._follow(following)
+
+        if not apart:
+            self._later(seconds, follow)
+        elif self._held_back:
+            self._later(seconds, lambda: self._taken(follow))
+        else:
+            deadline = self._clock() + READS
+            self._later(seconds, lambda: self._once_read(follow, deadline))
+
+    def _once_read(self, follow: Callable[[], None], deadline: float) -> None:
+        if self._unread() and self._clock() < deadline:
+            self._later(READ_AGAIN, lambda: self._once_read(follow, deadline))
+        else:
+            follow()
+
+    def _wait(self) -> float:
+        """Seconds until the next key is sent; one that is typed only now must be apart from the last too."""
+        if not self._held:
+            return END_GAP
+        before, after = self._followed, self._held[0]
+        wait = max(0.0, self._last_sent + _gap(before, after) - self._clock())
+        # What is just typed may have been typed all at once, as by a script.
+        apart = not self._held_back and _apart(before.data, after.data)
+        return max(wait, READ_AGAIN) if apart else wait
+
+    def _to_composer(self, data: bytes) -> None:
+        self.guard.passed(data)
+        self._send(data)
+
+    def _keep(self, data: bytes) -> None:
+        # An Enter without text before it was impatient: later it would send a draft that stands there.
+        kept = data if self._wrote else without_enter(data)
+        if kept and not presses_stop(kept):
+            self.hold()
+            self._held.append(_Held(self._clock(), kept))
+        self.guard.tell_kept()
+
+    def _send(self, data: bytes) -> None:
+        self._sending(data)
+        self._last_sent = self._clock()
+        self._write(data)
+
+    def _note(self, data: bytes) -> None:
+        if _is_report(data):
+            return
+        keys = _REPORTS.sub(b"", data)
+        self._last_key = self._clock()
+        self._shown = False
+        *_, rest = _ENDS_DRAFT.split(keys)
+        self.drafting = bool(rest.strip()) or (self.drafting and len(rest) == len(keys))
+
+
+def _types_text(data: bytes) -> bool:
+    """Whether this writes or edits a draft; a single key that may be an answer does not."""
+    text = without_enter(data)
+    return bool(text) and not is_shortcut(text) and not _ANSWERS.fullmatch(text)
+
+
+def _is_report(data: bytes) -> bool:
+    return not _REPORTS.sub(b"", data)
+
+
+def _gap(before: _Held, after: _Held) -> float:
+    return min(after.at - before.at, END_GAP if _apart(before.data, after.data) else KEY_GAP)
+
+
+def _apart(before: bytes, after: bytes) -> bool:
+    ends = any(_ESCAPE.fullmatch(data) or presses_enter(data) for data in (before, after))
+    return ends or before.endswith(b"\x1b[201~")
+
+
+def _call_later(seconds: float, callback: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_later(seconds, callback)

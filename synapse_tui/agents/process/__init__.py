@@ -1,1 +1,0 @@
-"""An agent's process and its terminal: bytes out, keys in, logs."""

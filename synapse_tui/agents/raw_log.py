@@ -1,0 +1,240 @@
+"""What an agent put out, byte by byte, and when, in files of bounded size; written in threads."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from synapse_tui.disk_queue import DiskQueue
+from synapse_tui.files import private_folder
+
+DEFAULT_SIZE = (80, 24)  # columns and lines of a terminal whose size was not noted
+
+_RECORD = re.compile(
+    r"(?P<sign>[@=])(?P<at>\d{1,15}) (?P<offset>\d{1,15}) (?P<size>\d{1,5}x\d{1,5})"
+    r"|(?P<later>\d{1,15}) (?:(?P<count>\d{1,15})|(?P<resized>\d{1,5}x\d{1,5}))",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A process begins to write, or goes on in a new file."""
+
+    time: float  # seconds since the epoch
+    offset: int
+    columns: int  # width of its terminal in cells
+    lines: int  # height of its terminal in cells
+    anew: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Bytes were put out."""
+
+    time: float  # seconds since the epoch
+    offset: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resized:
+    """The terminal has another size from here on, in cells."""
+
+    time: float
+    columns: int
+    lines: int
+
+
+LogRecord = Begun | Written | Resized
+
+
+class TimesWriter:
+    """Writes records as lines; it knows the time of the last one."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def begun(self, record: Begun) -> str:
+        """The line of a beginning."""
+        self._last = int(record.time * 1000)
+        sign = "@" if record.anew else "="
+        return f"{sign}{self._last} {record.offset} {record.columns}x{record.lines}\n"
+
+    def written(self, time: float, count: int) -> str:
+        """The line of bytes that were put out at a time."""
+        return f"{self._since(time)} {count}\n"
+
+    def resized(self, time: float, columns: int, lines: int) -> str:
+        """The line of a change of size."""
+        return f"{self._since(time)} {columns}x{lines}\n"
+
+    def _since(self, time: float) -> int:
+        """Milliseconds since the record before; none when the clock was put back."""
+        now = int(time * 1000)
+        since, self._last = max(0, now - self._last), now
+        return since
+
+
+class TimesReader:
+    """Reads records from lines, in order; it knows time and place of the last one."""
+
+    def __init__(self) -> None:
+        self._at: int | None = None
+        self._offset = 0
+
+    def read(self, lines: Iterable[str]) -> Iterator[LogRecord]:
+        """Yield the records of whole lines; what is none, and all before the first beginning, is left out."""
+        for line in lines:
+            match = _RECORD.fullmatch(line.rstrip("\n"))
+            record = self._record(match) if match is not None else None
+            if record is not None:
+                yield record
+
+    def _record(self, match: re.Match[str]) -> LogRecord | None:
+        if match["sign"]:
+            self._at, self._offset = int(match["at"]), int(match["offset"])
+            return Begun(self._at / 1000, self._offset, *_size(match["size"]), match["sign"] == "@")
+        if self._at is None:
+            return None
+        self._at += int(match["later"])
+        if match["resized"]:
+            return Resized(self._at / 1000, *_size(match["resized"]))
+        offset, count = self._offset, int(match["count"])
+        self._offset += count
+        return Written(self._at / 1000, offset, count)
+
+
+def previous_path(log_path: Path) -> Path:
+    """The file that was full before the present one of a log was begun."""
+    return log_path.with_name(f"{log_path.name}.1")
+
+
+def times_path(log_path: Path) -> Path:
+    """The file beside a log that says when its bytes were put out."""
+    return log_path.with_name(f"{log_path.name}.times")
+
+
+def _size(text: str) -> tuple[int, int]:
+    columns, lines = map(int, text.split("x"))
+    return max(1, columns), max(1, lines)
+
+
+log = logging.getLogger(__name__)
+
+# size at which the file becomes `<name>.1` and a new one is begun; its times likewise, at half the size
+MAX_BYTES = 8_000_000
+GAP = b"\r\n[output left out: the disk was too slow]\r\n"
+TOGETHER = 0.005  # seconds within which output counts as put out at one time
+_ITEM_BYTES = 64  # memory of what waits beside its bytes
+
+
+class _Item(NamedTuple):
+    """What is to be written: output, or a size when it is empty."""
+
+    time: float
+    data: bytes
+    size: tuple[int, int]
+    anew: bool
+
+
+class RawLog:
+    """Appends to one file, in order, and notes the times in another; of each two files are kept."""
+
+    def __init__(
+        self, path: Path, max_bytes: int = MAX_BYTES, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._path = path
+        self._times_path = times_path(path)
+        self._max_bytes = max_bytes
+        self._clock = clock
+        self._times = TimesWriter()
+        self._size = DEFAULT_SIZE
+        self._begun = False  # whether the present file of times says where it begins
+        self._anew = True  # whether the process that writes next has not been noted
+        self._queue: DiskQueue[_Item] = DiskQueue(self._append, on_error=self._fail, on_room=self._note_gap)
+
+    def started(self, columns: int, lines: int) -> None:
+        """Note that a process begins in a terminal of that size, in cells."""
+        self._queue.put(_Item(self._clock(), b"", (columns, lines), anew=True), _ITEM_BYTES)
+
+    def resized(self, columns: int, lines: int) -> None:
+        """Note that its terminal has another size, in cells."""
+        self._queue.put(_Item(self._clock(), b"", (columns, lines), anew=False), _ITEM_BYTES)
+
+    def write(self, data: bytes) -> None:
+        """Add bytes; returns at once."""
+        self._queue.put(_Item(self._clock(), data, DEFAULT_SIZE, anew=False), len(data) + _ITEM_BYTES)
+
+    async def close(self) -> None:
+        """Return when all is written."""
+        await self._queue.close()
+
+    def _note_gap(self) -> None:
+        self.write(GAP)
+
+    def _fail(self, error: OSError) -> None:
+        log.warning("agent log cannot be written", extra={"path": str(self._path), "error": str(error)})
+
+    def _append(self, items: list[_Item]) -> None:
+        private_folder(self._path.parent)
+        at, size = _append_private(self._path, b"".join(item.data for item in items))
+        _, noted = _append_private(self._times_path, self._noted(items, at).encode())
+        if size >= self._max_bytes or noted >= self._max_bytes // 2:
+            # The times first: whoever follows takes the log's new place for the sign that both are new.
+            self._times_path.replace(times_path(previous_path(self._path)))
+            self._path.replace(previous_path(self._path))
+            self._begun = False
+
+    def _noted(self, items: list[_Item], at: int) -> str:
+        out: list[str] = []
+        for item in _merged(items):
+            if not item.data:
+                out.append(self._size_record(item, at))
+                continue
+            if not self._begun:
+                out.append(self._begin(item.time, at))
+            out.append(self._times.written(item.time, len(item.data)))
+            at += len(item.data)
+        return "".join(out)
+
+    def _size_record(self, item: _Item, at: int) -> str:
+        self._size = item.size
+        if item.anew:
+            self._anew = True
+            return self._begin(item.time, at)
+        return self._times.resized(item.time, *item.size) if self._begun else ""
+
+    def _begin(self, time: float, at: int) -> str:
+        record = Begun(time, at, *self._size, anew=self._anew)
+        self._begun, self._anew = True, False
+        return self._times.begun(record)
+
+
+def _merged(items: list[_Item]) -> Iterator[_Item]:
+    last: _Item | None = None
+    for item in items:
+        if last is not None and last.data and item.data and item.time - last.time < TOGETHER:
+            last = last._replace(data=last.data + item.data)
+            continue
+        if last is not None:
+            yield last
+        last = item
+    if last is not None:
+        yield last
+
+
+def _append_private(path: Path, data: bytes) -> tuple[int, int]:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(path, flags, 0o600)
+    with os.fdopen(descriptor, "ab") as file:
+        os.fchmod(descriptor, 0o600)
+        before = os.fstat(descriptor).st_size
+        file.write(data)
+        return before, file.tell()

@@ -1,0 +1,463 @@
+"""Decides an agent's state from the signals of its terminal, by the ordered rules of its profile."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from synapse_tui.agents.composer import ComposerReader, ComposerReading, ScreenText
+from synapse_tui.agents.profiles.profile import READY_DEBOUNCE, Profile, StateRule
+from synapse_tui.hooks import HookKind
+from synapse_tui.model import AgentState, StateReport
+from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent
+
+if TYPE_CHECKING:
+    from synapse_tui.terminal import Terminal
+
+MAX_PASSAGES = 200  # how many states are remembered
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A time in which one rule decided the state."""
+
+    report: StateReport
+    began: float  # seconds on the session's monotonic clock; after `report.since` where only the rule changed
+    at: datetime  # the same as a date, aware: the monotonic clock stands still while the machine sleeps
+
+    @property
+    def state(self) -> AgentState:
+        """The state."""
+        return self.report.state
+
+    def to_json(self) -> dict[str, object]:
+        """As JSON, for a newer version of the host in the same boot of the machine."""
+        report = self.report
+        return {
+            "state": report.state.value,
+            "rule": report.rule,
+            "matched": report.matched,
+            "detail": report.detail,
+            "since": report.since,
+            "began": self.began,
+            "at": self.at.isoformat(),
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Passage:
+        """Read what `to_json` made."""
+        report = StateReport(
+            AgentState(content["state"]),
+            str(content["rule"]),
+            str(content["matched"]),
+            float(content["since"]),
+            str(content["detail"]),
+        )
+        return cls(report, float(content["began"]), datetime.fromisoformat(content["at"]))
+
+
+class Timeline:
+    """The last passages of an agent, through any number of its processes."""
+
+    def __init__(
+        self,
+        passages: Sequence[Passage] = (),
+        *,
+        today: Callable[[], datetime] = lambda: datetime.now(UTC),
+        limit: int = MAX_PASSAGES,
+    ) -> None:
+        self._today = today
+        self._passages: deque[Passage] = deque(passages, maxlen=limit)
+
+    @property
+    def passages(self) -> Sequence[Passage]:
+        """The passages, oldest first."""
+        return tuple(self._passages)
+
+    @property
+    def last(self) -> StateReport | None:
+        """The newest report; None before the first."""
+        return self._passages[-1].report if self._passages else None
+
+    def add(self, report: StateReport, now: float) -> None:
+        """Note another state, or another reason for the same."""
+        self._passages.append(Passage(report, now, self._today()))
+
+    def since(self) -> datetime:
+        """When the present state began, whatever rules decided it; as early as is remembered."""
+        found = self._passages[-1]
+        for passage in reversed(self._passages):
+            if passage.state is not found.state:
+                break
+            found = passage
+        return found.at
+
+    def past(self, now: float) -> Sequence[tuple[Passage, float]]:
+        """The passages and how many seconds each took, oldest first."""
+        ends = [*(passage.began for passage in self.passages[1:]), now]
+        return [
+            (passage, max(0.0, end - passage.began))
+            for passage, end in zip(self._passages, ends, strict=True)
+        ]
+
+
+_MATCHED_LENGTH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What is known of an agent at one moment."""
+
+    screen: ScreenText
+    composer: ComposerReading
+    title: str = ""
+    status: str = ""  # the last OSC 7501 state; empty for none
+    status_fields: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    progress: int | None = None  # the last OSC 9;4 state; None for none
+    quiet: float = 0.0  # seconds since something last changed on the screen or in the title
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A rule that holds."""
+
+    rule: StateRule
+    matched: str  # what it matched, at most 200 characters
+    detail: str = ""  # what a person should know; may be empty
+
+
+def decide(rules: Sequence[StateRule], signals: Signals) -> Verdict | None:
+    """The first rule that holds, or None."""
+    for rule in rules:
+        matched = _match(rule, signals)
+        if matched is not None:
+            return Verdict(rule, matched[:_MATCHED_LENGTH], _detail(rule, signals))
+    return None
+
+
+def next_change(rules: Sequence[StateRule], signals: Signals, holds: StateRule | None) -> float | None:
+    """Seconds until silence alone may change which rule holds; None for never."""
+    if holds is not None:
+        rules = rules[: rules.index(holds) + 1]
+    waits = [
+        limit - signals.quiet
+        for rule in rules
+        for limit in (rule.silence, rule.active)
+        if limit is not None and limit > signals.quiet
+    ]
+    return min(waits, default=None)
+
+
+def _match(rule: StateRule, signals: Signals) -> str | None:
+    if not (_status_holds(rule, signals) and _composer_holds(rule, signals) and _quiet_holds(rule, signals)):
+        return None
+    if rule.progress and signals.progress not in rule.progress:
+        return None
+    parts: list[str] = []
+    if rule.title is not None:
+        found = rule.title.search(signals.title)
+        if found is None:
+            return None
+        parts.append(signals.title.strip())
+    if (rule.screen or rule.absent) and not _screen_holds(rule, signals, parts):
+        return None
+    return _told(rule, signals, parts)
+
+
+def _status_holds(rule: StateRule, signals: Signals) -> bool:
+    if rule.status and signals.status not in rule.status:
+        return False
+    return not rule.status_kinds or signals.status_fields.get("kind", "") in rule.status_kinds
+
+
+def _composer_holds(rule: StateRule, signals: Signals) -> bool:
+    if rule.dialog is not None and signals.composer.dialog is not rule.dialog:
+        return False
+    return rule.composer is None or signals.composer.visible is rule.composer
+
+
+def _quiet_holds(rule: StateRule, signals: Signals) -> bool:
+    if rule.silence is not None and signals.quiet < rule.silence:
+        return False
+    return rule.active is None or signals.quiet < rule.active
+
+
+def _screen_holds(rule: StateRule, signals: Signals, parts: list[str]) -> bool:
+    text = signals.screen.tail(rule.tail)
+    for pattern in rule.screen:
+        # A prompt's trailing blank cannot be told from an empty cell.
+        found = pattern.search(text) or pattern.search(f"{text} ")
+        if found is None:
+            return False
+        parts.append(_row_at(text, found))
+    return not any(pattern.search(text) for pattern in rule.absent)
+
+
+def _row_at(text: str, found: re.Match[str]) -> str:
+    start = text.rfind("\n", 0, found.start()) + 1
+    return text[start:].split("\n", 1)[0].strip()
+
+
+def _told(rule: StateRule, signals: Signals, parts: list[str]) -> str:
+    if rule.status:
+        kind = signals.status_fields.get("kind", "")
+        parts.append(f"OSC 7501 {signals.status}" + (f" {kind}" if kind else ""))
+    if rule.progress:
+        parts.append(f"OSC 9;4;{signals.progress}")
+    if rule.dialog:
+        parts.append(signals.composer.dialog_name)
+    if rule.silence is not None:
+        parts.append(f"nothing changed for {rule.silence:g} s")
+    if rule.active is not None:
+        parts.append(f"something changed within {rule.active:g} s")
+    return " | ".join(parts)
+
+
+def _detail(rule: StateRule, signals: Signals) -> str:
+    if rule.detail is not None:
+        found = rule.detail.search(signals.screen.tail(rule.tail))
+        if found is not None:
+            return found.group(found.lastindex or 0).strip()[:_MATCHED_LENGTH]
+    if signals.composer.dialog:
+        title = signals.composer.dialog_title
+        return f"{signals.composer.dialog_kind}: {title}" if title else signals.composer.dialog_kind
+    return signals.status_fields.get("msg", "")[:_MATCHED_LENGTH] if rule.status else ""
+
+
+HOOKED = "hook"  # the rule of a state that only a hook has told
+# seconds after a prompt, or a tool of its turn, within which the screen shows that the agent works
+WORKS = 3.0
+ASKS = 5.0  # seconds within which a dialog that was announced is on the screen: Codex takes almost one
+_NEVER = float("-inf")
+_ENDS = (HookKind.IDLE, HookKind.INTERRUPTED, HookKind.END)
+
+
+class HookHints:
+    """Keeps what was told for as long as it counts."""
+
+    def __init__(self) -> None:
+        self._works = _NEVER  # until when the agent is taken to work
+        self._asks = _NEVER  # until when a dialog is taken to come
+        self._call = ""  # the tool call that the dialog is about; empty when that is not known
+        # whether a prompt was told, and no end of its turn: tools of background work tell nothing
+        self._in_turn = False
+
+    def take(self, kind: HookKind, call: str, now: float) -> None:
+        """Take what a hook tells."""
+        if kind in _ENDS:
+            self._works, self._in_turn = _NEVER, False
+            if kind is not HookKind.IDLE:  # work in the background may ask behind the end of the turn
+                self._asks = _NEVER
+        elif kind is HookKind.PROMPT:
+            self._works, self._in_turn = now + WORKS, True
+        elif kind is HookKind.PRE and self._in_turn:
+            self._works = now + WORKS
+        elif kind is HookKind.ASKED:
+            self._asks, self._call = now + ASKS, call
+        elif kind in (HookKind.POST, HookKind.FAILED) and call and call == self._call:
+            self._asks = _NEVER  # somebody else has answered: no dialog comes
+
+    def state(self, screen: AgentState | None, now: float) -> AgentState | None:
+        """What the agent does by its hooks, where the screen does not say so yet."""
+        if screen is AgentState.WAITING:
+            self._asks = self._works = _NEVER
+        elif now < self._asks:
+            return AgentState.WAITING
+        elif screen is AgentState.PROCESSING:
+            self._works = _NEVER
+        elif now < self._works and screen in (AgentState.READY, None):
+            return AgentState.PROCESSING
+        return None
+
+    def deadline(self, now: float) -> float | None:
+        """When it may count no more without the screen; None for never."""
+        return min((until for until in (self._works, self._asks) if until > now), default=None)
+
+
+# agents without synchronized output show half frames, on which no rule holds, for some milliseconds
+_UNKNOWN_DEBOUNCE = READY_DEBOUNCE
+
+_FRAME_PATIENCE = 0.2  # seconds that an agent may take for one synchronized frame (DEC mode 2026)
+
+
+class StateDetector:
+    """Follows one process of an agent.
+
+    READY comes from a rule that matched, never from the absence of others: what no rule knows is UNKNOWN.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        now: float,
+        timeline: Timeline | None = None,
+        report: StateReport | None = None,
+    ) -> None:
+        self._profile = profile
+        self._spawned = now
+        self._status = ""
+        self._status_fields: Mapping[str, str] = MappingProxyType({})
+        self._progress: int | None = None
+        self._text = ScreenText()
+        self._title = ""
+        self._composer = ComposerReader(profile)
+        self._reading = ComposerReading(visible=False)
+        self._half = False  # whether the reading is one of half a frame
+        self._changed = now
+        self._frame_began: float | None = None
+        self._deadline: float | None = now + profile.startup.timeout
+        self._timeline = timeline if timeline is not None else Timeline()
+        self.report = report or StateReport(AgentState.STARTING, "starting", "", now)
+        if report is None:
+            self._timeline.add(self.report, now)
+        self._was_ready = self.report.state is AgentState.READY
+        self._hints = HookHints()
+        self._candidate = self.report.state
+        self._candidate_since = self.report.since
+
+    @property
+    def timeline(self) -> Sequence[StateReport]:
+        """The last reports, oldest first."""
+        return tuple(passage.report for passage in self._timeline.passages)
+
+    @property
+    def deadline(self) -> float | None:
+        """When `update` must be called again even without output; None for not before output."""
+        return self._deadline
+
+    @property
+    def reading(self) -> ComposerReading:
+        """The composer as of the last update."""
+        return self._reading
+
+    def event(self, event: TerminalEvent, now: float) -> None:
+        """Take a signal that the terminal told while it was fed; `update` follows."""
+        if self.report.state is AgentState.EXITED:
+            return
+        match event:
+            case ProgramStatus(state="clear"):
+                self._status, self._status_fields = "", MappingProxyType({})
+            case ProgramStatus(state=state, fields=fields):
+                self._status, self._status_fields = state, fields
+            case ProgressChanged(state=progress):
+                self._progress = progress
+            case _:
+                return
+        self._changed = now
+
+    def hooked(self, kind: HookKind, call: str, now: float) -> None:
+        """Take what a hook of the agent's tells; `update` follows."""
+        self._hints.take(kind, call, now)
+
+    def update(self, terminal: Terminal, now: float) -> StateReport | None:
+        """Decide anew, after output or at the deadline."""
+        if self.report.state is AgentState.EXITED:
+            return None
+        self._look(terminal, now)
+        signals = Signals(
+            screen=self._text,
+            composer=self._reading,
+            title=self._title,
+            status=self._status,
+            status_fields=self._status_fields,
+            progress=self._progress,
+            quiet=now - self._changed,
+        )
+        verdict = decide(self._profile.states, signals)
+        hinted = self._hinted(verdict, now)
+        state, wait = (hinted, 0.0) if hinted is not None else self._wanted(verdict, now)
+        if state is not self._candidate:
+            self._candidate, self._candidate_since = state, now
+        held = self._candidate_since + wait
+        rule = verdict.rule if verdict is not None else None
+        self._set_deadline(next_change(self._profile.states, signals, rule), now, held)
+        return self._settle(state, verdict, now, hooked=hinted is not None) if now >= held else None
+
+    def exited(self, now: float, how: str = "") -> StateReport:
+        """Take that the process has ended; nothing changes after that."""
+        self._deadline = None
+        if self.report.state is not AgentState.EXITED:
+            self._report(StateReport(AgentState.EXITED, "process", "", now, how), now)
+        return self.report
+
+    def _look(self, terminal: Terminal, now: float) -> None:
+        if not terminal.modes.synchronized:
+            self._frame_began = None
+        elif self._frame_began is None:
+            self._frame_began = now
+        if self._frame_began is not None and now < self._frame_began + _FRAME_PATIENCE:
+            return
+        change = self._text.take(terminal)
+        if change.text or terminal.title != self._title:
+            self._changed = now
+        self._title = terminal.title
+        if change.any or self._half or terminal.modes.synchronized:
+            self._reading = self._composer.read(terminal, self._text)
+            self._half = terminal.modes.synchronized
+
+    def _hinted(self, verdict: Verdict | None, now: float) -> AgentState | None:
+        hinted = self._hints.state(verdict.rule.state if verdict is not None else None, now)
+        # While an agent starts, its screen alone tells when that is over; a dialog may come all the same.
+        return hinted if self._was_ready or hinted is AgentState.WAITING else None
+
+    def _wanted(self, verdict: Verdict | None, now: float) -> tuple[AgentState, float]:
+        """The state to go to and how long it must hold before it is reported."""
+        if verdict is None:
+            if (
+                self.report.state is AgentState.STARTING
+                and now < self._spawned + self._profile.startup.timeout
+            ):
+                return AgentState.STARTING, 0.0
+            return AgentState.UNKNOWN, _UNKNOWN_DEBOUNCE
+        rule = verdict.rule
+        if rule.state is AgentState.READY and not self._was_ready and not self._started(now):
+            return AgentState.STARTING, 0.0
+        return rule.state, rule.debounce
+
+    def _started(self, now: float) -> bool:
+        startup = self._profile.startup
+        return now >= self._spawned + startup.delay and (self._reading.visible or not startup.composer)
+
+    def _set_deadline(self, wait: float | None, now: float, held: float) -> None:
+        times = [held] if now < held else []
+        if (until := self._hints.deadline(now)) is not None:
+            times.append(until)
+        if self._frame_began is not None:
+            times.append(self._frame_began + _FRAME_PATIENCE)
+        if wait is not None:
+            times.append(now + wait)
+        if not self._was_ready:
+            startup = self._profile.startup
+            times += [self._spawned + seconds for seconds in (startup.delay, startup.timeout)]
+        self._deadline = min((time for time in times if time > now), default=None)
+
+    def _settle(
+        self, state: AgentState, verdict: Verdict | None, now: float, *, hooked: bool
+    ) -> StateReport | None:
+        before = self.report
+        self._was_ready = self._was_ready or state is AgentState.READY
+        known = verdict is not None and verdict.rule.state is state
+        rule = verdict.rule.name if verdict is not None and known else _unruled(state, hooked=hooked)
+        detail = verdict.detail if verdict is not None and known else ""
+        if (before.state, before.rule, before.detail) == (state, rule, detail):
+            return None
+        since = before.since if before.state is state else now
+        matched = verdict.matched if verdict is not None and not hooked else ""
+        return self._report(StateReport(state, rule, matched, since, detail), now)
+
+    def _report(self, report: StateReport, now: float) -> StateReport:
+        self.report = report
+        self._timeline.add(report, now)
+        return report
+
+
+def _unruled(state: AgentState, *, hooked: bool) -> str:
+    if hooked:
+        return HOOKED
+    return "starting" if state is AgentState.STARTING else "no rule matches"

@@ -1,1 +1,0 @@
-"""What state an agent is in, by which signals, and why."""

@@ -1,0 +1,225 @@
+"""Reads an agent's answer out of the file in which the agent itself keeps its conversation (JSON lines).
+
+What it says there is whole and unformatted, where the screen shows it wrapped and drawn. The profile tells
+where the file lies and which of its lines are the user's and which the agent's: another agent needs no code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+import time
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from synapse_tui.agents.profiles.profile import Transcript, TranscriptLines
+from synapse_tui.content import Artifact
+
+from .answers import without_note
+from .composer import skeleton
+
+log = logging.getLogger(__name__)
+
+TAIL = 8 * 1024 * 1024  # bytes at a file's end that are read: one turn, not the whole conversation
+FILES = 4  # how many files, newest first, are looked into: other agents of that kind may write beside ours
+SLACK = 2.0  # seconds that a file may seem older than what it tells: clocks of file systems are coarse
+_VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
+_OTHERS = re.compile(r"[\W_]+")
+# types of content blocks that hold text; calls of tools and their results are others
+_TEXTS = frozenset({"", "text", "input_text", "output_text"})
+
+
+def read_answer(
+    transcript: Transcript, text: str, *, since: float, cwd: Path, environ: Mapping[str, str]
+) -> str:
+    """What the agent answered to a text, as far as its file tells by now; blocking."""
+    want = skeleton(text)
+    for path in _newest(transcript, since=since, cwd=cwd, environ=environ):
+        try:
+            found = _answer(transcript, _lines(path), want)
+        except OSError as error:
+            log.debug("transcript not read: %s", error)
+            continue
+        if found is not None:
+            return "\n\n".join(found)
+    return ""
+
+
+def read_prompts(
+    transcript: Transcript, *, since: float, cwd: Path, environ: Mapping[str, str]
+) -> Iterator[str]:
+    """What the user has said, each prompt as the agent wrote it down; blocking."""
+    for path in _newest(transcript, since=since, cwd=cwd, environ=environ):
+        try:
+            yield from filter(None, (_text(transcript.user, line) for line in _lines(path)))
+        except OSError as error:
+            log.debug("transcript not read: %s", error)
+
+
+def agrees(answer: str, screen: str) -> bool:
+    """Whether an answer from a file is the whole of what the screen shows: its end, and most of its rows.
+
+    Between them the screen may show more of what tools did: then most of the answer's lines must stand there.
+    """
+    rows = [row for row in map(_letters, screen.splitlines()) if row]
+    whole = _letters(answer)
+    if not rows or not whole:
+        return bool(whole)
+    if rows[-1] not in whole:
+        return False
+    shown, lines = "".join(rows), [line for line in map(_letters, answer.splitlines()) if line]
+    found = 2 * sum(row in whole for row in rows) >= len(rows)
+    return found or 2 * sum(line in shown for line in lines) >= len(lines)
+
+
+def _letters(text: str) -> str:
+    return _OTHERS.sub("", unicodedata.normalize("NFC", text))
+
+
+def _newest(transcript: Transcript, *, since: float, cwd: Path, environ: Mapping[str, str]) -> list[Path]:
+    """Files that were written to since then, newest first."""
+    home = Path(environ.get("HOME") or Path.home())
+    pattern = _VARIABLE.sub(lambda found: environ.get(found[1]) or found[2], transcript.path)
+    pattern = pattern.replace("{cwd}", re.sub(r"[^A-Za-z0-9]", "-", str(cwd)))
+    root = home
+    if pattern.startswith("/"):
+        root, pattern = Path("/"), pattern.lstrip("/")
+    times: list[tuple[float, Path]] = []
+    for path in root.glob(pattern):
+        try:
+            changed = path.stat().st_mtime
+        except OSError:
+            continue
+        if changed >= since - SLACK:
+            times.append((changed, path))
+    return [path for _, path in sorted(times, reverse=True)[:FILES]]
+
+
+def _lines(path: Path) -> Iterator[Mapping[str, object]]:
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > TAIL:
+            file.seek(size - TAIL)
+            file.readline()
+        for line in file:
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(value, dict):
+                yield value
+
+
+def _answer(transcript: Transcript, lines: Iterator[Mapping[str, object]], want: str) -> list[str] | None:
+    found: list[str] | None = None
+    over = False
+    for line in lines:
+        if said := _text(transcript.user, line):
+            over = want not in skeleton(said)
+            found = found if over else []
+        elif found is not None and not over and (said := _text(transcript.agent, line)):
+            found.append(said)
+    return found
+
+
+def _text(wanted: TranscriptLines, line: Mapping[str, object]) -> str:
+    if any(_written(_at(line, key)) != value for key, value in wanted.where.items()):
+        return ""
+    return _joined(_at(line, wanted.text)).strip()
+
+
+def _at(value: object, path: str) -> object:
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _written(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _joined(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "\n".join(text for text in map(_block, value) if text)
+    return ""
+
+
+def _block(value: object) -> str:
+    if isinstance(value, dict) and value.get("type", "") in _TEXTS:
+        value = value.get("text")
+    return value if isinstance(value, str) else ""
+
+
+# seconds before each look into the file: some agents write a moment after they are ready again
+PAUSES = (0.0, 0.1, 0.2, 0.4)
+
+
+class AnswerReader:
+    """Finds the best text of answers, off the loop."""
+
+    def __init__(
+        self,
+        transcript: Transcript | None,
+        *,
+        cwd: Path,
+        environ: Mapping[str, str],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._transcript = transcript
+        self._cwd = cwd
+        self._environ = environ
+        self._clock = clock
+        self._reading: set[asyncio.Task[None]] = set()
+
+    def read(
+        self, text: str, screen: Artifact, *, whole: str = "", age: float, done: Callable[[Artifact], None]
+    ) -> None:
+        """Find the answer to a text, and tell it: at once where there is no file to read."""
+        if self._transcript is None:
+            done(screen)
+            return
+        since = self._clock() - age
+        task = asyncio.get_running_loop().create_task(
+            self._read(self._transcript, text, screen, whole, since, done), name="read-answer"
+        )
+        self._reading.add(task)
+        task.add_done_callback(self._reading.discard)
+
+    async def settle(self) -> None:
+        """Return when every answer that is being looked for has been told."""
+        await asyncio.gather(*self._reading, return_exceptions=True)
+
+    async def _read(
+        self,
+        transcript: Transcript,
+        text: str,
+        screen: Artifact,
+        whole: str,
+        since: float,
+        done: Callable[[Artifact], None],
+    ) -> None:
+        artifact = screen
+        try:
+            shown = {screen.text, whole or screen.text}
+            for look, pause in enumerate(PAUSES, 1):
+                await asyncio.sleep(pause)
+                if look == len(PAUSES):  # what the file lacks by now it never gets: a note under the answer
+                    shown |= set(map(without_note, shown))
+                found = await asyncio.to_thread(
+                    read_answer, transcript, text, since=since, cwd=self._cwd, environ=self._environ
+                )
+                if found and any(agrees(found, seen) for seen in shown):
+                    artifact = Artifact(found)
+                    break
+            else:
+                log.info("the answer is the screen's: the agent's file does not tell it")
+        except Exception:
+            log.exception("the agent's file could not be read")
+        finally:
+            done(artifact)

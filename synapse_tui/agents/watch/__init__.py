@@ -1,1 +1,0 @@
-"""A watch over a task of an agent that is left alone."""

@@ -1,0 +1,483 @@
+"""The watch over one agent's task: keeps the task open after its turns, and nudges the agent that rests.
+
+An agent that is left alone with a long job often stops in the middle of it. While a watch is on, the end of
+a turn does not complete its task: it stays `working` until the agent says that it is done (`synapse reply`),
+its answer matches, a person cancels it, or the watch gives up. A nudge is an ordinary message in the outbox;
+the turn that it begins belongs to the watched task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, Literal
+
+from synapse_tui.agents.answers import AnswerCollector
+from synapse_tui.agents.console import Pulse
+from synapse_tui.agents.delivery.gate import NO_COMPOSER, UNSTEADY, AgentTerminal, Hold, dialog_open, why_held
+from synapse_tui.agents.keyboard import Keyboard
+from synapse_tui.agents.profiles.profile import Profile
+from synapse_tui.agents.turns import TurnTracker
+from synapse_tui.errors import AgentExited, MessageError, NotWatched, SynapseError
+from synapse_tui.events import EventBus, Notice, WatchChanged
+from synapse_tui.messages.outbox import BEING_TYPED, Outbox
+from synapse_tui.messages.tasks import TaskBook, is_asked
+from synapse_tui.model import AgentState, DeliveryState, MessageRequest, Sender, StateReport, Task, TaskState
+
+from .watch import Do, Sight, Watch, WatchOrder, WatchReport, WatchState, WatchStep, check_order, nudges_text
+
+_COUNTS = ("sent", "helped", "in_vain", "version")
+
+
+def watch_to_json(watch: Watch) -> dict[str, Any]:
+    """A watch that goes on."""
+    return {
+        "order": dataclasses.asdict(watch.order),
+        "task_id": watch.task_id,
+        "nudge_id": watch.nudge_id,
+        "steps": [{"number": s.number, "at": s.at.isoformat(), "text": s.text} for s in watch.steps],
+        **{name: getattr(watch, name) for name in _COUNTS},
+    }
+
+
+def watch_from_json(content: Mapping[str, Any], time: Callable[[], datetime]) -> Watch:
+    """A watch again; its clock begins anew, and what its agent did since the last nudge is not known."""
+    order = dict(content["order"])
+    order["by"] = Sender(**order["by"])
+    watch = Watch(WatchOrder(**order), str(content["task_id"]), time, nudge_id=str(content["nudge_id"]))
+    for name in _COUNTS:
+        setattr(watch, name, int(content[name]))
+    for step in content["steps"]:
+        watch.steps.append(
+            WatchStep(int(step["number"]), datetime.fromisoformat(step["at"]), str(step["text"]))
+        )
+    return watch
+
+
+SOON = 1.0  # seconds after which a composer that is not to be seen for a moment is looked at again
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A running process, as a watch sees it."""
+
+    view: AgentTerminal
+    keyboard: Keyboard
+    turns: TurnTracker
+    collector: Callable[[str], AnswerCollector]
+
+    @property
+    def report(self) -> StateReport:
+        """The agent's state."""
+        return self.view.report
+
+    @property
+    def busy(self) -> bool:
+        """Whether the agent works, or asks in the middle of its work."""
+        return self.report.state in (AgentState.PROCESSING, AgentState.WAITING)
+
+
+def see(post: Post, profile: Profile, outbox: Outbox, nudge: Task | None) -> Sight:
+    """Look at an agent."""
+    now, works = post.view.now(), post.report.state is AgentState.PROCESSING
+    if nudge is not None and outbox.is_parked(nudge.id):
+        return Sight(now, f"the nudge is held: {nudge.reason}", works=works, asks=True)
+    typed = nudge is not None and nudge.delivery in BEING_TYPED
+    held = why_held(post.view, post.keyboard, profile)
+    if held is not None and held.reason in (NO_COMPOSER, UNSTEADY):
+        return Sight(now, works=works, typed=typed, soon=held.seconds or SOON)
+    words = _held_text(post, held) or _others_text(outbox, nudge) or _turn_text(post)
+    asks = post.report.state is AgentState.WAITING
+    soon = held.seconds if held is not None and held.seconds is not None else 0.0
+    return Sight(now, words, works=works, asks=asks, dialog=asks, typed=typed, soon=soon)
+
+
+def _held_text(post: Post, held: Hold | None) -> str:
+    if held is None:
+        return ""
+    return (post.report.detail or held.reason) if dialog_open(post.view) else held.reason
+
+
+def _others_text(outbox: Outbox, nudge: Task | None) -> str:
+    own = nudge.id if nudge is not None else ""
+    others = sum(task.id != own and not outbox.is_unread(task.id) for task in outbox)
+    return f"{others} message{'s wait' if others > 1 else ' waits'} to be typed" if others else ""
+
+
+def _turn_text(post: Post) -> str:
+    return "working" if post.turns.running else ""
+
+
+AT_KEYBOARD = "(what was begun at the keyboard)"
+
+
+def named_task(book: TaskBook, outbox: Outbox, post: Post, task_id: str) -> Task:
+    """The task of an id, if it goes on in that agent."""
+    task = book.get(task_id)
+    if task.state.final:
+        raise MessageError(
+            f"task {task.short_id} has ended: {task.state}", "name none, to watch what comes of it now"
+        )
+    if task.outgoing or (task.id not in outbox and post.turns.running != task.id):
+        raise MessageError(f"{task.target} does not work on task {task.short_id}", "name another, or none")
+    return task
+
+
+def usual_task(book: TaskBook, outbox: Outbox, post: Post, by: Sender) -> Task:
+    """The task that runs, else the newest that waits, else one that goes on from the newest that ended."""
+    running = book.get(post.turns.running) if post.turns.running else None
+    if running is not None and not running.instructs:
+        return running
+    if running is None and post.busy:
+        return _joined(book, post, by)
+    waiting = [task for task in outbox if not task.instructs and not outbox.is_unread(task.id)]
+    if waiting:
+        return max(waiting, key=lambda task: task.created_at)
+    given = (task for task in book.newest() if task.state.final and not (task.outgoing or task.instructs))
+    ended = next(given, None)
+    if ended is None:
+        return _made(book, by, AT_KEYBOARD, {})
+    # An ended task never works again (A2A, 3.4.1): another one goes on from it.
+    task = _made(book, by, ended.text, {"reference_task": ended.id})
+    return book.change(task.id, artifacts=ended.artifacts)
+
+
+def _joined(book: TaskBook, post: Post, by: Sender) -> Task:
+    task = _made(book, by, AT_KEYBOARD, {})
+    post.turns.join(task, post.collector(AT_KEYBOARD), post.report)
+    return book.get(task.id)
+
+
+def _made(book: TaskBook, by: Sender, text: str, metadata: Mapping[str, object]) -> Task:
+    task = book.create(MessageRequest(text, by, metadata=MappingProxyType(dict(metadata))))
+    return book.change(task.id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED, reason="watched")
+
+
+PATIENCE = 5.0  # seconds that a search may take, the start of the process included
+MAX_TEXT = 200_000  # how many of the last characters are searched
+_NO_MATCH = 3  # exit status; Python's own errors end with 1 or 2
+_PROGRAM = f"""
+import json, re, sys
+pattern, text = json.load(sys.stdin)
+sys.exit(0 if re.search(pattern, text, re.MULTILINE) else {_NO_MATCH})
+"""
+
+
+async def matches(pattern: str, text: str, seconds: float = PATIENCE) -> bool | None:
+    """Search a text."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            _PROGRAM,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+    except OSError as error:
+        log.warning("no process to search in: %s", error)
+        return None
+    try:
+        async with asyncio.timeout(seconds):
+            await process.communicate(json.dumps([pattern, text[-MAX_TEXT:]]).encode())
+    except TimeoutError:
+        return None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return {0: True, _NO_MATCH: False}.get(process.returncode or 0)
+
+
+log = logging.getLogger(__name__)
+
+_ENDS = {
+    TaskState.COMPLETED: WatchState.DONE,
+    TaskState.CANCELED: WatchState.CANCELED,
+}
+
+
+class Watcher:
+    """Watches over one agent; at most one task at a time."""
+
+    def __init__(  # noqa: PLR0913 - what a session is made of
+        self,
+        agent_id: str,
+        profile: Profile,
+        *,
+        book: TaskBook,
+        outbox: Outbox,
+        events: EventBus,
+        accept: Callable[[MessageRequest], Task],
+        cancel: Callable[[str], Awaitable[Task]],
+        wake: Callable[[], None],
+        time: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._agent_id = agent_id
+        self.profile = profile
+        self._book = book
+        self._outbox = outbox
+        self._events = events
+        self._accept = accept
+        self._cancel = cancel
+        self._wake = wake
+        self._time = time
+        self._post: Post | None = None
+        self._watch: Watch | None = None
+        self._version = 0
+        self._told = -1
+        self._searched: tuple[str, ...] = ()  # texts of the task in which the pattern was looked for last
+        self._news = Pulse()
+        self._woken = False
+
+    # -- for those who ask ---
+
+    @property
+    def on(self) -> bool:
+        """Whether a watch is on."""
+        return self._watch is not None and self._watch.on
+
+    @property
+    def task_id(self) -> str:
+        """The task that is watched; empty for none."""
+        return self._watch.task_id if self._watch is not None and self._watch.on else ""
+
+    @property
+    def report(self) -> WatchReport | None:
+        """How the watch stands, or the last one ended; None when there was none."""
+        return self._watch.report(self._agent_id, self._now()) if self._watch is not None else None
+
+    async def news(self, seen: int, seconds: float) -> WatchReport | None:
+        """Wait until a watch is another one than was seen."""
+        report = self.report
+        if report is not None and report.on and report.version == seen:
+            await self._news.wait(seconds)
+        return self.report
+
+    def begin(self, order: WatchOrder) -> WatchReport:
+        """Watch over a task."""
+        check_order(order)
+        post = self._alive()
+        if self._watch is not None and self._watch.on:
+            raise MessageError(
+                f"{self._agent_id} is watched already", "end that first: synapse watch AGENT --stop"
+            )
+        if not self.profile.receives:
+            raise MessageError(f"{self._agent_id} takes no messages", "watch an agent")
+        if order.task:
+            task = named_task(self._book, self._outbox, post, order.task)
+        else:
+            task = usual_task(self._book, self._outbox, post, order.by)
+        before = self._watch.version if self._watch is not None else 0
+        self._watch = Watch(order, task.id, self._time, version=before)
+        self._searched = ()
+        self._watch.note(f"watched: task {task.short_id}; {order.terms}")
+        return self._tell()
+
+    def stop(self, reason: str = "stopped") -> WatchReport:
+        """End the watch; the task goes on without it, or ends with what the agent wrote last."""
+        watch = self._on()
+        watch.end(WatchState.STOPPED, reason, self._now())
+        self._close(watch, f"the watch was {reason}")
+        return self._tell()
+
+    def ended(self, reason: str) -> None:
+        """The agent has ended, and the watch with it."""
+        if self._watch is None or not self._watch.on:
+            return
+        watch = self._watch
+        watch.end(WatchState.FAILED, reason, self._now())
+        self._close(watch, reason, TaskState.FAILED)
+        self._tell()
+
+    # -- for the turns (follow_ups.Watch) ---
+
+    def attach(self, post: Post) -> None:
+        """Watch over that process from now on."""
+        self._post = post
+
+    def begun(self, task: Task) -> None:
+        """A message was taken by the agent, perhaps the nudge."""
+        watch = self._watch
+        if watch is not None and watch.on and task.id == watch.nudge_id:
+            watch.nudged()
+            self._tell()
+
+    def keeps(self, task_id: str) -> str:
+        """Whether a task goes on after its turn, in words; empty when it ends with it."""
+        watch = self._watch
+        return watch.words if watch is not None and watch.on and watch.task_id == task_id else ""
+
+    # -- for the watchdog ---
+
+    def wake(self) -> None:
+        """Something that the watch must know of has changed."""
+        self._woken = True
+        self._wake()
+
+    async def changed(self, seconds: float | None) -> None:
+        """Wait until something may be due."""
+        woken, self._woken = self._woken, False
+        if not woken and self._post is not None:
+            await self._post.view.changed(seconds)
+            self._woken = False
+
+    async def step(self) -> float | None:
+        """Do what is due."""
+        watch, post = self._watch, self._post
+        if watch is None or not watch.on or post is None:
+            return None
+        wait = await self._step(watch, post)
+        if watch.version != self._told:
+            self._tell()
+        return wait
+
+    async def _step(self, watch: Watch, post: Post) -> float | None:
+        task = self._task(watch)
+        if task is None or task.state.final:
+            self._over(watch, task)
+            return None
+        self._look_at_nudge(watch)
+        if await self._matched(watch, task):
+            return 0.0
+        verdict = watch.look(self._sight(watch, post))
+        match verdict.do:
+            case Do.NUDGE:
+                self._nudge(watch, task)
+            case Do.WITHDRAW:
+                await self._withdraw(watch)
+            case Do.GIVE_UP:
+                self._give_up(watch, verdict.reason)
+            case Do.WAIT:
+                return verdict.seconds
+        return 0.0
+
+    def _sight(self, watch: Watch, post: Post) -> Sight:
+        nudge = self._book.get(watch.nudge_id) if watch.nudge_id else None
+        sight = see(post, self.profile, self._outbox, nudge)
+        task = self._task(watch)
+        if sight.hold or task is None or not is_asked(task):
+            return sight
+        return replace(sight, hold="its question waits for an answer")
+
+    def _nudge(self, watch: Watch, task: Task) -> None:
+        about = {"nudge": watch.sent + 1, "reference_task": task.id}
+        request = MessageRequest(
+            watch.order.text, watch.order.by, metadata=MappingProxyType(about), follows=task.id
+        )
+        try:
+            nudge = self._accept(request)
+        except SynapseError as error:
+            self._give_up(watch, error.message)
+            return
+        watch.asked(nudge.id)
+
+    async def _withdraw(self, watch: Watch) -> None:
+        await self._cancel(watch.nudge_id)
+        if watch.nudge_id and watch.nudge_id not in self._outbox:  # else it was typed meanwhile
+            watch.withdrawn(by_person=False)
+
+    def _look_at_nudge(self, watch: Watch) -> None:
+        if watch.nudge_id and watch.nudge_id not in self._outbox:
+            watch.withdrawn(by_person=True)
+
+    async def _matched(self, watch: Watch, task: Task) -> bool:
+        texts = tuple(artifact.text for artifact in task.artifacts)
+        if not watch.order.until or not texts or texts == self._searched:
+            return False
+        self._searched = texts
+        found = await matches(watch.order.until, texts[-1])
+        if found is None:
+            watch.note("the pattern could not be looked for: it took too long")
+        if not found or self._task(watch) is None or not watch.on:
+            return False
+        watch.end(WatchState.DONE, f"done: the answer matched '{watch.order.until}'", self._now())
+        self._close(watch, "")
+        self._notice(f"done after {nudges_text(watch.sent)}", "information")
+        return True
+
+    # -- ends ---
+
+    def _give_up(self, watch: Watch, reason: str) -> None:
+        watch.end(WatchState.GAVE_UP, f"gave up: {reason}", self._now())
+        self._close(watch, f"the watch gave up: {reason}")
+        self._notice(f"gave up: {reason}", "warning")
+
+    def _over(self, watch: Watch, task: Task | None) -> None:
+        state = _ENDS.get(task.state, WatchState.FAILED) if task is not None else WatchState.FAILED
+        why = "the agent said so" if task is not None and task.replied else task.reason if task else ""
+        reason = f": {why}" if why else ""
+        watch.end(state, f"{state.value}{reason}", self._now())
+        level: Literal["information", "warning"] = "information" if state is WatchState.DONE else "warning"
+        self._notice(f"{state.value} after {nudges_text(watch.sent)}{reason}", level)
+
+    def _close(self, watch: Watch, reason: str, state: TaskState = TaskState.COMPLETED) -> None:
+        task = self._task(watch)
+        if task is not None and not task.state.final and not self._goes_on(watch, task):
+            delivery = DeliveryState.DONE if state is TaskState.COMPLETED else DeliveryState.FAILED
+            self._book.change(task.id, state=state, delivery=delivery, reason=reason)
+        self._drop(watch.nudge_id)
+
+    def _goes_on(self, watch: Watch, task: Task) -> bool:
+        running = self._post is not None and self._post.turns.running == task.id
+        followed = any(each.follows == task.id and each.id != watch.nudge_id for each in self._outbox)
+        return running or followed or is_asked(task) or task.id in self._outbox
+
+    def _drop(self, nudge_id: str) -> None:
+        if nudge_id not in self._outbox or self._outbox.is_parked(nudge_id):
+            return
+        if self._book.get(nudge_id).delivery not in BEING_TYPED:
+            self._outbox.cancel(nudge_id, "the watch is over")
+
+    # -- handed over ---
+
+    def state(self) -> dict[str, Any]:
+        """The watch as JSON; empty for none."""
+        return watch_to_json(self._watch) if self._watch is not None and self._watch.on else {}
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on with a watch of which `state` was given."""
+        if not state:
+            return
+        try:
+            self._watch = watch_from_json(state, self._time)
+        except (KeyError, TypeError, ValueError) as error:
+            log.warning("a watch cannot be understood: %r", error, extra={"agent_id": self._agent_id})
+
+    # -- small ---
+
+    def _alive(self) -> Post:
+        if self._post is None or not self._post.view.alive:
+            raise AgentExited(f"{self._agent_id} has ended", "restart it in its pane, then try again")
+        return self._post
+
+    def _on(self) -> Watch:
+        if self._watch is None or not self._watch.on:
+            raise NotWatched(f"{self._agent_id} is not watched", "begin with: synapse watch AGENT")
+        return self._watch
+
+    def _task(self, watch: Watch) -> Task | None:
+        return self._book.get(watch.task_id) if watch.task_id in self._book else None
+
+    def _now(self) -> float:
+        return self._post.view.now() if self._post is not None else 0.0
+
+    def _notice(self, text: str, level: Literal["information", "warning"]) -> None:
+        self._events.publish(Notice(f"watch over {self._agent_id}: {text}", level, self._agent_id))
+
+    def _tell(self) -> WatchReport:
+        assert self._watch is not None
+        self._told = self._watch.version
+        report = self._watch.report(self._agent_id, self._now())
+        self._events.publish(WatchChanged(self._agent_id, report.on))
+        self._news.fire()
+        return report
