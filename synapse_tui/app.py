@@ -146,7 +146,6 @@ class SynapseApp(FaultTolerant, PaneMessages, App[None], inherit_bindings=False)
         self.post_message(self.HostEvent(event))
 
     async def _begin(self) -> None:
-        """The first frame is on the screen: agents may start."""
         self.host.load_servers()
         await self._reader.show_all()
         if self._view is not None:
@@ -210,7 +209,6 @@ class SynapseApp(FaultTolerant, PaneMessages, App[None], inherit_bindings=False)
             self.report(error)
 
     def follow(self, agent_id: str, receipts: Sequence[Receipt]) -> None:
-        """Keep the title of a pane in step with the messages that were sent from it."""
         self._reader.follow(agent_id, receipts)
 
     def sent_from(self, agent_id: str) -> list[Line]:
@@ -265,7 +263,6 @@ class SynapseApp(FaultTolerant, PaneMessages, App[None], inherit_bindings=False)
         self.questions.open_next()
 
     async def give_kept(self) -> None:
-        """Give the agent in focus the keys that were kept for it, as far as it takes them."""
         with self.gate.giving():
             await self._catch_up(self.gate.for_main())
 
@@ -302,7 +299,6 @@ class SynapseApp(FaultTolerant, PaneMessages, App[None], inherit_bindings=False)
             self.notice(f"unexpected {type(error).__name__}: {error}; the log has more", "error")
 
     def _handle_exception(self, error: Exception) -> None:
-        """Textual would leave at the first error of any handler; agents must not go down with a widget."""
         self.report(error)
 
     def notify_outside(self, title: str, text: str) -> None:

@@ -121,7 +121,6 @@ class UserPaths:
 
 
 def shipped_profiles() -> Path:
-    """The folder of the profiles that come with this installation, as a wheel or as a checkout."""
     package = Path(__file__).parent
     inside = package / "profiles"
     return inside if inside.is_dir() else package.parent / "profiles"

@@ -18,7 +18,7 @@ from synapse_tui.model import MessageRequest, StateReport, Task, TaskPage, TaskQ
 
 from .access import Access
 from .bodies import LargeBodies
-from .external.desk import ExternalDesk
+from .external.service import ExternalAgents
 from .network import LOOPBACK, Network
 from .push import PushDesk
 
@@ -169,7 +169,7 @@ class Services:
     push: PushDesk | None = None
     network: Network = LOOPBACK
     card: CardForm = "dual"
-    external: ExternalDesk | None = None
+    external: ExternalAgents | None = None
     processes: Callable[[], Mapping[int, str]] = dict
     addresses: Callable[[], Sequence[Address]] = list
     agent_of: Callable[[str], HostedAgent | None] = no_agent

@@ -50,8 +50,7 @@ from .context import (
 )
 from .external_routes import external_router
 from .problems import HttpProblem, refusal
-from .protocol.endpoints import protocol_routes
-from .protocol.streams import EventStream
+from .protocol.endpoints import EventStream, protocol_routes
 from .watch_routes import watch_router, webhook_router
 from .wire import (
     PlainBody,

@@ -23,7 +23,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from synapse_tui.open_files import open_files_limit
+from synapse_tui.process_times import open_files_limit
 
 from .agent import NO_SERVICES, HostedAgent, Services
 from .guard import App, Gate

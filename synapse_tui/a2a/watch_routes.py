@@ -19,7 +19,7 @@ from .agent import HostedAgent
 from .context import Agent, Shared, VerifiedId, Wait, find_task, type_of, while_wanted
 from .problems import HttpProblem
 from .push import PushDesk, Webhook
-from .push.model import WebhookRequest
+from .push.subscriptions import WebhookRequest
 from .wire import check_unicode
 
 watch_router = APIRouter()

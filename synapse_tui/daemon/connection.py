@@ -59,11 +59,9 @@ class Connection:
 
     @property
     def ended(self) -> bool:
-        """Whether the client is gone."""
         return self._ended
 
     def is_ours(self) -> bool:
-        """Whether the client belongs to the user of this process."""
         try:
             return peer_uid(self._socket) == os.getuid()
         except OSError:
@@ -91,12 +89,10 @@ class Connection:
             self.close()
 
     def send_error(self, error: SynapseError) -> None:
-        """Tell the client what is wrong, and let it go."""
         self.send(**{"is": "error", "kind": type(error).__name__, "text": error.message, "hint": error.hint})
         self.close()
 
     def answer(self, message: Mapping[str, object]) -> None:
-        """Tell the client the answer to its request, and let it go."""
         self.send(**message)
         self.close()
 

@@ -80,11 +80,9 @@ class ScreenTap:
         return cls(await asyncio.to_thread(make), repaint, tell)
 
     def drawn(self, data: str) -> None:
-        """Take what was drawn."""
         self._recorder.output(data.encode("utf-8", "replace"))
 
     def resized(self, columns: int, lines: int) -> None:
-        """The screen has another size."""
         self._recorder.resized(columns, lines)
 
     async def close(self) -> None:
@@ -171,11 +169,9 @@ class Display:
 
     @property
     def attached(self) -> bool:
-        """Whether a client's terminal is drawn on."""
         return self._viewer is not None
 
     def view(self) -> Mapping[str, object]:
-        """What the person has arranged, as JSON."""
         if self._app is not None and self._app.begun:
             return view_state(self._app.main)
         return self._opening.view or {}
@@ -201,7 +197,6 @@ class Display:
             await self.settle()
 
     def farewell(self) -> None:
-        """Tell the clients whose terminals were given back that all agents are stopped."""
         farewells, self._farewells = self._farewells, []
         for connection, answer in farewells:
             connection.answer(answer)
@@ -339,7 +334,6 @@ class Display:
             self._app.notice_error(error)
 
     def open(self, specs: Sequence[AgentSpec], defaults: Sequence[AgentSpec] = ()) -> None:
-        """Open agents that were asked for, and the project's own, beside those that are there."""
         if self._app is None:
             self._opening.specs += specs
             self._opening.defaults += defaults
@@ -364,7 +358,6 @@ class Display:
         self._opening.restore = restore
 
     def resized(self, connection: Connection) -> None:
-        """A client's terminal has another size."""
         if self._viewer is not None and self._viewer.connection is connection:
             self._present_size()
             if self._app is not None:
@@ -409,7 +402,6 @@ class Display:
     async def _give_back(
         self, connection: Connection, link: TerminalLink, why: str, text: str, *, abandoned: bool
     ) -> None:
-        """Leave a terminal clean, then tell its client; that agents are stopped is told once they are."""
         try:
             await link.close_soon(abandoned=abandoned)
         finally:

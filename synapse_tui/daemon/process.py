@@ -153,7 +153,6 @@ def _handle_signals(display: Display) -> None:
 
 
 def _remover(path: Path) -> tuple[Callable[[], None], str]:
-    """What removes a socket, unless a later host has bound another one in its place; the session's key."""
     inode = path.stat().st_ino
 
     def remove() -> None:

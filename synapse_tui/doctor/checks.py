@@ -24,33 +24,20 @@ SETTLED = 3.0
 """Seconds without a change after which an agent that is not ready will not become so by itself."""
 MAX_TRUSTED = 5
 _LAST_WORDS = 240
-_TRUST_WAIT = 30.0
-"""Seconds in which the question must be gone; some agents start anew after it."""
+_TRUST_WAIT = 30.0  # Seconds in which the question must be gone; some agents start anew after it
 _BEGIN_STATES = (AgentState.UNKNOWN, AgentState.WAITING, AgentState.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """How an agent began.
-
-    Attributes:
-        ready: Whether it became ready.
-        seconds: How long that took, or how long was waited.
-        rule: The rule that decided its state.
-        trusted: How often keys were pressed in questions about trust.
-        asked: What it asks; empty when no rule sees a dialog.
-        exit: How it ended; None while it runs.
-        screen: Its screen.
-        samples: What it showed of late.
-        folder: Where it works.
-    """
+    """How an agent began."""
 
     ready: bool
-    seconds: float
-    rule: str
-    trusted: int = 0
-    asked: str = ""
-    exit: ExitStatus | None = None
+    seconds: float  # How long that took, or how long was waited
+    rule: str  # The rule that decided its state
+    trusted: int = 0  # How often keys were pressed in questions about trust
+    asked: str = ""  # What it asks; empty when no rule sees a dialog
+    exit: ExitStatus | None = None  # How it ended; None while it runs
     screen: str = ""
     samples: tuple[Sample, ...] = ()
     folder: Path = Path()
@@ -100,11 +87,6 @@ def _trust_question(examination: Examination) -> DoctorYes | None:
 
 
 async def _trust(examination: Examination) -> bool:
-    """Say yes to the question whether the agent may trust the scratch folder, or choose "yes" in it.
-
-    Returns:
-        Whether a key was pressed.
-    """
     await examination.quiet(0.5, 3.0)  # a dialog that is still being drawn may not take keys yet
     asked = _trust_question(examination)
     if asked is None:
@@ -141,7 +123,6 @@ def judge_start(begin: Begin, profile: Profile) -> Verdict:
 
 
 def _end_of(screen: str) -> str:
-    """The last words on a screen, on one line."""
     line = " ".join(screen.split())
     return line if len(line) <= _LAST_WORDS else f"…{line[-_LAST_WORDS:]}"
 
@@ -168,17 +149,11 @@ def _never_ready(begin: Begin, by_hand: str, profile: Profile) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How an agent ended.
+    """How an agent ended."""
 
-    Attributes:
-        before: Whether it had ended by itself before.
-        seconds: How long its end took.
-        left: Command lines of processes that live on.
-    """
-
-    before: bool
+    before: bool  # Whether it had ended by itself before
     seconds: float
-    left: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()  # Command lines of processes that live on
 
 
 async def leave(examination: Examination) -> Verdict:
@@ -217,47 +192,29 @@ def processes_with(variable: str, value: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-HELD = 1.5
-"""Seconds that a message must be held while the dialog is open."""
-DENY = 5.0
-"""Seconds in which the deny keys must have closed a dialog."""
-DENIALS = 3
-"""Dialogs that may follow one another."""
-RESTS = 8.0
-"""Seconds without a change after which an agent that is not ready waits for something."""
+HELD = 1.5  # Seconds that a message must be held while the dialog is open
+DENY = 5.0  # Seconds in which the deny keys must have closed a dialog
+DENIALS = 3  # Dialogs that may follow one another
+RESTS = 8.0  # Seconds without a change after which an agent that is not ready waits for something
 DENY_KEYS: tuple[tuple[bytes, ...], ...] = ((b"\x1b",), (b"n",), (b"\x03",))
 """Keys that deny in some agent; none of them approves anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialog:
-    """What came of a command that needs a permission.
-
-    Attributes:
-        asked: Whether WAITING was reported.
-        what: What it asks, as the state says.
-        ran: Whether the command ran.
-        answer: What the agent answered, where it did not ask.
-        rested: Whether the agent came to rest without WAITING, READY or an answer.
-        held: Why a message waited meanwhile; empty when it did not.
-        steady: Whether WAITING lasted.
-        closed: Whether the profile's deny keys closed it.
-        other: Keys that closed it in their place; empty for none.
-        delivered: Whether the message went after that.
-        last: The agent while the dialog was open.
-    """
+    """What came of a command that needs a permission."""
 
     asked: bool
-    what: str = ""
+    what: str = ""  # What it asks, as the state says
     ran: bool = False
-    answer: str = ""
-    rested: bool = False
-    held: str = ""
+    answer: str = ""  # What the agent answered, where it did not ask
+    rested: bool = False  # Whether the agent came to rest without WAITING, READY or an answer
+    held: str = ""  # Why a message waited meanwhile; empty when it did not
     steady: bool = True
-    closed: bool = False
-    other: tuple[bytes, ...] = ()
-    delivered: bool = False
-    last: Sample | None = None
+    closed: bool = False  # Whether the profile's deny keys closed it
+    other: tuple[bytes, ...] = ()  # Keys that closed it in their place; empty for none
+    delivered: bool = False  # Whether the message went after that
+    last: Sample | None = None  # The agent while the dialog was open
 
 
 async def blocked(examination: Examination) -> Verdict:
@@ -296,11 +253,6 @@ async def blocked(examination: Examination) -> Verdict:
 
 
 async def _deny(examination: Examination) -> tuple[bool, tuple[bytes, ...]]:
-    """Close the dialog with the profile's keys, or else with others.
-
-    Returns:
-        Whether the profile's keys did it, and the others that did.
-    """
     if await _closes(examination, examination.profile.deny):
         return True, ()
     for keys in DENY_KEYS:
@@ -377,36 +329,23 @@ def _seen(dialog: Dialog) -> str:
     return "\n".join(dialog.last.rows[-8:]) if dialog.last is not None else ""
 
 
-STEADY = 1.5
-"""Seconds that an agent must be seen working without a break."""
-STOPPED = 1.0
-"""Seconds that nothing may be written after an interrupt."""
-ENDS = 3.0
-"""Seconds in which the end of a turn is told after READY."""
-TRY = 3.0
-"""Seconds in which another key must have stopped the turn."""
+STEADY = 1.5  # Seconds that an agent must be seen working without a break
+STOPPED = 1.0  # Seconds that nothing may be written after an interrupt
+ENDS = 3.0  # Seconds in which the end of a turn is told after READY
+TRY = 3.0  # Seconds in which another key must have stopped the turn
 INTERRUPTS: tuple[tuple[bytes, ...], ...] = ((b"\x1b",), (b"\x1b", b"\x1b"), (b"\x03",))
 """Keys that interrupt some agent, the harmless first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What was seen of a long turn.
+    """What was seen of a long turn."""
 
-    Attributes:
-        seen: What became of the message up to then.
-        working: Whether PROCESSING was reported.
-        steady: Whether it lasted.
-        ended: Whether the turn was over before.
-        shown: What the agent showed after the message was submitted.
-        idle: What it showed before.
-    """
-
-    seen: Seen
+    seen: Seen  # What became of the message up to then
     working: bool
     steady: bool
-    ended: bool
-    shown: tuple[Sample, ...] = ()
+    ended: bool  # Whether the turn was over before
+    shown: tuple[Sample, ...] = ()  # What the agent showed after the message was submitted
     idle: tuple[Sample, ...] = ()
 
 
@@ -419,7 +358,6 @@ async def working(examination: Examination) -> Verdict:
 
 
 async def _begin(examination: Examination) -> Work:
-    """Start a long turn and look at it for a while."""
     idle = tuple(examination.recorder.since(examination.now - 1.0))
     question = examination.prompts.make("slow")
     task = examination.send(question.text)
@@ -478,28 +416,16 @@ def _longer() -> Advice:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """What came of an interrupt.
+    """What came of an interrupt."""
 
-    Attributes:
-        stopped: Whether the turn was seen to stop.
-        alive: Whether the agent lived on.
-        seconds: How long it took.
-        reason: Why it did not stop, as the session says.
-        writes: Whether the agent went on writing although it was told to have stopped.
-        rested: Whether the screen rested although it was told not to have stopped.
-        draft: What was left in the composer.
-        other: Keys that stopped it in place of the profile's; empty for none.
-        last: The agent at the end.
-    """
-
-    stopped: bool
+    stopped: bool  # Whether the turn was seen to stop
     alive: bool
     seconds: float
-    reason: str = ""
-    writes: bool = False
-    rested: bool = False
-    draft: str = ""
-    other: tuple[bytes, ...] = ()
+    reason: str = ""  # Why it did not stop, as the session says
+    writes: bool = False  # Whether the agent went on writing although it was told to have stopped
+    rested: bool = False  # Whether the screen rested although it was told not to have stopped
+    draft: str = ""  # What was left in the composer
+    other: tuple[bytes, ...] = ()  # Keys that stopped it in place of the profile's; empty for none
     last: Sample | None = None
 
 
@@ -535,7 +461,6 @@ async def _stop(examination: Examination) -> Stop:
 
 
 async def _try_others(examination: Examination) -> tuple[bytes, ...]:
-    """Find other keys that stop the turn."""
     own = examination.profile.interrupt.keys
     for keys in INTERRUPTS:
         if keys == own:
@@ -597,8 +522,7 @@ def _judge_unstopped(stop: Stop, keys: str) -> Verdict:
 
 
 WANTED = (AgentState.READY, AgentState.PROCESSING, AgentState.WAITING)
-UNKNOWN_SECONDS = 1.0
-"""Seconds of UNKNOWN after the first READY that are too many."""
+UNKNOWN_SECONDS = 1.0  # Seconds of UNKNOWN after the first READY that are too many
 
 
 async def signals(examination: Examination) -> Verdict:
@@ -623,14 +547,7 @@ def judge_signals(
     unknown: float,
     profile: Profile,
 ) -> Verdict:
-    """Say what the rules did.
-
-    Args:
-        uses: What became of each rule.
-        reports: Every state that was reported, with its rule.
-        unknown: Seconds of UNKNOWN after the first READY.
-        profile: Its rules say which states they decide.
-    """
+    """Say what the rules did."""
     decided = [name for name, use in uses.items() if use.decided]
     agreed = [rule.name for rule in profile.states if _agreed(uses[rule.name], rule.state)]
     never = [name for name in uses if name not in decided and name not in agreed]
@@ -656,32 +573,21 @@ def _agreed(use: RuleUse, state: AgentState) -> bool:
     return not use.decided and use.held[state] > 0
 
 
-APPROVALS = 3
-"""Dialogs that may follow one another for one command."""
-FINISH = 20.0
-"""Seconds that the turn has to end after the reply."""
+APPROVALS = 3  # Dialogs that may follow one another for one command
+FINISH = 20.0  # Seconds that the turn has to end after the reply
 _DRAWN = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Replying:
-    """What came of the command.
-
-    Attributes:
-        wanted: What it was to say.
-        replied: Whether the agent replied.
-        text: What it replied, or answered.
-        approved: Dialogs for it that were answered with yes.
-        refused: Whether a dialog was open that could not be known to be about it.
-        last: The agent when it asked, or at the end.
-    """
+    """What came of the command."""
 
     wanted: str
     replied: bool
     text: str = ""
-    approved: int = 0
-    refused: bool = False
-    last: Sample | None = None
+    approved: int = 0  # Dialogs for it that were answered with yes
+    refused: bool = False  # Whether a dialog was open that could not be known to be about it
+    last: Sample | None = None  # The agent when it asked, or at the end
 
 
 async def reply(examination: Examination) -> Verdict:
@@ -711,11 +617,6 @@ def _reply_over(examination: Examination, task: Task) -> bool:
 
 
 async def _approve(examination: Examination, wanted: str) -> bool:
-    """Let the agent run the command, when its dialog is certainly about that.
-
-    Returns:
-        Whether it was answered, and is gone.
-    """
     approve = examination.profile.doctor.approve
     if approve is None:
         return False

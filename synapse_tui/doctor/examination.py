@@ -28,68 +28,43 @@ from synapse_tui.host import Host
 from synapse_tui.model import AgentState, DeliveryState, MessageRequest, Sender, Task, TaskState
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged
 
-PERIOD = 0.1
-"""Seconds between two samples."""
+PERIOD = 0.1  # Seconds between two samples
 MAX_SAMPLES = 6000
-TAIL = 12
-"""Rows with text at the end of the screen that a sample keeps."""
+TAIL = 12  # Rows with text at the end of the screen that a sample keeps
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What an agent showed at one moment.
+    """What an agent showed at one moment."""
 
-    Attributes:
-        at: Seconds on the session's clock.
-        state: What the detector had decided.
-        title: The window title.
-        status: The last OSC 7501 state; empty for none.
-        progress: The last OSC 9;4 state; None for none.
-        composer: Whether the composer was there and took keys.
-        dialog: Whether a rule saw a dialog.
-        rows: The last rows with text.
-        cursor: The row of the cursor.
-        quiet: Seconds since the rows or the title last changed.
-    """
-
-    at: float
+    at: float  # Seconds on the session's clock
     state: AgentState
     title: str = ""
-    status: str = ""
-    progress: int | None = None
-    composer: bool = False
-    dialog: bool = False
+    status: str = ""  # The last OSC 7501 state; empty for none
+    progress: int | None = None  # The last OSC 9;4 state; None for none
+    composer: bool = False  # Whether the composer was there and took keys
+    dialog: bool = False  # Whether a rule saw a dialog
     rows: tuple[str, ...] = ()
     cursor: str = ""
-    quiet: float = 0.0
+    quiet: float = 0.0  # Seconds since the rows or the title last changed
 
 
 @dataclass(slots=True)
 class RuleUse:
-    """What became of one rule of the profile.
+    """What became of one rule of the profile."""
 
-    Attributes:
-        decided: How often it decided the state.
-        held: In how many samples it held, by the state that was reported then.
-    """
-
-    decided: int = 0
+    decided: int = 0  # How often it decided the state
+    # In how many samples it held, by the state that was reported then
     held: Counter[AgentState] = field(default_factory=Counter)
 
 
 class Recorder:
-    """Takes samples of one session, and hears its reports.
-
-    Args:
-        session: The session; it is started.
-        events: The bus that it tells its reports on.
-    """
+    """Takes samples of one session, and hears its reports."""
 
     def __init__(self, session: AgentSession, events: EventBus) -> None:
         self._session = session
         self.samples: deque[Sample] = deque(maxlen=MAX_SAMPLES)
-        self.reports: list[tuple[AgentState, str]] = []
-        """State and rule of every report."""
+        self.reports: list[tuple[AgentState, str]] = []  # State and rule of every report
         self._uses = {rule.name: RuleUse() for rule in session.profile.states}
         self._text = ScreenText()
         self._shown: tuple[object, ...] = ()
@@ -111,10 +86,6 @@ class Recorder:
     def since(self, at: float) -> list[Sample]:
         """The samples from a time on."""
         return [sample for sample in self.samples if sample.at >= at]
-
-    def seconds_in(self, state: AgentState) -> float:
-        """Seconds that the agent was seen in a state, by the samples."""
-        return sum(sample.state is state for sample in self.samples) * PERIOD
 
     def take(self) -> Sample:
         """Take a sample now."""
@@ -143,7 +114,6 @@ class Recorder:
         return sample
 
     def _try_rules(self, sample: Sample, fields: Mapping[str, str]) -> None:
-        """See which rules hold, also those that come after the one that decides."""
         signals = Signals(
             screen=self._text,
             composer=self._session.reading(),
@@ -171,13 +141,7 @@ class Recorder:
 
 
 class Transcripts:
-    """The records that an agent writes from now on.
-
-    Args:
-        transcript: Where the profile says they are; None for nowhere.
-        folder: The agent's working folder.
-        environ: Environment of its process.
-    """
+    """The records that an agent writes from now on."""
 
     def __init__(self, transcript: Transcript | None, folder: Path, environ: Mapping[str, str]) -> None:
         self._transcript = transcript
@@ -186,15 +150,7 @@ class Transcripts:
         self._begun = time.time()
 
     async def look_for(self, typed: str, codes: tuple[str, str]) -> str:
-        """Look whether a message was recorded.
-
-        Args:
-            typed: What was typed for it.
-            codes: The codes in it, which stand in no other message.
-
-        Returns:
-            `whole`, `part` when only its beginning is there, or empty when nothing of it is.
-        """
+        """Look whether a message was recorded."""
         if self._transcript is None:
             return ""
         return await asyncio.to_thread(self._look_for, self._transcript, typed, codes)
@@ -235,12 +191,9 @@ def _squeezed(text: str) -> str:
     return "".join(unicodedata.normalize("NFC", text).split())
 
 
-LONG_BYTES = 20_000
-"""Length of the long message."""
-SLOW_SECONDS = 60
-"""How long a turn should last that is to be interrupted."""
-ANSWER_ROWS = 60
-"""Rows by which a message is made longer than what agents show of one."""
+LONG_BYTES = 20_000  # Length of the long message
+SLOW_SECONDS = 60  # How long a turn should last that is to be interrupted
+ANSWER_ROWS = 60  # Rows by which a message is made longer than what agents show of one
 _ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 _JOINED = "{first}-{second}"
 """Stands in no message, so that what is found on the screen is no echo of the message."""
@@ -289,25 +242,14 @@ emoji 👍 👩‍💻 🇯🇵 ⚠️ and e\u0301
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A message that is ready to be sent.
-
-    Attributes:
-        text: The message.
-        expect: Pattern of the answer, `{chars}` and `{lines}` not filled in yet; empty when any will do.
-        codes: What the answer is asked for.
-    """
+    """A message that is ready to be sent."""
 
     text: str
-    expect: str
-    codes: tuple[str, str]
+    expect: str  # Pattern of the answer, `{chars}` and `{lines}` not filled in yet; empty when any will do
+    codes: tuple[str, str]  # What the answer is asked for
 
     def proof(self, answer: str, typed: str) -> str:
-        """What in an answer proves that the message arrived as it was typed; empty when nothing does.
-
-        Args:
-            answer: The agent's answer; agents wrap it anywhere.
-            typed: What was typed for the message.
-        """
+        """What in an answer proves that the message arrived as it was typed; empty when nothing does."""
         # Agents trim what is typed.
         lengths = sorted({len(typed.rstrip()), len(typed)})
         fields = {"chars": f"(?:{'|'.join(map(str, lengths))})", "lines": str(typed.count("\n") + 1)}
@@ -317,17 +259,7 @@ class Question:
 
 
 class Prompts:
-    """Makes the messages for one agent.
-
-    Args:
-        rules: What the profile says.
-        texts: Texts of the command line, by name; they win.
-        expects: Patterns of the command line, by name; they win.
-        make_code: Makes a code of a few letters and digits.
-
-    Raises:
-        InvalidValue: A name is unknown, or a pattern is none.
-    """
+    """Makes the messages for one agent."""
 
     def __init__(
         self,
@@ -348,12 +280,7 @@ class Prompts:
         return self._make_code(), self._make_code()
 
     def make(self, name: str, *, command: str = "") -> Question:
-        """Fill in a message.
-
-        Args:
-            name: One of DOCTOR_PROMPTS.
-            command: What the agent is to run, for `run`.
-        """
+        """Fill in a message."""
         prompt = self._prompts[name]
         first, second = self.codes()
         text = filled(
@@ -418,62 +345,35 @@ DOCTOR = Sender("synapse-doctor", "system", verified=True)
 PATIENCE = 5.0
 STUCK = 12.0
 """Seconds that a message may wait for one reason: nothing in the scratch folder would change it."""
-ENTERS = (b"\r", b"\n", b"\x1b\r")
-"""Keys that submit in some agent: Enter, Ctrl+J, Alt+Enter."""
+ENTERS = (b"\r", b"\n", b"\x1b\r")  # Keys that submit in some agent: Enter, Ctrl+J, Alt+Enter
 ENTER_PATIENCE = 2.0
-REST = 10.0
-"""Seconds in which an agent must come to rest after it was interrupted."""
+REST = 10.0  # Seconds in which an agent must come to rest after it was interrupted
 _POLL = 0.1
 _WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What became of one message.
-
-    Attributes:
-        question: The message.
-        typed: What was typed for it.
-        task: Its task at the end.
-        ended: Whether its turn came to an end.
-        answer: What the agent answered.
-        own_words: The same as the agent has recorded it; empty where that is not known.
-        proof: What in the answer proves that it arrived whole; empty when nothing does.
-        recorded: What of it the agent's own record of the conversation holds: `whole`, `part`, or nothing.
-        states: The agent's states meanwhile, in order.
-        draft: The longest draft that was seen in the composer while it was being typed.
-        entered: The key that submitted what the profile's did not; empty for none.
-        last: The agent at the end.
-        seconds: How long it took.
-    """
+    """What became of one message."""
 
     question: Question
     typed: str
     task: Task
-    ended: bool
+    ended: bool  # Whether its turn came to an end
     answer: str = ""
-    own_words: str = ""
-    proof: str = ""
+    own_words: str = ""  # The same as the agent has recorded it; empty where that is not known
+    proof: str = ""  # What in the answer proves that it arrived whole; empty when nothing does
+    # What of it the agent's own record of the conversation holds: `whole`, `part`, or nothing
     recorded: str = ""
-    states: tuple[AgentState, ...] = ()
-    draft: str = ""
-    entered: bytes = b""
+    states: tuple[AgentState, ...] = ()  # The agent's states meanwhile, in order
+    draft: str = ""  # The longest draft that was seen in the composer while it was being typed
+    entered: bytes = b""  # The key that submitted what the profile's did not; empty for none
     last: Sample = field(default_factory=lambda: Sample(0.0, AgentState.UNKNOWN))
     seconds: float = 0.0
 
 
 class Examination:
-    """One agent in a host without a screen.
-
-    Args:
-        host: The host, with the agent open.
-        session: The agent.
-        prompts: Makes the messages.
-        recorder: Notes what the agent shows.
-        transcripts: The agent's own records.
-        outside: A folder that is not the agent's.
-        timeout: Seconds that a turn may take.
-    """
+    """One agent in a host without a screen."""
 
     def __init__(
         self,
@@ -494,8 +394,7 @@ class Examination:
         self.transcripts = transcripts
         self.outside = outside
         self.timeout = timeout
-        self.slow: Task | None = None
-        """A long turn that one check has left to the next."""
+        self.slow: Task | None = None  # A long turn that one check has left to the next
         self._woken = asyncio.Event()
         self._wakers = [host.events.subscribe(lambda _event: self._woken.set())]
 
@@ -508,12 +407,10 @@ class Examination:
 
     @property
     def state(self) -> AgentState:
-        """The agent's state."""
         return self.session.report.state
 
     @property
     def alive(self) -> bool:
-        """Whether the agent's process runs."""
         return self.session.exit is None
 
     def screen(self) -> str:
@@ -625,11 +522,7 @@ class Examination:
         return self.session.task(task.id)
 
     async def rest(self) -> bool:
-        """Bring the agent to rest: what waits is taken back, what runs is stopped, dialogs are denied.
-
-        Returns:
-            Whether it is ready.
-        """
+        """Bring the agent to rest: what waits is taken back, what runs is stopped, dialogs are denied."""
         self.slow = None
         for task in self.session.list_tasks():
             if not task.state.final:
@@ -639,11 +532,7 @@ class Examination:
         return await self.until(lambda: self.state is AgentState.READY, REST)
 
     async def renew(self) -> bool:
-        """Start the agent anew, when it cannot be brought to rest.
-
-        Returns:
-            Whether it is ready.
-        """
+        """Start the agent anew, when it cannot be brought to rest."""
         await self.host.restart(self.session.agent_id)
         return await self.until(lambda: self.state is AgentState.READY, self.timeout)
 

@@ -33,29 +33,17 @@ README = "# A scratch folder\n\n`synapse doctor` tries an agent here. Nothing in
 
 @dataclass(slots=True)
 class Scratch:
-    """Where one agent is examined, made anew.
-
-    Attributes:
-        folder: The agent works here: a git repository with a README.md.
-        home: In place of the user's home folder for our own files: registry, history, logs.
-        outside: A folder that is no part of the agent's, for what it must ask before it writes.
-        base: Holds these.
-    """
+    """Where one agent is examined, made anew."""
 
     base: Path
-    folder: Path
-    home: Path
-    outside: Path
+    folder: Path  # The agent works here: a git repository with a README.md
+    home: Path  # In place of the user's home folder for our own files: registry, history, logs
+    outside: Path  # A folder that is no part of the agent's, for what it must ask before it writes
     _lock: int
 
     @classmethod
     def make(cls, paths: UserPaths, agent: str) -> Scratch:
-        """Make the folders of an agent, without what an earlier examination left in them.
-
-        Raises:
-            InvalidValue: Another examination of the agent goes on.
-            FolderUnusable: They cannot be made.
-        """
+        """Make the folders of an agent, without what an earlier examination left in them."""
         base = paths.doctor / agent
         try:
             private_folder(base)
@@ -95,11 +83,6 @@ class Scratch:
 
 
 def _lock(base: Path, agent: str) -> int:
-    """Take the folder for this process.
-
-    Raises:
-        InvalidValue: Another one has it.
-    """
     descriptor = os.open(base / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -118,20 +101,13 @@ PORTS = (8980, 8999)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check.
+    """One check."""
 
-    Attributes:
-        name: As `--check` and the table name it.
-        run: Does it.
-        turns: How many turns of the model it takes.
-        always: Whether it is done whatever was asked for.
-        goes_on: Whether it goes on where the check before it has left off, with no rest in between.
-    """
-
-    name: str
+    name: str  # As `--check` and the table name it
     run: Callable[[Examination], Awaitable[Verdict]]
-    turns: int = 1
-    always: bool = False
+    turns: int = 1  # How many turns of the model it takes
+    always: bool = False  # Whether it is done whatever was asked for
+    # Whether it goes on where the check before it has left off, with no rest in between
     goes_on: bool = False
 
 
@@ -154,21 +130,13 @@ NAMES = tuple(check.name for check in CHECKS)
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is asked for.
+    """What is asked for."""
 
-    Attributes:
-        checks: Names of the checks; empty for all.
-        timeout: Seconds that a turn of the agent may take.
-        keep: Whether the scratch folder stays.
-        texts: Messages in place of the profile's, by name.
-        expects: Patterns of their answers, by name.
-    """
-
-    checks: tuple[str, ...] = ()
-    timeout: float = 120.0
+    checks: tuple[str, ...] = ()  # Names of the checks; empty for all
+    timeout: float = 120.0  # Seconds that a turn of the agent may take
     keep: bool = False
-    texts: Mapping[str, str] = field(default_factory=dict)
-    expects: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)  # Messages in place of the profile's, by name
+    expects: Mapping[str, str] = field(default_factory=dict)  # Patterns of their answers, by name
 
     def __post_init__(self) -> None:
         for name in self.checks:
@@ -185,7 +153,6 @@ class Order:
 
     @property
     def turns(self) -> int:
-        """Turns of the model that it takes."""
         return sum(check.turns for check in CHECKS if self.wants(check))
 
 
@@ -202,20 +169,7 @@ async def examine(
     begun: Begun = lambda _name: None,
     done: Done = lambda _result: None,
 ) -> Report:
-    """Examine one agent.
-
-    Args:
-        profile: The agent.
-        order: What is asked for.
-        paths: Folders of the person.
-        environ: Environment of the person.
-        begun: Told the name of each check as it begins.
-        done: Told each result.
-
-    Raises:
-        InvalidValue: A message or a check is unknown, or the agent is being examined already.
-        SpawnError: The agent cannot be started.
-    """
+    """Examine one agent."""
     prompts = Prompts(profile.doctor, order.texts, order.expects)
     scratch = await asyncio.to_thread(Scratch.make, paths, profile.name)
     try:
@@ -249,7 +203,6 @@ async def _opened(
     order: Order,
     environ: Mapping[str, str],
 ) -> AsyncIterator[Examination]:
-    """The agent in a host of its own, which keeps everything in the scratch folder."""
     own = UserPaths(scratch.home)
     profile = dataclasses.replace(profile, ports=PORTS, instructions=False)
     host = Host(
@@ -307,7 +260,6 @@ class _Run:
             self._done(Result(check.name, verdict, clock() - began, shown))
 
     async def _why_not(self, check: Check) -> Verdict | None:
-        """Make ready for a check, or say why it cannot be done."""
         if check.always:
             return None
         if not self._started:

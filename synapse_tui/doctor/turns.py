@@ -19,12 +19,7 @@ Adviser = Callable[[Seen, Profile], tuple[Advice, ...]]
 
 
 def advice_for(seen: Seen, profile: Profile) -> tuple[Advice, ...]:
-    """What to try, when a message was not submitted.
-
-    Args:
-        seen: What became of it; its task's reason says why it waits.
-        profile: The profile as it is.
-    """
+    """What to try, when a message was not submitted."""
     for words, adviser in _ADVISERS:
         if words in seen.task.reason:
             return adviser(seen, profile)
@@ -135,8 +130,7 @@ def no_end(seen: Seen) -> tuple[Advice, ...]:
 
 _WORKING = (AgentState.PROCESSING, AgentState.WAITING)
 _SHOWN = 70
-MENTION = "@READ"
-"""The beginning of a file name in the scratch folder."""
+MENTION = "@READ"  # The beginning of a file name in the scratch folder
 LEADING = ("!", "/", "#")
 COMMANDS = {"/": "help "}
 """What follows a sign, so that it would be a command: a harmless one that most agents have."""
@@ -240,12 +234,7 @@ async def hazards(examination: Examination) -> Verdict:
 
 
 def judge_hazards(found: Sequence[tuple[str, Seen]], profile: Profile) -> Verdict:
-    """Say what the messages with a hazard prove.
-
-    Args:
-        found: The hazard and what became of the message with it.
-        profile: The profile as it is.
-    """
+    """Say what the messages with a hazard prove."""
     verdicts = [(hazard, judge_turn(_believed(hazard, seen), profile)) for hazard, seen in found]
     wrong = {hazard: verdict for hazard, verdict in verdicts if verdict.outcome is Outcome.FAILED}
     if wrong:
@@ -312,13 +301,7 @@ async def answer(examination: Examination) -> Verdict:
 
 
 def judge_answer(seen: Seen, frame: Collection[str], profile: Profile) -> Verdict:
-    """Say what the artifact of a turn proves.
-
-    Args:
-        seen: The turn.
-        frame: Rows that stood on the screen before it, while the agent was idle.
-        profile: The profile as it is.
-    """
+    """Say what the artifact of a turn proves."""
     verdict = judge_turn(dataclasses.replace(seen, recorded=""), profile)
     if verdict.outcome is Outcome.FAILED:
         return verdict
@@ -345,14 +328,7 @@ def _frame_in(text: str, frame: Collection[str], profile: Profile) -> str:
 
 
 def judge_long_answer(long: Seen, short: Seen, frame: Collection[str], profile: Profile) -> Verdict:
-    """Say what the artifact proves where the message was long: it begins as that of a short one does.
-
-    Args:
-        long: The turn of the long message.
-        short: The turn of the short one.
-        frame: Rows that stood on the screen before them, while the agent was idle.
-        profile: The profile as it is.
-    """
+    """Say what the artifact proves where the message was long: it begins as that of a short one does."""
     verdict = judge_answer(long, frame, profile)
     if verdict.outcome is not Outcome.OK:
         return verdict
@@ -368,12 +344,7 @@ def judge_long_answer(long: Seen, short: Seen, frame: Collection[str], profile: 
 
 
 def judge_bullets(answers: Iterable[str], bullet: str) -> Verdict | None:
-    """Say that an artifact holds a bullet of the agent; None when none does.
-
-    Args:
-        answers: What the agent said in several turns.
-        bullet: The sign that it draws before what it says; empty for none.
-    """
+    """Say that an artifact holds a bullet of the agent; None when none does."""
     for text in answers:
         rows = text.split("\n")
         for above, row in zip(["", *rows], rows, strict=False):
@@ -385,19 +356,13 @@ def judge_bullets(answers: Iterable[str], bullet: str) -> Verdict | None:
 
 
 def bullet_of(screen: Sequence[str], code: str) -> str:
-    """The sign that an agent draws before what it says; empty for none.
-
-    Args:
-        screen: The rows of its screen after an answer, which stands below the message.
-        code: What the answer begins with.
-    """
+    """The sign that an agent draws before what it says; empty for none."""
     row = next((row for row in reversed(screen) if code in row), "")
     found = _BULLET.match(row)
     return found[1] if found else ""
 
 
 def _above(seen: Seen) -> list[str]:
-    """Rows of an answer above the one that was asked for."""
     rows = seen.answer.split("\n")
     place = next((place for place, row in enumerate(rows) if seen.question.codes[0] in row), 0)
     return [row for row in rows[:place] if row.strip()]

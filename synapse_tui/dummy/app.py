@@ -22,18 +22,13 @@ from .screen import AlternateScreenPainter, MainScreenPainter, Painter, PanelVie
 from .terminal import ESCAPE_WAIT, Key, KeyDecoder, LateTty, Loop, Paste, Text, Timer, Token, Tty
 from .turn import DIRECTIVES_HELP, HELP, Dialog, directives, permission, question
 
-SLOW_READ = 0.02
-"""Seconds between two reads of one who reads slowly."""
+SLOW_READ = 0.02  # Seconds between two reads of one who reads slowly
 NEWLINE_KEYS = ("shift+enter", "alt+enter", "ctrl+enter", "ctrl+j")
 EXIT_NOTICE = "Press Ctrl+{} again to exit"
 
 
 class Keyboard:
-    """Takes the input of the terminal.
-
-    Args:
-        app: Is told what to do.
-    """
+    """Takes the input of the terminal."""
 
     def __init__(self, app: DummyApp) -> None:
         self._app = app
@@ -178,12 +173,7 @@ class Keyboard:
 
 
 class Journal:
-    """Writes one JSON object a line, each by a single write, so that a reader never sees half of one.
-
-    Args:
-        path: The file, appended to and made readable by its owner only; empty to write nothing.
-        clock: Seconds since the epoch.
-    """
+    """Writes one JSON object a line, each by a single write, so that a reader never sees half of one."""
 
     def __init__(self, path: str, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -211,56 +201,32 @@ WhileWorking = Literal["ignore", "queue", "steer"]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How the agent behaves; times are in seconds.
-
-    Attributes:
-        name: What it calls itself.
-        reply: Its answer to everything; `{text}` stands for what was asked. Empty for the built-in answers.
-        prompt: Submitted as soon as it has started; empty for none.
-        log: File of JSON lines that tells everything it was given; empty for none.
-        alternate_screen: Whether it draws on the alternate screen.
-        title: Whether it tells its state by the window title.
-        status: Whether it tells its state by OSC 7501.
-        progress: Whether it tells its state by OSC 9;4.
-        paste: Whether it asks for bracketed paste (mode 2004).
-        kitty: Whether it asks for unambiguous keys (kitty keyboard protocol, flag 1).
-        color: Whether it uses colours.
-        startup: How long it is deaf and blank at first.
-        word_delay: Pause between two words of an answer.
-        while_working: What becomes of a message that is submitted while a turn runs.
-        requeue: Whether an interrupted message goes back into the composer.
-        dialog_after_paste: After so long a paste into the idle agent is followed by a dialog; negative for
-            never.
-        swallow_enter: So many carriage returns after each paste are ignored.
-        stubborn: Whether SIGHUP and SIGTERM are ignored.
-        burst: An Enter so soon after typed text is taken for a line of a paste.
-        read_rate: Bytes that it reads a second; 0 for as fast as it can.
-        lag: How much later than it happens everything is shown, as in agents that draw in frames.
-        resume: Whether it says that it goes on with its last conversation.
-    """
+    """How the agent behaves; times are in seconds."""
 
     name: str = "dummy"
+    # Its answer to everything; `{text}` stands for what was asked. Empty for the built-in answers
     reply: str = ""
-    prompt: str = ""
-    log: str = ""
-    alternate_screen: bool = False
-    title: bool = True
-    status: bool = True
-    progress: bool = False
-    paste: bool = True
-    kitty: bool = True
+    prompt: str = ""  # Submitted as soon as it has started; empty for none
+    log: str = ""  # File of JSON lines that tells everything it was given; empty for none
+    alternate_screen: bool = False  # Whether it draws on the alternate screen
+    title: bool = True  # Whether it tells its state by the window title
+    status: bool = True  # Whether it tells its state by OSC 7501
+    progress: bool = False  # Whether it tells its state by OSC 9;4
+    paste: bool = True  # Whether it asks for bracketed paste (mode 2004)
+    kitty: bool = True  # Whether it asks for unambiguous keys (kitty keyboard protocol, flag 1)
     color: bool = True
-    startup: float = 0.0
-    word_delay: float = 0.02
-    while_working: WhileWorking = "queue"
-    requeue: bool = False
+    startup: float = 0.0  # How long it is deaf and blank at first
+    word_delay: float = 0.02  # Pause between two words of an answer
+    while_working: WhileWorking = "queue"  # What becomes of a message that is submitted while a turn runs
+    requeue: bool = False  # Whether an interrupted message goes back into the composer
+    # After so long a paste into the idle agent is followed by a dialog; negative for never
     dialog_after_paste: float = -1.0
-    swallow_enter: int = 0
-    stubborn: bool = False
-    burst: float = 0.0
-    read_rate: int = 0
-    lag: float = 0.0
-    resume: bool = False
+    swallow_enter: int = 0  # So many carriage returns after each paste are ignored
+    stubborn: bool = False  # Whether SIGHUP and SIGTERM are ignored
+    burst: float = 0.0  # An Enter so soon after typed text is taken for a line of a paste
+    read_rate: int = 0  # Bytes that it reads a second; 0 for as fast as it can
+    lag: float = 0.0  # How much later than it happens everything is shown, as in agents that draw in frames
+    resume: bool = False  # Whether it says that it goes on with its last conversation
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -337,12 +303,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def parse_options(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> Options:
-    """Read the command line; wrong arguments end the program with status 2 and a usage line.
-
-    Args:
-        arguments: Without the program's name.
-        environ: Gives `SYNAPSE_DUMMY_LOG`, `NO_COLOR`, and within synapse-tui `SYNAPSE_AGENT_ID`.
-    """
+    """Read the command line; wrong arguments end the program with status 2 and a usage line."""
     given = make_parser().parse_args(arguments)
     own = environ.get("SYNAPSE_AGENT_ID", "").removeprefix("synapse-")
     return Options(
@@ -373,22 +334,14 @@ def parse_options(arguments: Sequence[str], environ: Mapping[str, str] = os.envi
 
 SPIN = 0.12
 RESIZE_WAIT = 0.02
-EXIT_WINDOW = 2.0
-"""Seconds in which a second Ctrl+C ends the program."""
+EXIT_WINDOW = 2.0  # Seconds in which a second Ctrl+C ends the program
 
 DIALOG_STATES = ("permission", "question")
 FOOTER_STATES = {"working": "working", "permission": "waiting", "question": "waiting", "error": "error"}
 
 
 class DummyApp:
-    """One run of the dummy agent.
-
-    Args:
-        options: How it behaves.
-        tty: Its terminal, already in raw mode.
-        loop: Its event loop.
-        journal: Told of everything.
-    """
+    """One run of the dummy agent."""
 
     def __init__(self, options: Options, tty: Tty, loop: Loop, journal: Journal) -> None:
         self.options = options
@@ -504,7 +457,6 @@ class DummyApp:
 
     @property
     def dialog(self) -> Dialog | None:
-        """The dialog on the screen."""
         return self.dialogs[0] if self.dialogs else None
 
     def open_dialog(self, dialog: Dialog) -> None:
@@ -563,12 +515,7 @@ class DummyApp:
     # -- turns
 
     def submit(self, text: str, source: str) -> None:
-        """Take a message: start a turn, or do as the options say when one runs.
-
-        Args:
-            text: The message.
-            source: What submitted it, for the journal.
-        """
+        """Take a message: start a turn, or do as the options say when one runs."""
         busy = self.runner.seconds is not None
         mode = self.options.while_working if busy else "now"
         self.journal.write("submit", text=text, mode=mode, source=source)
@@ -618,15 +565,7 @@ def main(
     arguments: Sequence[str] | None = None,
     make: Callable[[Options, Tty, Loop, Journal], DummyApp] = DummyApp,
 ) -> int:
-    """Run the dummy agent.
-
-    Args:
-        arguments: Of the command line; None for those of this process.
-        make: Makes the application; test agents have one with turns of their own.
-
-    Returns:
-        The exit status.
-    """
+    """Run the dummy agent."""
     options = parse_options(sys.argv[1:] if arguments is None else arguments)
     if not (os.isatty(0) and os.isatty(1)):
         sys.stderr.write("dummy: this program needs a terminal; run it in one, or as a pane of synapse-tui\n")

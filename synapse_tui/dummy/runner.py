@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from .app import DummyApp
     from .terminal import Loop, Timer
 
-PATIENCE = 0.5
-"""Seconds from SIGTERM to SIGKILL."""
+PATIENCE = 0.5  # Seconds from SIGTERM to SIGKILL
 
 POLL = 0.01
 
@@ -30,12 +29,6 @@ class ShellCommand:
     """A command that runs in a shell, its output taken from a pipe.
 
     As with other agents' tools it has a session of its own and no terminal, so that all of it can be stopped.
-
-    Args:
-        command: For `/bin/sh -c`.
-        loop: Tells when there is output.
-        on_output: Called with pieces of output.
-        on_end: Called once with the exit status, negative for a signal.
     """
 
     def __init__(
@@ -57,11 +50,7 @@ class ShellCommand:
         loop.read(self._pipe, self._read)
 
     def stop(self, *, at_once: bool = False) -> None:
-        """End it, with everything it started; `on_end` is not called.
-
-        Args:
-            at_once: Whether it gets no time to end by itself.
-        """
+        """End it, with everything it started; `on_end` is not called."""
         self._loop.unread(self._pipe)
         self._on_end = lambda _status: None
         self._signal(signal.SIGKILL if at_once else signal.SIGTERM)
@@ -109,15 +98,7 @@ _PROGRESS = {"idle": "0", "done": "0", "error": "2;100"}
 
 
 class StatusSignals:
-    """Window title, program status (OSC 7501) and progress (OSC 9;4), each only where it is wanted.
-
-    Args:
-        write: Takes the sequences.
-        name: The agent's name, part of the title.
-        title: Whether to set the title.
-        status: Whether to send the program status.
-        progress: Whether to send progress.
-    """
+    """Window title, program status (OSC 7501) and progress (OSC 9;4), each only where it is wanted."""
 
     def __init__(
         self, write: Callable[[str], None], name: str, *, title: bool, status: bool, progress: bool
@@ -176,11 +157,7 @@ FLOOD_ROWS = 200
 
 
 class TurnRunner:
-    """Runs at most one turn at a time.
-
-    Args:
-        app: Is drawn on and told of what happens.
-    """
+    """Runs at most one turn at a time."""
 
     def __init__(self, app: DummyApp) -> None:
         self._app = app
@@ -232,11 +209,7 @@ class TurnRunner:
         self._app.set_state("idle")
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Stop whatever runs, without a word.
-
-        Args:
-            at_once: Whether the program ends too, so that nothing can be waited for.
-        """
+        """Stop whatever runs, without a word."""
         if self._timer is not None:
             self._timer.canceled = True
         if self._command is not None:
@@ -342,7 +315,6 @@ class TurnRunner:
         return True
 
     def _flood(self, until: float, number: int) -> None:
-        """Write many rows, then look for keys, then go on."""
         columns, _ = self._app.tty.size
         rows = [
             f"\x1b[32m{index:8d}\x1b[39m {'flood ' * 40}"[: columns + 9]

@@ -16,8 +16,7 @@ BlockKind = Literal["user", "agent", "tool", "output", "note", "raw"]
 
 KEPT_BLOCKS = 500
 
-_LIMITS = {"user": 12, "output": 200}
-"""Rows that are shown of a block, by its kind."""
+_LIMITS = {"user": 12, "output": 200}  # Rows that are shown of a block, by its kind
 
 
 class Style:
@@ -48,29 +47,18 @@ class Style:
 
 @dataclass(slots=True)
 class Block:
-    """Something in the transcript.
-
-    Attributes:
-        kind: Who it is from.
-        text: What it says.
-        closed: Whether nothing more will be added to it.
-    """
+    """Something in the transcript."""
 
     kind: BlockKind
     text: str
-    closed: bool = True
+    closed: bool = True  # Whether nothing more will be added to it
 
 
 _MARKS = {"user": "> ", "agent": "● ", "tool": "● ", "output": "  ⎿  ", "note": "  ", "raw": ""}
 
 
 class Transcript:
-    """All blocks, and how many of their rows are on the screen for good.
-
-    Args:
-        style: How marks are drawn.
-        name: The agent's name, for the banner.
-    """
+    """All blocks, and how many of their rows are on the screen for good."""
 
     def __init__(self, style: Style, name: str) -> None:
         self._style = style
@@ -105,14 +93,7 @@ class Transcript:
         self._rows_out = 0
 
     def take(self, columns: int) -> tuple[list[str], list[str]]:
-        """Rows that are new since the last call.
-
-        Args:
-            columns: Width of the terminal; a change needs `replay`.
-
-        Returns:
-            Rows that are finished, and the last row of a block that still grows.
-        """
+        """Rows that are new since the last call."""
         finished = banner(self._style, self._name, columns) if self._banner else []
         self._banner = False
         while self._waiting:
@@ -183,23 +164,14 @@ def _home(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What is to be seen.
+    """What is to be seen."""
 
-    Attributes:
-        lines: Rows at the bottom that may change, each at most as wide as the terminal.
-        cursor: Column and row in `lines`; None to hide the cursor.
-    """
-
-    lines: Sequence[str]
-    cursor: tuple[int, int] | None = None
+    lines: Sequence[str]  # Rows at the bottom that may change, each at most as wide as the terminal
+    cursor: tuple[int, int] | None = None  # Column and row in `lines`; None to hide the cursor
 
 
 class MainScreenPainter:
-    """Draws on the main screen by moves relative to the cursor; finished rows scroll into the scrollback.
-
-    Args:
-        write: Takes what is to be sent, one call a frame.
-    """
+    """Draws on the main screen by moves relative to the cursor; finished rows scroll into the scrollback."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
@@ -215,12 +187,7 @@ class MainScreenPainter:
         self._write(self._move(len(self._rows) - 1) + "\r\n\x1b[?25h")
 
     def paint(self, finished: Sequence[str], frame: Frame) -> None:
-        """Draw the next frame; only what differs from the last one is sent.
-
-        Args:
-            finished: Rows to put above the frame for good.
-            frame: The rows below them.
-        """
+        """Draw the next frame; only what differs from the last one is sent."""
         parts: list[str] = []
         if finished:
             parts.append(self._move(0) + "\r\x1b[J")
@@ -271,12 +238,7 @@ class MainScreenPainter:
 
 
 class AlternateScreenPainter:
-    """Draws on the alternate screen by addresses; the transcript is shown as far as there is room.
-
-    Args:
-        write: Takes what is to be sent, one call a frame.
-        height: Tells the number of lines.
-    """
+    """Draws on the alternate screen by addresses; the transcript is shown as far as there is room."""
 
     def __init__(self, write: Callable[[str], None], height: Callable[[], int]) -> None:
         self._write = write
@@ -331,42 +293,22 @@ WORKING_KEYS = ("esc interrupts", "enter queues", "/help")
 
 @dataclass(slots=True)
 class PanelView:
-    """What the bottom rows show.
-
-    Attributes:
-        composer: The draft.
-        placeholder: Shown in the empty composer.
-        dialog: Takes the composer's place while it is open.
-        working: Seconds that the turn has run; None when none runs.
-        step: Counts the spinner's frames.
-        queued: Messages that wait for the end of the turn.
-        notice: Takes the footer's place for a moment.
-        tail: Row of the transcript that still grows.
-        name: The agent's name, shown in the footer.
-        state: One word for the right end of the footer.
-    """
+    """What the bottom rows show."""
 
     composer: Composer
-    placeholder: str = ""
-    dialog: Dialog | None = None
-    working: float | None = None
+    placeholder: str = ""  # Shown in the empty composer
+    dialog: Dialog | None = None  # Takes the composer's place while it is open
+    working: float | None = None  # Seconds that the turn has run; None when none runs
     step: int = 0
-    queued: Sequence[str] = ()
-    notice: str = ""
-    tail: list[str] = field(default_factory=list)
-    name: str = ""
-    state: str = "ready"
+    queued: Sequence[str] = ()  # Messages that wait for the end of the turn
+    notice: str = ""  # Takes the footer's place for a moment
+    tail: list[str] = field(default_factory=list)  # Row of the transcript that still grows
+    name: str = ""  # The agent's name, shown in the footer
+    state: str = "ready"  # One word for the right end of the footer
 
 
 def panel(view: PanelView, style: Style, columns: int, lines: int) -> Frame:
-    """Lay the bottom rows out; they never need more than the terminal has, from 20x5 on.
-
-    Args:
-        view: What to show.
-        style: How.
-        columns: Width of the terminal.
-        lines: Height of the terminal.
-    """
+    """Lay the bottom rows out; they never need more than the terminal has, from 20x5 on."""
     if view.dialog is not None:
         rows = _dialog(view.dialog, style, columns, lines)
         return Frame([*_fitting(view.tail, lines - len(rows)), *rows], None)
@@ -419,7 +361,6 @@ def _footer(view: PanelView, style: Style, columns: int) -> str:
 
 
 def _hints(hints: Sequence[str], room: int) -> str:
-    """As many of the hints as there is room for."""
     shown = list(hints)
     while shown and width(" · ".join(shown)) > room:
         shown.pop()

@@ -90,11 +90,7 @@ class Loop:
 
 
 class Tty:
-    """A terminal that is put into raw mode and given back as it was.
-
-    Args:
-        descriptor: Read from and written to.
-    """
+    """A terminal that is put into raw mode and given back as it was."""
 
     def __init__(self, descriptor: int = 0, output: int = 1) -> None:
         self.descriptor = descriptor
@@ -141,12 +137,7 @@ class Tty:
 
 
 class LateTty(Tty):
-    """A terminal that shows what is written some time later: the program is ahead of its screen.
-
-    Args:
-        loop: Calls back.
-        seconds: How much later.
-    """
+    """A terminal that shows what is written some time later: the program is ahead of its screen."""
 
     def __init__(self, loop: Loop, seconds: float) -> None:
         super().__init__()
@@ -173,8 +164,7 @@ class LateTty(Tty):
 
 PASTE_START = b"\x1b[200~"
 PASTE_END = b"\x1b[201~"
-ESCAPE_WAIT = 0.03
-"""Seconds after which an ESC that nothing follows is the escape key."""
+ESCAPE_WAIT = 0.03  # Seconds after which an ESC that nothing follows is the escape key
 
 _CSI = re.compile(rb"\x1b\[([0-?]*)([ -/]*)([@-~])")
 _CSI_START = re.compile(rb"\x1b\[[0-?]*[ -/]*\Z")
@@ -213,11 +203,7 @@ Token = Key | Text | Paste
 
 
 class KeyDecoder:
-    """Splits the input of a terminal into tokens, however it is cut into reads.
-
-    Args:
-        paste: Whether bracketed pastes are understood; else their marks are keys without meaning.
-    """
+    """Splits the input of a terminal into tokens, however it is cut into reads."""
 
     def __init__(self, *, paste: bool = True) -> None:
         self._paste = paste
@@ -319,15 +305,7 @@ class KeyDecoder:
 
 
 def csi_key(parameters: str, final: str) -> Key | None:
-    """The key of a control sequence: legacy, modifyOtherKeys (`27;M;C~`) or kitty (`C;Mu`).
-
-    Args:
-        parameters: Between `ESC [` and the final character.
-        final: The final character.
-
-    Returns:
-        None for replies and for keys that mean nothing here.
-    """
+    """The key of a control sequence: legacy, modifyOtherKeys (`27;M;C~`) or kitty (`C;Mu`)."""
     if parameters[:1] in ("<", "=", ">", "?"):
         return None
     numbers = [_numbers(field) for field in parameters.split(";")]

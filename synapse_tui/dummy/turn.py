@@ -21,40 +21,24 @@ QUESTION_OPTIONS = ("Yes", "No", "Decide yourself")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a person chose.
+    """What a person chose."""
 
-    Attributes:
-        choice: Number of the option, from 1; 0 when the dialog was left.
-        text: The option's own words; `denied` when the dialog was left.
-        key: The key that answered.
-    """
-
-    choice: int
-    text: str
+    choice: int  # Number of the option, from 1; 0 when the dialog was left
+    text: str  # The option's own words; `denied` when the dialog was left
     key: str
 
 
 @dataclass(slots=True)
 class Dialog:
-    """A dialog on the screen.
+    """A dialog on the screen."""
 
-    Attributes:
-        kind: Whether it asks for a permission or for a decision.
-        title: What it is about (`Bash command`).
-        question: What it asks.
-        body: Shown between the two, such as the command.
-        options: What can be chosen.
-        selected: Index of the highlighted option.
-        answer: What was chosen; None while it is open.
-    """
-
-    kind: Kind
-    title: str
+    kind: Kind  # Whether it asks for a permission or for a decision
+    title: str  # What it is about (`Bash command`)
     question: str
-    body: str = ""
+    body: str = ""  # Shown between the two, such as the command
     options: tuple[str, ...] = PERMISSION_OPTIONS
     selected: int = 0
-    answer: Answer | None = field(default=None)
+    answer: Answer | None = field(default=None)  # What was chosen; None while it is open
 
     def press(self, key: str) -> None:
         """Take a key: arrows move, a number or Enter chooses, Escape and Ctrl+C leave; others do nothing."""
@@ -74,7 +58,6 @@ class Dialog:
 
     @property
     def allowed(self) -> bool:
-        """Whether a permission was given."""
         return self.answer is not None and self.answer.choice in (1, 2)
 
     def _choose(self, index: int, key: str) -> None:
@@ -88,11 +71,7 @@ def permission(command: str) -> Dialog:
 
 
 def question(text: str) -> Dialog:
-    """Ask a person something.
-
-    Args:
-        text: The question; options may follow it, each after a `|`.
-    """
+    """Ask a person something."""
     asked, *options = [part.strip() for part in text.split("|")]
     return Dialog("question", "Question", asked, options=tuple(options) or QUESTION_OPTIONS)
 
@@ -191,13 +170,7 @@ def directives(text: str) -> list[Directive]:
 
 
 def answer(text: str, *, turn: int, reply: str = "") -> str:
-    """The answer to a message.
-
-    Args:
-        text: The message.
-        turn: Messages answered before it.
-        reply: The answer to give in any case; `{text}` stands for the message.
-    """
+    """The answer to a message."""
     if reply:
         return reply.replace("{text}", text)
     match = _SENDER.match(text)
@@ -310,34 +283,21 @@ Step = (
 )  # fmt: skip
 Steps = Generator[Step, object, None]
 
-THINKING = 0.15
-"""Seconds before the first word."""
+THINKING = 0.15  # Seconds before the first word
 
 
 @dataclass(slots=True)
 class TurnContext:
-    """What a turn needs to know of its surroundings.
-
-    Attributes:
-        number: Turns before this one.
-        reply: The answer given to everything; empty for the built-in ones.
-        word_delay: Seconds between two words.
-        allowed: Whether permissions are given without asking by now.
-    """
+    """What a turn needs to know of its surroundings."""
 
     number: int
-    reply: str
-    word_delay: float
-    allowed: bool = False
+    reply: str  # The answer given to everything; empty for the built-in ones
+    word_delay: float  # Seconds between two words
+    allowed: bool = False  # Whether permissions are given without asking by now
 
 
 def perform(text: str, context: TurnContext) -> Steps:
-    """The steps of a turn.
-
-    Args:
-        text: The message.
-        context: The surroundings; `allowed` is set when the person says "do not ask again".
-    """
+    """The steps of a turn."""
     if text.startswith("!"):
         yield from _run(text[1:].strip())
         return
@@ -353,7 +313,6 @@ def perform(text: str, context: TurnContext) -> Steps:
 
 
 def _stream(text: str, seconds: float, delay: float) -> Steps:
-    """Say the words one by one."""
     words = re.findall(r"\s*\S+", text)
     pause = seconds / max(len(words), 1) if seconds else delay
     for word in words:

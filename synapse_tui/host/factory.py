@@ -40,11 +40,9 @@ class Tokens:
         return self._tokens.setdefault(agent_id, secrets.token_urlsafe(32))
 
     def put(self, agent_id: str, token: str) -> None:
-        """Go on with a token that was issued by the host before."""
         self._tokens[agent_id] = token
 
     def revoke(self, agent_id: str) -> None:
-        """Forget the token of an agent that was closed."""
         self._tokens.pop(agent_id, None)
 
     def __call__(self, sender_id: str) -> str | None:
@@ -88,7 +86,6 @@ class SessionFactory:
     _last_ports: dict[tuple[str, Path, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Take from the settings what sessions share."""
         self.follow(self.settings)
 
     def follow(self, settings: Settings) -> None:

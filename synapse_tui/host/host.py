@@ -14,8 +14,9 @@ from uuid import uuid4
 
 from synapse_tui import __version__
 from synapse_tui.a2a.agent import Services
+from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.a2a.network import LoopbackSockets, adopted_sockets
-from synapse_tui.addresses import Address, agent_id_for
+from synapse_tui.addresses import Address, agent_id_for, check_name
 from synapse_tui.agents.adoption import read_handover, spec_of
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
@@ -35,9 +36,8 @@ from synapse_tui.events import (
 )
 from synapse_tui.messages.records import Change
 from synapse_tui.model import AgentSpec, Task
-from synapse_tui.names import check_name
-from synapse_tui.open_files import raise_open_files
 from synapse_tui.paths import UserPaths
+from synapse_tui.process_times import raise_open_files
 from synapse_tui.pty import Guardian, GuardianHandle, ReadScheduler
 from synapse_tui.pty.spawn import check_folder, find_command
 from synapse_tui.registry import Registry
@@ -45,7 +45,6 @@ from synapse_tui.safety.service import FileSafetyOffice
 from synapse_tui.settings import Settings
 from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
 
-from .externals import Externals
 from .factory import SessionFactory, Tokens
 from .following import ProfileFiles, SettingsFollower
 from .history import HistoryKeeper
@@ -100,7 +99,7 @@ class Host:
         self._records = RecordKeeper(registry, self.events)
         self._peers = PeerWatch(registry, self.events, own=self._records.check)
         self._watchdog = Watchdog(self._agents, self.events)
-        self.externals = Externals(
+        self.externals = ExternalAgents(
             project,
             paths=paths,
             events=self.events,
@@ -194,7 +193,6 @@ class Host:
 
     @property
     def profiles(self) -> ProfileSet:
-        """Every profile that can be opened now."""
         return self.following.profiles
 
     @profiles.setter
@@ -252,7 +250,6 @@ class Host:
         self.instructions.settings = settings
 
     async def stop(self) -> None:
-        """End every agent and server and take their records away."""
         await self.following.stop()
         await self.instructions.stop()
         await self._peers.stop()
@@ -330,7 +327,6 @@ class Host:
         self.events.publish(AgentAdded(session.agent_id))
 
     def _record(self, session: AgentSession) -> None:
-        """Record an agent, so that other programs find it: its server answers now."""
         if self._agents.get(session.agent_id) is session:
             self._records.add(session, session.spec, project=self.project)
 

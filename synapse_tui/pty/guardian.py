@@ -29,33 +29,21 @@ from .guardian_process import ProcessKey, read_row
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """A running program in a PTY.
+    """A running program in a PTY."""
 
-    Attributes:
-        pid: Its pid; a child of this process.
-        start: When it started, in the words of the process table.
-        fd: Master side of its PTY, inheritable.
-        pending: Input for it that the kernel has not taken yet.
-    """
-
-    pid: int
-    start: str
-    fd: int
-    pending: bytes = b""
+    pid: int  # Its pid; a child of this process
+    start: str  # When it started, in the words of the process table
+    fd: int  # Master side of its PTY, inheritable
+    pending: bytes = b""  # Input for it that the kernel has not taken yet
 
 
 @dataclass(frozen=True, slots=True)
 class GuardianHandle:
-    """A running guardian.
+    """A running guardian."""
 
-    Attributes:
-        pid: Its pid; 0 for none.
-        fd: Write end of its pipe, inheritable.
-        leaders: Pid and start time of the session leaders it knows.
-    """
-
-    pid: int
-    fd: int
+    pid: int  # Its pid; 0 for none
+    fd: int  # Write end of its pipe, inheritable
+    # Pid and start time of the session leaders it knows
     leaders: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
@@ -119,12 +107,9 @@ class AdoptedGuardian:
 log = logging.getLogger(__name__)
 
 
-STABLE = 10.0
-"""Seconds after which the end of a guardian is not the next one of a row."""
-LONGEST_DELAY = 60.0
-"""Seconds between two tries, when none stays."""
-REPORTED = 3
-"""So many ends in a row are reported to people."""
+STABLE = 10.0  # Seconds after which the end of a guardian is not the next one of a row
+LONGEST_DELAY = 60.0  # Seconds between two tries, when none stays
+REPORTED = 3  # So many ends in a row are reported to people
 
 
 def restart_delay(failures: int) -> float:
@@ -155,10 +140,8 @@ class Guardian:
         self._process: subprocess.Popen[bytes] | AdoptedGuardian | None = None
         self._leaders: dict[int, str] = {}
         self._unsent: list[str] = []
-        self._failures = 0
-        """How many guardian processes have ended in a row."""
-        self._started = 0.0
-        """When the last one was started, seconds on the loop's clock."""
+        self._failures = 0  # How many guardian processes have ended in a row
+        self._started = 0.0  # When the last one was started, seconds on the loop's clock
         self._timer: asyncio.TimerHandle | None = None
 
     @classmethod
@@ -203,7 +186,6 @@ class Guardian:
 
     @property
     def pid(self) -> int | None:
-        """Its pid while it runs."""
         return self._process.pid if self._process is not None else None
 
     def watch(self, leader: ProcessKey) -> None:
@@ -244,7 +226,6 @@ class Guardian:
             self._send()
 
     def _start(self) -> None:
-        """Start it, or a new one that is told everything when the old one has ended."""
         old = self._let_go()
         if old is not None and old.stdin is not None:
             old.stdin.close()
@@ -279,7 +260,6 @@ class Guardian:
         self._try_again()
 
     def _try_again(self) -> None:
-        """Start another one, the later the more have ended one after the other."""
         loop = _running_loop()
         if loop is None:
             return

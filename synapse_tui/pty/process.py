@@ -25,8 +25,7 @@ from .guardian_process import STEP, Family, ProcessKey, agent_of, start_time
 from .scheduler import ReadScheduler, read_available
 from .spawn import spawn
 
-LAST_PATIENCE = 1.0
-"""Seconds that SIGKILL is given; only a process that hangs in the kernel needs them."""
+LAST_PATIENCE = 1.0  # Seconds that SIGKILL is given; only a process that hangs in the kernel needs them
 
 
 async def end_family(
@@ -67,8 +66,7 @@ def describe(key: ProcessKey) -> str:
         return str(key.pid)
 
 
-POLL = 0.05
-"""Seconds between two looks where there is no pidfd."""
+POLL = 0.05  # Seconds between two looks where there is no pidfd
 
 
 def reap(pid: int) -> ExitStatus | None:
@@ -134,8 +132,7 @@ def _pidfd(pid: int) -> int:
         return -1
 
 
-LIMIT = 32 * 1024 * 1024
-"""Bytes that may wait for a program that does not read its input."""
+LIMIT = 32 * 1024 * 1024  # Bytes that may wait for a program that does not read its input
 
 CHUNK = 64 * 1024
 
@@ -245,8 +242,7 @@ class WriteQueue:
 TIOCGPTPEER = 0x5441
 """Opens the other side of a PTY, whatever its path is; Linux 4.13 and later, ioctl_tty(2)."""
 _HOW = os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
-MOST = 4096
-"""More bytes than are ever on their way while a key is."""
+MOST = 4096  # More bytes than are ever on their way while a key is
 
 
 class StoppedTerminal:
@@ -341,8 +337,7 @@ KERNEL_BUFFER = 128 * 1024
 HANGUP_PATIENCE = 0.25
 """Seconds between the end of the program and the last look for output while others keep its terminal open."""
 
-REOPEN = 0.5
-"""Seconds after which a terminal that hung up while its program lives is tried again."""
+REOPEN = 0.5  # Seconds after which a terminal that hung up while its program lives is tried again
 
 
 class PtyProcess:

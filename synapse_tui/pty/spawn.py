@@ -23,7 +23,7 @@ from typing import NoReturn
 import ptyprocess
 
 from synapse_tui.errors import CommandNotFound, FolderUnusable, SpawnError
-from synapse_tui.open_files import given_open_files
+from synapse_tui.process_times import given_open_files
 
 
 def find_command(command: str, *, env: Mapping[str, str], cwd: Path) -> Path | None:

@@ -26,20 +26,13 @@ MARKER: Literal["m"] = "m"
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The first line of a file.
+    """The first line of a file."""
 
-    Attributes:
-        columns: Width of the terminal at the beginning, in cells.
-        lines: Its height.
-        timestamp: When it began, in seconds since the epoch; 0 when not known.
-        title: What it is called; may be empty.
-        environ: `TERM` and `SHELL` of who recorded it, as far as known.
-    """
-
-    columns: int
+    columns: int  # Width of the terminal at the beginning, in cells
     lines: int
-    timestamp: int = 0
-    title: str = ""
+    timestamp: int = 0  # When it began, in seconds since the epoch; 0 when not known
+    title: str = ""  # What it is called; may be empty
+    # `TERM` and `SHELL` of who recorded it, as far as known
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -96,10 +89,8 @@ def _line(value: object) -> str:
 
 
 GAP = "output left out: the disk was too slow"
-_CANCEL = b"\x18"
-"""CAN ends a sequence that was cut (ECMA-48 8.3.6, VT500 parser)."""
-_ITEM_BYTES = 64
-"""Memory of what waits beside its bytes."""
+_CANCEL = b"\x18"  # CAN ends a sequence that was cut (ECMA-48 8.3.6, VT500 parser)
+_ITEM_BYTES = 64  # Memory of what waits beside its bytes
 
 
 class _Item(NamedTuple):
@@ -150,8 +141,7 @@ class ScreenRecorder:
         header = Header(columns, lines, int(self._begin), title, environ)
         self._failed = False
         self._encoder = CastEncoder()
-        self._begun = self._encoder.header(header)
-        """The header, until it is written."""
+        self._begun = self._encoder.header(header)  # The header, until it is written
         self._descriptor = _create(path, overwrite=overwrite)
         self._queue: DiskQueue[_Item] = DiskQueue(self._append, on_error=self._fail, on_room=self._note_gap)
 
@@ -228,11 +218,6 @@ class ScreenRecorder:
 
 
 def _create(path: Path, *, overwrite: bool) -> int:
-    """Open a file of our own for writing.
-
-    Raises:
-        SynapseError: It is there already, or cannot be made.
-    """
     # O_NONBLOCK: a pipe that nobody reads must not hold up who opens it.
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:

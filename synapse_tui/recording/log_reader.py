@@ -26,14 +26,9 @@ BLOCK = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Bytes that were put out.
+    """Bytes that were put out."""
 
-    Attributes:
-        time: Seconds since the epoch; None when it was not noted.
-        data: The bytes.
-    """
-
-    time: float | None
+    time: float | None  # Seconds since the epoch; None when it was not noted
     data: bytes
 
 
@@ -41,15 +36,7 @@ LogItem = Begun | Resized | Output
 
 
 class LogFile:
-    """One file of a log, and the file of its times if there is one.
-
-    Args:
-        path: The file.
-        start: Byte to begin at; of what is before only the size of the terminal is taken.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """One file of a log, and the file of its times if there is one."""
 
     def __init__(self, path: Path, start: int = 0) -> None:
         self._path = path
@@ -76,12 +63,7 @@ class LogFile:
         return (now.st_dev, now.st_ino) != (own.st_dev, own.st_ino) or now.st_size < self._at
 
     def read(self, *, final: bool) -> Iterator[LogItem]:
-        """Yield what has come since the last call.
-
-        Args:
-            final: Whether nothing more will come; else bytes whose time is still to be noted are left for
-                the next call.
-        """
+        """Yield what has come since the last call."""
         self._open_times()
         for record in self._new_records():
             yield from self._of_record(record)
@@ -98,7 +80,6 @@ class LogFile:
         yield record
 
     def _bytes(self, end: int | None) -> Iterator[Output]:
-        """The bytes up to an offset, or all there are."""
         while end is None or self._at < end:
             data = os.pread(
                 self._log.fileno(), BLOCK if end is None else min(BLOCK, end - self._at), self._at
@@ -125,15 +106,7 @@ class LogFile:
 
 
 def read_log(path: Path, newest: int) -> Iterator[LogItem]:
-    """Yield what a log holds, its previous file included.
-
-    Args:
-        path: The present file.
-        newest: How many bytes of the end at most.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Yield what a log holds, its previous file included."""
     size = path.stat().st_size
     if newest > size:
         yield from _read_previous(previous_path(path), newest - size)
@@ -141,19 +114,7 @@ def read_log(path: Path, newest: int) -> Iterator[LogItem]:
 
 
 def follow_log(path: Path, newest: int, pause: Callable[[], None]) -> Generator[LogItem | None, None, None]:
-    """Yield what a log holds, then what is added, without end.
-
-    Args:
-        path: The present file.
-        newest: How many bytes of the end at most to begin with.
-        pause: Called when there is nothing new, to wait.
-
-    Yields:
-        The items; None whenever all there was has been yielded.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Yield what a log holds, then what is added, without end."""
     size = path.stat().st_size
     if newest > size:
         yield from _read_previous(previous_path(path), newest - size)
@@ -188,17 +149,13 @@ def _read_whole(path: Path, start: int) -> Iterator[LogItem]:
         file.close()
 
 
-_RESET = b"\x1bc"
-"""RIS: a process that is started anew gets a new terminal."""
+_RESET = b"\x1bc"  # RIS: a process that is started anew gets a new terminal
 
 
 class LogCast:
     """Turns parts of a log into lines of asciicast v2.
 
     The time between two processes does not count: nobody wrote then.
-
-    Args:
-        title: What the recording is called.
     """
 
     def __init__(self, title: str) -> None:

@@ -17,7 +17,7 @@ from synapse_tui.errors import ConfigError
 from synapse_tui.files import private_folder, read_regular, write_advice, write_private
 from synapse_tui.paths import IGNORED, UserPaths, make_project_folder
 from synapse_tui.settings import SCHEMA
-from synapse_tui.settings.editing import parse
+from synapse_tui.settings.files import parse
 from synapse_tui.settings.layers import check_file, entries_of
 
 from .notes import NAMES, NoteFile

@@ -137,7 +137,6 @@ def connect_or_start(
 
 
 def host_log(place: SessionPlace, logs: Path) -> Path:
-    """The file that a session's host logs to."""
     return logs / f"host-{place.key}.log"
 
 
@@ -167,7 +166,6 @@ def locked(place: SessionPlace) -> Iterator[None]:
 
 
 def _start(place: SessionPlace, folder: Path, logs: Path, environ: Mapping[str, str]) -> None:
-    """Bind the socket and start the host on it; the lock is held."""
     place.socket.unlink(missing_ok=True)  # nobody listens: a host that was killed left it
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with listener:
@@ -226,7 +224,6 @@ class Ended:
 
 
 def request(do: str, **fields: object) -> dict[str, object]:
-    """A request of this client."""
     return {"version": VERSION, "build": __version__, "do": do, **fields}
 
 
@@ -398,7 +395,6 @@ def _wait(connection: socket.socket, wakeups: socket.socket, on_line: Callable[[
 
 
 def _tell(connection: socket.socket, numbers: bytes) -> bool:
-    """Tell the host of signals; whether this process is to end."""
     if signal.SIGWINCH in numbers:
         connection.sendall(encode({"do": "resized"}))
     leave = any(number in numbers for number in _LEAVE)
@@ -421,7 +417,6 @@ _HEARD = (signal.SIGWINCH, *_LEAVE)
 
 @contextmanager
 def _signals() -> Iterator[socket.socket]:
-    """Signals as bytes of a socket, so that none is missed while waiting."""
     reading, writing = socket.socketpair()
     writing.setblocking(False)
     before: dict[int, Any] = {number: signal.signal(number, _heard) for number in _HEARD}

@@ -48,12 +48,7 @@ def _shared(one: int, other: int) -> int:
 
 
 def _whole(cells: list[str], torn: bool) -> list[str]:
-    """Cells without half a wide character at either end.
-
-    Args:
-        cells: The cells.
-        torn: Whether the second half of the last one is left out.
-    """
+    """Cells without half a wide character at either end; `torn` when the last one's half is left out."""
     if torn:
         cells[-1] = narrowed(cells[-1])
     if cells[0] == "":
@@ -70,20 +65,14 @@ _BLANK = 0x20
 
 @dataclass(slots=True)
 class _Sum:
-    """Adds up rows.
+    """Adds up rows."""
 
-    Attributes:
-        flags: What XTCHECKSUM chose.
-        drawn: Sum of the cells that were written to.
-        blanks: How many others there are. A row does not keep which of its blanks were written: those at its
-            end count as never written, the others as written.
-        first: No cell was counted yet: the first one counts always.
-    """
-
-    flags: int
-    drawn: int = 0
+    flags: int  # What XTCHECKSUM chose
+    drawn: int = 0  # Sum of the cells that were written to
+    # How many others there are. A row does not keep which of its blanks were written: those at its end
+    # count as never written, the others as written
     blanks: int = 0
-    first: bool = True
+    first: bool = True  # No cell was counted yet: the first one counts always
 
     def add(self, cells: Sequence[str], styles: Sequence[int]) -> None:
         """A row: its cells, and their packed styles."""
@@ -113,7 +102,6 @@ class _Sum:
         return marks + (code if self.flags & WHOLE_CODES else code & 0xFF)
 
     def _weights(self, styles: Sequence[int]) -> int:
-        """What the attributes of some cells add."""
         if self.flags & NO_ATTRIBUTES:
             return 0
         known = {style: sum(part for mask, part in _WEIGHTS if style & mask) for style in set(styles)}
@@ -121,7 +109,6 @@ class _Sum:
 
     @property
     def result(self) -> int:
-        """16 bits."""
         value = self.drawn
         if self.flags & NO_TRIM and not self.flags & ONLY_DRAWN:
             value += _BLANK * self.blanks
@@ -234,7 +221,6 @@ class Areas(Grid):
         return area if area.top <= area.bottom and area.left <= area.right else None
 
     def _stretches(self, parameters: tuple[int, ...]) -> Iterator[tuple[int, int, int]]:
-        """Row, first column and end of each stretch that an attribute change covers."""
         area = self._area(parameters)
         if area is None:
             return
@@ -262,12 +248,7 @@ class Areas(Grid):
 
     @since_level(4)
     def report_checksum(self, request: int = 0, _page: int = 0, *parameters: int) -> None:
-        """DECRQCRA: `DCS request ! ~ hhhh ST`, hexadecimal.
-
-        Args:
-            request: A number that the answer repeats.
-            parameters: Top, left, bottom and right of the area, from 1.
-        """
+        """DECRQCRA: `DCS request ! ~ hhhh ST`, hexadecimal."""
         area, total = self._area(parameters), _Sum(self.checksum_flags)
         if area is not None:
             columns = slice(area.left, area.right + 1)

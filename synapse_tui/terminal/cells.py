@@ -36,12 +36,7 @@ def split_cells(text: str) -> Sequence[str]:
 
 
 def places(text: str, columns: Iterable[int]) -> list[int]:
-    """Where cells of a coded text begin in it; at its end for the column after the last one.
-
-    Args:
-        text: The text.
-        columns: The columns of the cells, ascending.
-    """
+    """Where cells of a coded text begin in it; at its end for the column after the last one."""
     first, *parts = map(len, text.split(JOIN))
     found, end, index, last = [], first, 0, len(parts)
     for column in columns:
@@ -97,8 +92,7 @@ Ranges = list[tuple[int, int]]
 ZWJ = "\u200d"
 VS15 = "\ufe0e"
 VS16 = "\ufe0f"
-MAX_CLUSTER = 32
-"""Code points that one cell holds at most; what follows is dropped."""
+MAX_CLUSTER = 32  # Code points that one cell holds at most; what follows is dropped
 
 _FIRST, _LAST = 0xA0, 0x10FFFF
 _SKIN_TONES = (0x1F3FB, 0x1F3FF)
@@ -146,7 +140,6 @@ def _without(ranges: Ranges, holes: Ranges) -> Ranges:
 
 
 def _class(ranges: Iterable[tuple[int, int]]) -> str:
-    """Ranges for the inside of a character class of a regular expression."""
     return "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in ranges)
 
 
@@ -166,8 +159,7 @@ _JOINERS = [*_optional("table_grapheme", "ISC_VIRAMA"), *_optional("table_graphe
 _VIRAMAS = "".join(sorted(_members(_JOINERS))) or "\u094d"
 
 _N, _W, _X, _R = _class(_NARROW), _class(_WIDE), _class(_EXTENDERS), _class([_REGIONAL])
-EXTENDERS = _X
-"""Characters that belong to the one before them, for the inside of a character class."""
+EXTENDERS = _X  # Characters that belong to the one before them, for the inside of a character class
 
 all_narrow = re.compile(f"[{_N}]+").fullmatch
 """Matches text in which every character is one cell wide and stands alone."""
@@ -269,12 +261,7 @@ def _is_extender(char: str) -> bool:
 
 
 def extends(cluster: str, char: str) -> bool:
-    """Whether a character that arrives later still belongs to the cluster before it.
-
-    Args:
-        cluster: Content of the cell before the cursor; not empty.
-        char: The next code point.
-    """
+    """Whether a character that arrives later still belongs to the cluster before it."""
     if _is_extender(char):
         return True
     if len(cluster) >= MAX_CLUSTER:
@@ -293,11 +280,7 @@ def last_cluster(text: str) -> str:
 
 
 def encode(text: str) -> str:
-    """Text in the coding of `cells.py`.
-
-    Args:
-        text: Text whose first character belongs to nothing before it.
-    """
+    """Text in the coding of `cells.py`."""
     return SEGMENTS.sub(_encode_match, text)
 
 

@@ -1,4 +1,4 @@
-"""What changed on a screen since somebody last looked."""
+"""What changed on a screen since a reader last looked."""
 
 from __future__ import annotations
 
@@ -13,36 +13,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Scroll:
-    """Rows that moved as a whole.
+    """Rows that moved as a whole."""
 
-    Attributes:
-        top: First row of the region that moved.
-        bottom: Its last row.
-        lines: By how many rows it moved up; negative when it moved down.
-        rows: The rows that are still to be painted once the region has been scrolled.
-    """
-
-    top: int
-    bottom: int
-    lines: int
-    rows: frozenset[int]
+    top: int  # First row of the region that moved
+    bottom: int  # Its last row
+    lines: int  # By how many rows it moved up; negative when it moved down
+    rows: frozenset[int]  # The rows that are still to be painted once the region has been scrolled
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What has to be painted again; truthy when anything has.
+    """What has to be painted again; truthy when anything has."""
 
-    Attributes:
-        rows: Every row whose cells differ from before, 0 at the top.
-        full: All of the screen changed at once (another screen, another size, reversed colours).
-        cursor: The cursor moved or changed its looks.
-        scroll: A shorter way to the same picture: scroll, then paint only `scroll.rows`. None when there is
-            none.
-    """
-
-    rows: frozenset[int] = frozenset()
-    full: bool = False
-    cursor: bool = False
+    rows: frozenset[int] = frozenset()  # Every row whose cells differ from before, 0 at the top
+    full: bool = False  # All of the screen changed at once (another screen, another size, reversed colours)
+    cursor: bool = False  # The cursor moved or changed its looks
+    # A shorter way to the same picture: scroll, then paint only `scroll.rows`. None when there is none
     scroll: Scroll | None = None
 
     def __bool__(self) -> bool:
@@ -56,12 +42,7 @@ _Cursor = tuple[int, int, bool, int]
 
 
 class DamageTracker:
-    """Remembers which rows a reader has seen; a row keeps its identity when it scrolls, which tells of it.
-
-    Args:
-        screen: The screen; all of it is damaged at first.
-        scrolls: Whether to look for scrolls.
-    """
+    """Remembers which rows a reader has seen; scrolled rows keep their identity."""
 
     def __init__(self, screen: Grid, *, scrolls: bool = True) -> None:
         self._screen = screen
@@ -95,7 +76,6 @@ class DamageTracker:
         return Damage(frozenset(changed), full, moved, scroll)
 
     def _scroll(self, changed: list[int]) -> Scroll | None:
-        """The scroll that explains most of the change, if it saves painting."""
         rows, seen, since = self._screen.rows, self._seen, self._tick
         top, bottom = changed[0], changed[-1]
         places = {id(row): y for y, row in enumerate(seen)}

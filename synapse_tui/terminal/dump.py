@@ -2,7 +2,7 @@
 
 The bytes are ordinary control sequences (ECMA-48, xterm ctlseqs), so that a later version of this program, or
 another terminal, understands them. They are meant for a fresh terminal of the same size. What it answers to
-them must be thrown away: in mode 2048 it tells its size.
+them must be thrown away: in mode 2048 it reports its size.
 
 Four things have no sequence and are not kept: what REP would repeat, half of a notification (OSC 99), tab
 stops beyond the right edge, and a cursor that stands outside of the margins in origin mode.
@@ -118,7 +118,7 @@ class Pen:
 def separate(before: str, cell: str, width: int) -> str:
     """A character so that it neither joins the one before it nor takes another number of cells.
 
-    Without mode 2027 each code point that is not a mark has cells of its own; what was drawn so must be drawn
+    Without mode 2027 each code point that is not a mark has its own cells; what was drawn so must be drawn
     so again.
 
     Args:
@@ -155,20 +155,14 @@ def paint_line(pen: Pen, line: Packed, columns: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All lines that a terminal shows and keeps, at one moment; made at once, rendered in any thread.
+    """All lines that a terminal shows and keeps, at one moment; made at once, rendered in any thread."""
 
-    Attributes:
-        columns: Width of the terminal.
-        entries: Lines of the scrollback, the oldest first.
-        screen: Lines of the screen below it; after those of the main screen those of the alternate one, if
-            it is shown.
-        table: Styles of the terminal.
-    """
-
-    columns: int
-    entries: Sequence[Entry]
+    columns: int  # Width of the terminal
+    entries: Sequence[Entry]  # Lines of the scrollback, the oldest first
+    # Lines of the screen below it; after those of the main screen those of the alternate one, if it is
+    # shown
     screen: Sequence[Packed]
-    table: StyleTable
+    table: StyleTable  # Styles of the terminal
 
     def render(self) -> bytes:
         """The lines as text and renditions, each complete in itself, with CR LF between them.
@@ -227,10 +221,8 @@ def newest_lines(history: bytes, size: int) -> bytes:
 
 
 DEFAULTS = {field.name: field.default for field in fields(Modes)}
-LATE = (6, 7, 69, 2026, 2027)
-"""Private modes that change how the rest of a dump is drawn: these come last."""
-_SRM = 12
-"""Local echo off: the one remembered mode that is set from the start."""
+LATE = (6, 7, 69, 2026, 2027)  # Private modes that change how the rest of a dump is drawn: these come last
+_SRM = 12  # Local echo off: the one remembered mode that is set from the start
 _SHIFTS = ("\x0f", "\x0e", "\x1bn", "\x1bo")
 
 
@@ -401,7 +393,7 @@ def dump(terminal: Terminal, *, scrollback_lines: int | None = None) -> bytes:
     """The screens, the scrollback and all modes of a terminal.
 
     Args:
-        terminal: The terminal; it stays as it is.
+        terminal: The terminal; it is not changed.
         scrollback_lines: So many rows of the scrollback at most, the newest ones; None for all.
 
     Returns:
@@ -466,7 +458,6 @@ def _scrollback(screen: Screen, pen: Pen, rows: int | None) -> None:
 
 
 def _wrapping(line: Packed, following: Packed, columns: int) -> str:
-    """Blanks up to the right edge and a character that wraps there, which is painted over later."""
     size = cell_count(line.text)
     missing = -size % columns if size else columns
     if missing == 1 and begins_wide(following.text):
@@ -484,14 +475,6 @@ def _spoilt(screen: Screen, saved: SavedCursor) -> int:
 
 
 def _rows(rows: list[Row], columns: int, pen: Pen, spoilt: int) -> None:
-    """Paint a screen that is blank but for at most one character.
-
-    Args:
-        rows: The rows.
-        columns: Their width.
-        pen: Writes.
-        spoilt: The row with that character; -1 for none.
-    """
     lines = [pack(row) for row in rows]
     sizes = [cell_count(line.text) for line in lines]
     wraps = [
@@ -536,7 +519,6 @@ def _cursor(screen: Screen, pen: Pen) -> None:
 
 
 def _place(screen: Screen, x: int, y: int) -> str:
-    """CUP, which counts from the margins in origin mode."""
     if screen.modes.origin:
         x, y = max(0, x - screen.left), max(0, y - screen.top)
     return f"\x1b[{y + 1};{x + 1}H"

@@ -28,7 +28,7 @@ from .cells import (
 )
 from .charsets import ASCII, CHARSETS, NATIONAL, Translation
 from .colors import Colors
-from .events import Emit, LineScrolled, TerminalEvent, TitleChanged, ignore
+from .events import Emit, LineScrolled, TitleChanged, ignore
 from .modes import Modes
 from .row import Line, Row
 from .scrollback import Scrollback
@@ -60,14 +60,11 @@ def fresh_buffer() -> Buffer:
     return Buffer([], SavedCursor(), [0])
 
 
-Block = tuple[list[str], list[int], bool]
-"""Cells, styles, and whether wide characters may be among them."""
+Block = tuple[list[str], list[int], bool]  # Cells, styles, and whether wide characters may be among them
 
 
-TAB_WRAPS = 41
-"""The private mode for programs that write a full row and then a tab (xterm: more(1) fix)."""
-_NATIONAL_SETS = 42
-"""DECNRCM."""
+TAB_WRAPS = 41  # The private mode for programs that write a full row and then a tab (xterm: more(1) fix)
+_NATIONAL_SETS = 42  # DECNRCM
 
 
 P = ParamSpec("P")
@@ -76,11 +73,7 @@ Function = Callable[Concatenate[S, P], None]
 
 
 def since_level(least: int) -> Callable[[Function[S, P]], Function[S, P]]:
-    """Let a function of the screen do nothing below a conformance level, as xterm's `vtXX_level` does.
-
-    Args:
-        least: The first level that knows the function: 2 for the VT220, 3 for the VT320, 4 for the VT420.
-    """
+    """Let a function of the screen do nothing below a conformance level, as xterm's `vtXX_level` does."""
 
     def limited(function: Function[S, P]) -> Function[S, P]:
         def call(screen: S, /, *args: P.args, **kwargs: P.kwargs) -> None:
@@ -191,7 +184,6 @@ class Grid(pyte.Screen):
 
     @property
     def on_alternate(self) -> bool:
-        """Whether the alternate screen is shown."""
         return self.buffer_shown is self.alternate_buffer
 
     @property
@@ -222,15 +214,11 @@ class Grid(pyte.Screen):
         self.replies.append(text)
         self.write_process_input(text)
 
-    def tell(self, event: TerminalEvent) -> None:
-        """Tell the owner."""
-        self.emit(event)
-
     def change_title(self, title: str) -> None:
-        """Set the window title, and tell of it when it is another one."""
+        """Set the window title; a change is an event."""
         if title != self.title:
             self.title = title
-            self.tell(TitleChanged(title))
+            self.emit(TitleChanged(title))
 
     def linefeed(self) -> None:
         """LF, VT, FF: one row down, scrolling at the bottom margin; in new line mode also to the left."""
@@ -311,7 +299,7 @@ class Grid(pyte.Screen):
         if self.buffer_shown is self.main_buffer:
             self.scrollback.push(row)
         if self.report_scrolled_lines:
-            self.tell(LineScrolled(Line(row, self.table, self.columns)))
+            self.emit(LineScrolled(Line(row, self.table, self.columns)))
 
     def scroll_down(self, count: int | None = None) -> None:
         """SD: move the rows of the region down."""
@@ -343,7 +331,6 @@ class Grid(pyte.Screen):
         self._break_wraps(y)
 
     def _inside(self) -> bool:
-        """Whether the cursor is between all four margins."""
         return self.top <= self.y <= self.bottom and self.left <= self.column <= self.right
 
     def _move_down(self, top: int, count: int) -> None:
@@ -386,11 +373,7 @@ class Grid(pyte.Screen):
         return row.expand(self.columns)[left:end], row.styles[left:end], row.wide
 
     def draw(self, data: str) -> None:
-        """Write text at the cursor.
-
-        Args:
-            data: Text without control characters; not empty.
-        """
+        """Write text at the cursor."""
         x = self.x
         end = x + len(data)
         if end > self.columns or not (self.simple and (data.isascii() or all_narrow(data))):
@@ -417,7 +400,6 @@ class Grid(pyte.Screen):
         self.last_text = data
 
     def _draw_any(self, data: str) -> None:
-        """Write text that may need translation, insertion, margins, or cells of another width than one."""
         data = self._translated(data)
         joining, self.joining = self.joining, False
         if joining:
@@ -457,7 +439,6 @@ class Grid(pyte.Screen):
             self._draw_segments(data, start)
 
     def _note_joiner(self, text: str) -> None:
-        """Keep whether the next character may belong to the last one of a text."""
         if joins_next(text[-1]):
             self.joining = True
             self.simple = False
@@ -475,7 +456,7 @@ class Grid(pyte.Screen):
                 self._draw_wide(text)
 
     def _draw_code_points(self, data: str) -> None:
-        """Write text without clusters (mode 2027 reset): every code point has the width of its own."""
+        """Write text without clusters (mode 2027 reset): each code point has its own width."""
         for match in legacy_segments().finditer(data):
             kind, text = match.lastindex, match.group()
             if kind == 1:
@@ -527,11 +508,9 @@ class Grid(pyte.Screen):
     # Room on the row
 
     def _room(self, width: int) -> tuple[int, int]:
-        """Where the next character of a width goes, after wrapping if need be.
+        """Column for a character of `width` cells, wrapping if need be, and the end of the row.
 
-        Returns:
-            Its column, and the column after the last one that may be written to: less than `width` away
-            where the character does not fit and autowrap is off.
+        The end is less than `width` away where the character does not fit and autowrap is off.
         """
         x = self.column
         limit = self.right + 1 if x <= self.right else self.columns
@@ -554,7 +533,6 @@ class Grid(pyte.Screen):
         return row
 
     def _wrap(self) -> None:
-        """Go on in the next row, which then continues this one."""
         before, scrolls = self.y, self.y == self.bottom
         self.index()
         self.x = self.left
@@ -564,11 +542,7 @@ class Grid(pyte.Screen):
     # Clusters
 
     def _extend(self, char: str) -> bool:
-        """Add a code point to the character before the cursor if it belongs to it.
-
-        Returns:
-            Whether it belongs to it, or to nothing because there is no character before the cursor.
-        """
+        """Add a code point to the character before the cursor; False when it starts one itself."""
         if not may_extend(char):
             return False
         x = self.column if self.x >= self.columns else self.x - 1
@@ -635,7 +609,7 @@ class Grid(pyte.Screen):
         self.x = max(x - (count or 1), limit)
 
     def _back_over_edges(self, count: int) -> None:
-        """Go back through rows that a wrap has filled (mode 45), or through any, also over the top (1045)."""
+        """Go back through rows that a wrap filled (mode 45), or through any, also over the top (1045)."""
         x, y = self.column, self.y
         limit = self.left if x >= self.left else 0
         count = min(count, self.columns * self.lines)
@@ -775,12 +749,7 @@ class Grid(pyte.Screen):
     # Character sets
 
     def define_charset(self, code: str, mode: str) -> None:
-        """Designate a character set (ESC ( F and the others).
-
-        Args:
-            code: Final character, with a second intermediate in front of it where there is one.
-            mode: `(` G0, `)` or `-` G1, `*` or `.` G2, `+` or `/` G3.
-        """
+        """Designate a character set (ESC ( F and the others)."""
         number = {"(": 0, ")": 1, "-": 1, "*": 2, ".": 2, "+": 3, "/": 3}.get(mode)
         if number is not None:
             replaced = code in NATIONAL and _NATIONAL_SETS << 5 not in self.mode
@@ -828,10 +797,6 @@ class Grid(pyte.Screen):
         """EL: erase to the end (0), to the start (1), or all of the row (2).
 
         A pending wrap is canceled by the first one only, as in xterm (`ClearRight` alone calls `ResetWrap`).
-
-        Args:
-            how: Which part.
-            private: Spare what DECSCA protects (DECSEL).
         """
         y, spare = self.y, private or self.iso_protection
         if how == 0:
@@ -846,12 +811,7 @@ class Grid(pyte.Screen):
             self._break_below(y)
 
     def erase_in_display(self, how: int = 0, *_more: int, private: bool = False) -> None:
-        """ED: erase below (0), above (1), all (2), or the scrollback (3).
-
-        Args:
-            how: Which part.
-            private: Spare what DECSCA protects (DECSED).
-        """
+        """ED: erase below (0), above (1), all (2), or the scrollback (3)."""
         spare = private or self.iso_protection
         if how == 0:
             self.erase_in_line(0, private)
@@ -969,14 +929,7 @@ class Grid(pyte.Screen):
     # Erasing
 
     def erase_cells(self, y: int, x: int, end: int, spare: bool) -> None:
-        """Erase cells of one row.
-
-        Args:
-            y: Row.
-            x: First column.
-            end: Column after the last one.
-            spare: Leave protected cells.
-        """
+        """Erase cells of one row."""
         row = self.rows[y]
         row.stamp = self.tick
         if not spare or not row.has(PROTECTED):
@@ -1000,7 +953,6 @@ class Grid(pyte.Screen):
             self._break_below(end - 1)
 
     def _break_below(self, y: int) -> None:
-        """The row below no longer continues this one, whose end is gone."""
         if y + 1 < self.lines:
             self.rows[y + 1].wrapped = False
 

@@ -124,7 +124,7 @@ PLAIN_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         for name in ("left", "right", "up", "down", "page_up", "page_down", "home", "end", "insert", "delete")
     }
 )
-"""Keys of the keypad without num lock, and what they are where the keypad is not told apart."""
+"""Keys of the keypad without num lock, and what they are where the keypad is not distinguished."""
 
 
 KeyKind = Literal["press", "repeat", "release"]
@@ -135,8 +135,7 @@ KITTY_ALTERNATE_KEYS = 4
 KITTY_ALL_KEYS = 8
 KITTY_TEXT = 16
 
-NEWLINE = b"\x1b\r"
-"""What Alt+Enter sends, and what coding agents take as a new line of the draft."""
+NEWLINE = b"\x1b\r"  # What Alt+Enter sends, and what coding agents take as a new line of the draft
 
 _ENHANCED = re.compile(rb"\x1b\[(?:[\d:;]*u|27;\d+;\d+~|[\d;]*:[\d:;]*[A-Za-z~]|[PQRS]|\[[A-E])", re.ASCII)
 _RELEASE_SILENT = frozenset({"enter", "tab", "backspace"})
@@ -144,31 +143,23 @@ _RELEASE_SILENT = frozenset({"enter", "tab", "backspace"})
 
 @dataclass(frozen=True, slots=True)
 class KeyEvent:
-    """One key that was pressed, repeated or released.
+    """One key that was pressed, repeated or released."""
 
-    Attributes:
-        key: The key in kitty's words (`enter`, `page_up`, `f1`, `kp_5`, `space`, `left_shift`), or the
-            character it types without Shift (`a`, `1`, `ä`); empty when the text has no key (an input method)
-            or is unknown.
-        text: What it types; empty when it types nothing (with Ctrl, Alt or Super held).
-        shift: Whether Shift is held; so on.
-        kind: What happened to it.
-        shifted: The character it types with Shift, when the terminal told it.
-        base: The key at the same place of a US keyboard, when it differs and the terminal told it.
-    """
-
+    # The key in kitty's words (`enter`, `page_up`, `f1`, `kp_5`, `space`, `left_shift`), or the character
+    # it types without Shift (`a`, `1`, `ä`); empty when the text has no key (an input method) or is unknown
     key: str
-    text: str = ""
-    shift: bool = False
+    text: str = ""  # What it types; empty when it types nothing (with Ctrl, Alt or Super held)
+    shift: bool = False  # Whether Shift is held; so on
     alt: bool = False
     ctrl: bool = False
     super: bool = False
-    kind: KeyKind = "press"
+    kind: KeyKind = "press"  # What happened to it
     hyper: bool = False
     meta: bool = False
     caps_lock: bool = False
     num_lock: bool = False
-    shifted: str = ""
+    shifted: str = ""  # The character it types with Shift, when the terminal reported it
+    # The key at the same place of a US keyboard, when it differs and the terminal reported it
     base: str = ""
 
     @classmethod
@@ -203,7 +194,7 @@ def encode_key(event: KeyEvent, modes: Modes, *, shift_enter: bytes = NEWLINE) -
     Args:
         event: The key.
         modes: The child's modes.
-        shift_enter: What Shift+Enter sends to a child that asked for no protocol that could tell it from
+        shift_enter: What Shift+Enter sends to a child that asked for no protocol that distinguishes it from
             Enter.
 
     Returns:
@@ -221,8 +212,8 @@ def encode_key(event: KeyEvent, modes: Modes, *, shift_enter: bytes = NEWLINE) -
 def encode_input(event: KeyEvent, raw: bytes, modes: Modes, *, shift_enter: bytes = NEWLINE) -> bytes:
     """The bytes a child is sent for a key that came from an outer terminal.
 
-    Between a legacy terminal and a legacy child the bytes pass unchanged, also those of keys that nobody
-    knows.
+    Between a legacy terminal and a legacy child the bytes pass unchanged, also those of unknown
+    keys.
 
     Args:
         event: The key as it was understood.
@@ -315,7 +306,6 @@ def _control_code(event: KeyEvent) -> int | None:
 
 
 def _typed(event: KeyEvent) -> str:
-    """The character that the key would type if no other modifier than Shift were held."""
     if event.text:
         return event.text
     if event.key == "space":
@@ -378,7 +368,6 @@ def _kitty(event: KeyEvent, modes: Modes, shift_enter: bytes) -> bytes:
 
 
 def _says_more(event: KeyEvent, flags: int) -> bool:
-    """Whether flags 2 and 4 alone make this event need a sequence of kitty's."""
     alternates = (event.shifted if event.shift else "") or event.base
     return bool(flags & KITTY_EVENT_TYPES and event.kind != "press") or bool(
         flags & KITTY_ALTERNATE_KEYS and alternates
@@ -441,20 +430,13 @@ _TWO_BYTE_LIMIT = 2014
 
 @dataclass(frozen=True, slots=True)
 class MouseEvent:
-    """One report of the mouse.
+    """One report of the mouse."""
 
-    Attributes:
-        x: Column of the cell, from 0.
-        y: Row of the cell, from 0.
-        button: 1 left, 2 middle, 3 right, 8 to 11 the further ones; 0 for none (a move with no button held, a
-            wheel).
-        kind: What happened.
-    """
-
-    x: int
-    y: int
+    x: int  # Column of the cell, from 0
+    y: int  # Row of the cell, from 0
+    # 1 left, 2 middle, 3 right, 8 to 11 the further ones; 0 for none (a move with no button held, a wheel)
     button: int = 0
-    kind: MouseKind = "press"
+    kind: MouseKind = "press"  # What happened
     shift: bool = False
     alt: bool = False
     ctrl: bool = False
@@ -467,11 +449,11 @@ def encode_mouse(event: MouseEvent, modes: Modes, *, cell_size: tuple[int, int] 
         event: What happened, in cells of the child's screen.
         modes: The child's modes.
         cell_size: Width and height of a cell in pixels, for a child that asked for pixels (?1016): the same
-            that it is told when it asks for the size.
+            as in size reports.
 
     Returns:
         The report; cursor keys for the wheel on the alternate screen with ?1007; empty when the child did not
-        ask for the event, or its encoding cannot tell a place so far out.
+        ask for the event, or its encoding cannot express a place so far out.
     """
     if not modes.mouse:
         return _alternate_scroll(event, modes)
@@ -508,7 +490,7 @@ def _encode(event: MouseEvent, code: int, modes: Modes, cell_size: tuple[int, in
             x, y = event.x * width + width // 2 + 1, event.y * height + height // 2 + 1
         return f"\x1b[<{code};{x};{y}{'m' if event.kind == 'release' else 'M'}".encode()
     if event.kind == "release":
-        code = code & ~0b11 & 0x3F | 3  # these encodings do not tell which button it was
+        code = code & ~0b11 & 0x3F | 3  # these encodings do not say which button it was
     if modes.mouse_encoding == "urxvt":
         return f"\x1b[{code + 32};{x};{y}M".encode()
     limit = _TWO_BYTE_LIMIT if modes.mouse_encoding == "utf8" else _ONE_BYTE_LIMIT

@@ -262,11 +262,7 @@ class Reports(Areas):
     # Renditions
 
     def push_rendition(self, *parts: int) -> None:
-        """XTPUSHSGR: keep the rendition on a stack.
-
-        Args:
-            parts: What of it is to be taken back, in SGR's words, 30 and 31 for the colours; nothing for all.
-        """
+        """XTPUSHSGR: keep the rendition on a stack; `parts` says what XTPOPSGR restores, nothing for all."""
         self.saved_styles.append(self.style)
         self.saved_parts.append(tuple(part if part in _PARTS else 0 for part in parts[: len(_PARTS)]))
         del self.saved_styles[:-RENDITIONS_KEPT], self.saved_parts[:-RENDITIONS_KEPT]
@@ -282,12 +278,7 @@ class Reports(Areas):
         self.style = self.style & ~taken | style & taken
 
     def system_command(self, payload: str, terminator: str = "\x1b\\") -> None:
-        """Do what an OSC string says.
-
-        Args:
-            payload: Number, `;`, and the rest.
-            terminator: What ended the string; answers end likewise.
-        """
+        """Do what an OSC string says; answers end as it did."""
         code, _, rest = payload.partition(";")
         command = _COMMANDS.get(code)
         number = _number(code)
@@ -380,7 +371,7 @@ class Reports(Areas):
 
     def _colors_changed(self) -> None:
         self.touch_all()
-        self.tell(ColorsChanged())
+        self.emit(ColorsChanged())
 
     # Links, clipboard, folders
 
@@ -398,15 +389,15 @@ class Reports(Areas):
         selection, _, data = rest.partition(";")
         if data == "?" or not _SELECTION.match(selection):
             return
-        self.tell(ClipboardSet(selection or "c", _decoded(data, len(data))))
+        self.emit(ClipboardSet(selection or "c", _decoded(data, len(data))))
 
     def folder_command(self, rest: str, _end: str) -> None:
         """OSC 7."""
-        self.tell(WorkingDirectory(clean(rest, TEXT_LENGTH)))
+        self.emit(WorkingDirectory(clean(rest, TEXT_LENGTH)))
 
     def pointer_command(self, rest: str, _end: str) -> None:
         """OSC 22."""
-        self.tell(PointerShape(clean(rest, 64)))
+        self.emit(PointerShape(clean(rest, 64)))
 
     # Notices
 
@@ -417,9 +408,9 @@ class Reports(Areas):
             state = _number(parts[1]) if len(parts) > 1 else 0
             value = _number(parts[2]) if len(parts) > 2 else 0
             if 0 <= state <= 4:
-                self.tell(ProgressChanged(state, max(0, min(value, 100))))
+                self.emit(ProgressChanged(state, max(0, min(value, 100))))
         elif not (len(parts) > 1 and _number(parts[0]) >= 0):
-            self.tell(Notification("", clean(rest, TEXT_LENGTH)))
+            self.emit(Notification("", clean(rest, TEXT_LENGTH)))
 
     def kitty_notice(self, rest: str, end: str) -> None:
         """OSC 99: metadata, `;`, payload; title and body may come in several pieces (`d=0`) under one id."""
@@ -440,20 +431,20 @@ class Reports(Areas):
             if len(self.notices) > NOTICES_KEPT:
                 del self.notices[next(iter(self.notices))]
         else:
-            self.tell(Notification(*pieces))
+            self.emit(Notification(*pieces))
 
     def urxvt_notice(self, rest: str, _end: str) -> None:
         """OSC 777: `notify;title;body`."""
         kind, _, text = rest.partition(";")
         if kind == "notify":
             title, _, body = text.partition(";")
-            self.tell(Notification(clean(title, TEXT_LENGTH), clean(body, TEXT_LENGTH)))
+            self.emit(Notification(clean(title, TEXT_LENGTH), clean(body, TEXT_LENGTH)))
 
     def iterm_command(self, rest: str, _end: str) -> None:
         """OSC 1337: of iTerm2's commands the folder only."""
         key, mark, value = rest.partition("=")
         if mark and key == "CurrentDir":
-            self.tell(WorkingDirectory("file://" + clean(value, TEXT_LENGTH)))
+            self.emit(WorkingDirectory("file://" + clean(value, TEXT_LENGTH)))
 
     def prompt_mark(self, rest: str, _end: str) -> None:
         """OSC 133."""
@@ -462,7 +453,7 @@ class Reports(Areas):
         if kind == "D" and parts and "=" not in parts[0]:
             fields["status"] = clean(parts[0], 16)
         if kind:
-            self.tell(PromptMark(clean(kind, 1), fields))
+            self.emit(PromptMark(clean(kind, 1), fields))
 
     def program_status(self, rest: str, end: str) -> None:
         """OSC 7501, the Program Status Protocol: `state=...` and more between `:`; `?` asks for support."""
@@ -475,14 +466,10 @@ class Reports(Areas):
             if key in fields:
                 fields[key] = clean(_decoded(fields[key], TEXT_LENGTH), TEXT_LENGTH)
         if state:
-            self.tell(ProgramStatus(state, fields))
+            self.emit(ProgramStatus(state, fields))
 
     def device_control(self, payload: str) -> None:
-        """Do what a DCS string says; sixels, user keys and the like are read over.
-
-        Args:
-            payload: Parameters, intermediates, final and data.
-        """
+        """Do what a DCS string says; sixels, user keys and the like are read over."""
         if payload.startswith("$q"):
             self._report_setting(payload[2:])
         elif payload.startswith("+q"):

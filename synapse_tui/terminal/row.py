@@ -1,7 +1,7 @@
 """One row of a screen as the core stores it.
 
 A row that is only ever written to at its end, as nearly all output is, stays *compact*: one string, and the
-starts of its styles. A write is then one string addition, and the row can go to the scrollback as it is. A
+starts of its styles. A write is then one string addition, and the row can go to the scrollback unchanged. A
 row that is written to in its middle is *expanded* into two parallel lists, cells and packed styles.
 """
 
@@ -31,8 +31,7 @@ from .style import (
     erased,
 )
 
-Run = tuple[str, int, int]
-"""Text in the coding of `cells.py`, packed style, number of cells."""
+Run = tuple[str, int, int]  # Text in the coding of `cells.py`, packed style, number of cells
 _NO_STYLES: list[int] = []
 
 
@@ -83,14 +82,7 @@ class Row:
     # Writing
 
     def write(self, x: int, text: str, style: int, columns: int) -> None:
-        """Put narrow characters.
-
-        Args:
-            x: First column.
-            text: One character a cell; all fit on the row.
-            style: Packed style of them all.
-            columns: Width of the screen.
-        """
+        """Put narrow characters, one a cell; all fit on the row, which is `columns` wide."""
         end = x + len(text)
         cells = self.cells
         if cells is None:
@@ -108,15 +100,7 @@ class Row:
             self.styles[x:end] = [style] * (end - x)
 
     def write_coded(self, x: int, end: int, text: str, style: int, columns: int) -> None:
-        """Put characters of any width.
-
-        Args:
-            x: First column.
-            end: Column after the last one.
-            text: The cells in the coding of `cells.py`; all fit on the row.
-            style: Packed style of them all.
-            columns: Width of the screen.
-        """
+        """Put the cells from `x` to `end`, in the coding of `cells.py`; all fit on the row."""
         if self.cells is None and x >= self.size:
             self.append(x, end, text, style)
             self.joined = self.joined or len(text) != end - x
@@ -137,7 +121,7 @@ class Row:
         self.size = end
 
     def put(self, x: int, cells: Sequence[str], styles: list[int], columns: int) -> None:
-        """Replace cells; whoever calls has split the wide characters at both ends."""
+        """Replace cells; the caller has split the wide characters at both ends."""
         end = x + len(cells)
         self.expand(columns)[x:end] = cells
         self.styles[x:end] = styles
@@ -203,12 +187,7 @@ class Row:
         self.styles[right - count : right - count] = [erased(style)] * count
 
     def resize(self, old: int, columns: int) -> None:
-        """Cut the row at a width, or leave blanks of the default style up to a greater one.
-
-        Args:
-            old: Width until now.
-            columns: Width from now on.
-        """
+        """Cut the row at a width, or leave blanks of the default style up to a greater one."""
         if self.cells is None and not self.joined:
             if columns > old and self.fill:
                 self._cut(old, 0)
@@ -245,11 +224,7 @@ class Row:
         self.fill = fill
 
     def expand(self, columns: int) -> list[str]:
-        """Make the row expanded, `columns` cells wide.
-
-        Returns:
-            Its cells.
-        """
+        """Make the row expanded, `columns` cells wide."""
         if self.cells is not None:
             return self.cells
         cells = list(split_cells(self.text) if self.joined else self.text)
@@ -283,7 +258,6 @@ class Row:
         return runs
 
     def _written_runs(self) -> list[Run]:
-        """Runs of a compact row, without the blanks after what was written."""
         text, size = self.text, self.size
         if not self.spans:
             return [(text, 0, size)] if size else []
@@ -359,18 +333,12 @@ _HEX = re.compile("[0-9a-fA-F]{6}")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell.
+    """One cell."""
 
-    Attributes:
-        text: The character with all its combining marks; empty for the right half of a wide one, a space
-            when blank.
-        width: 1 or 2 cells; 0 for the right half of a wide character.
-        style: How it looks.
-    """
-
+    # The character with all its combining marks; empty for the right half of a wide one, a space when blank
     text: str
-    width: int
-    style: Style
+    width: int  # 1 or 2 cells; 0 for the right half of a wide character
+    style: Style  # How it looks
 
 
 class Line:
@@ -437,11 +405,7 @@ class Line:
 
 
 def packed_style(char: pyte.screens.Char) -> int:
-    """The packed style of a cell as pyte has it.
-
-    Raises:
-        ValueError: A colour is neither a name of pyte's nor six hexadecimal digits.
-    """
+    """The packed style of a cell as pyte has it."""
     flags = (
         (char.bold, BOLD),
         (char.italics, ITALIC),

@@ -21,13 +21,10 @@ from .scrollback import fit_alternate, reflow
 from .style import LINK_SHIFT, REVERSE, erased
 
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
-_KEYBOARD_LOCKED = 2
-"""KAM."""
+_KEYBOARD_LOCKED = 2  # KAM
 ANSI_MODES = {4: "insert", 20: "newline"}
-_LAST_ANSI = 31
-"""No mode of ECMA-48 has a greater number; the private ones of pyte are shifted beyond it."""
-ANSI_REMEMBERED = (2, 12)
-"""KAM and SRM: kept and reported only."""
+_LAST_ANSI = 31  # No mode of ECMA-48 has a greater number; the private ones of pyte are shifted beyond it
+ANSI_REMEMBERED = (2, 12)  # KAM and SRM: kept and reported only
 PRIVATE_MODES = {
     1: "application_cursor",
     5: "reverse_video",
@@ -61,12 +58,10 @@ REMEMBERED = frozenset(
 """Private modes without an effect of their own here that are still kept, saved and reported."""
 _RESET_FOR_GOOD = frozenset((1, 3, 5, 7, 10, 11, 13, 14, 15, 16, 17, 18, 19))
 """ANSI modes of ECMA-48 that xterm reports as permanently reset."""
-_CONDITIONAL = frozenset((_COLUMNS_132, _MARGINS))
-"""Private modes that are there at times only."""
+_CONDITIONAL = frozenset((_COLUMNS_132, _MARGINS))  # Private modes that are there at times only
 _FIXED = {8: 4, 14: 3}
 """Private modes that xterm reports as reset (4) or set (3) for good: DECARM, a way to blink the cursor."""
-KITTY_STACK = 16
-"""Entries of a kitty keyboard stack; beyond them the oldest is dropped."""
+KITTY_STACK = 16  # Entries of a kitty keyboard stack; beyond them the oldest is dropped
 _KITTY_FLAGS = 0b11111
 _OTHER_KEYS = 4
 
@@ -86,12 +81,7 @@ class BufferLine(Line):
         return char._replace(reverse=not char.reverse) if self._screen.modes.reverse_video else char
 
     def __setitem__(self, x: int, char: pyte.screens.Char) -> None:
-        """Put a character; a wide one takes the next cell too, for which pyte has an empty one.
-
-        Raises:
-            IndexError: There is no such column.
-            ValueError: A colour is unknown.
-        """
+        """Put a character; a wide one takes the next cell too, for which pyte has an empty one."""
         if not 0 <= x < len(self):
             raise IndexError(f"column {x} is not on the screen, which has {len(self)}")
         row, screen, style = self._row, self._screen, packed_style(char)
@@ -144,7 +134,6 @@ class CursorProxy(pyte.screens.Cursor):
 
     @property
     def y(self) -> int:
-        """Row."""
         return self._screen.y
 
     @y.setter
@@ -162,7 +151,6 @@ class CursorProxy(pyte.screens.Cursor):
 
     @property
     def attrs(self) -> pyte.screens.Char:
-        """The rendition of what is written next."""
         return self._screen.char(" ", self._screen.style)
 
     @attrs.setter
@@ -171,21 +159,13 @@ class CursorProxy(pyte.screens.Cursor):
 
 
 class Screen(Reports):
-    """A screen that pyte's own stream, or ours, can drive.
-
-    Args:
-        columns: Width in cells.
-        lines: Height in rows.
-        scrollback: Lines to keep that left the main screen at its top.
-    """
+    """A screen that pyte's own stream, or ours, can drive."""
 
     def switch_screen(self, mode: int, alternate: bool) -> None:
-        """Show the alternate or the main screen (xterm ctlseqs, modes 47, 1047, 1049).
+        """Show the alternate or the main screen (xterm ctlseqs).
 
-        Args:
-            mode: 47 only switches; 1047 erases the alternate screen on leaving it; 1049 erases it on
-                entering, and keeps the cursor of the main screen meanwhile.
-            alternate: Which screen to show.
+        Mode 47 only switches; 1047 erases the alternate screen on leaving it; 1049 erases it on entering, and
+        keeps the cursor of the main screen meanwhile.
         """
         if alternate:
             if mode == 1049:
@@ -222,7 +202,7 @@ class Screen(Reports):
         self.modes.alternate_screen = alternate
         self.modes.kitty_flags = self.buffer_shown.kitty[-1]
         self.touch_all()
-        self.tell(ScreenSwitched(alternate))
+        self.emit(ScreenSwitched(alternate))
 
     # Margins
 
@@ -269,7 +249,7 @@ class Screen(Reports):
         self.reset()
         self.scrollback.clear()
         if alternate:
-            self.tell(ScreenSwitched(False))
+            self.emit(ScreenSwitched(False))
 
     def soft_reset(self) -> None:
         """DECSTR (DEC STD 070 D.6 and xterm's `ReallyReset`)."""
@@ -308,10 +288,6 @@ class Screen(Reports):
 
         Where a wrap is pending the cursor stays behind the last character: what is written next joins it, on
         the same row where there is room.
-
-        Args:
-            lines: Rows, at least 1; None keeps them.
-            columns: Columns, at least 1; None keeps them.
         """
         lines, columns = max(1, lines or self.lines), max(1, columns or self.columns)
         if (lines, columns) == (self.lines, self.columns):
@@ -464,7 +440,7 @@ class Screen(Reports):
         (self.decsc if on else self.decrc)()
 
     def after_in_band_resize(self, on: bool) -> None:
-        """Mode 2048: the size is told at once."""
+        """Mode 2048: the size is reported at once."""
         if on:
             self.report_size_in_band()
 
@@ -603,7 +579,7 @@ class Screen(Reports):
 
     @property
     def dirty(self) -> set[int]:  # type: ignore[override]  # the set itself is kept
-        """Rows to be drawn again; whoever draws them clears the set."""
+        """Rows to be drawn again; the painter clears the set."""
         self._dirty.update(self._changes.take().rows)
         return self._dirty
 
@@ -632,7 +608,6 @@ class Screen(Reports):
 
     @property
     def g1_charset(self) -> str:
-        """G1, likewise."""
         return pyte_map(self.charsets[1])
 
     @g1_charset.setter
@@ -667,7 +642,7 @@ class Screen(Reports):
 
     def bell(self, *_args: object) -> None:
         """BEL."""
-        self.tell(Bell())
+        self.emit(Bell())
 
     def select_graphic_rendition(self, *attrs: int) -> None:
         """SGR, with the parameters as numbers."""

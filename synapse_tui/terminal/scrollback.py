@@ -21,17 +21,12 @@ from .style import StyleTable, erased
 
 
 class Packed(NamedTuple):
-    """A row, or several that a wrap joined.
+    """A row, or several that a wrap joined."""
 
-    Attributes:
-        text: The cells, in the coding of `cells.py`.
-        spans: Start column and packed style by turns; before the first start the style is 0.
-        fill: Style of the blanks after the text.
-    """
-
-    text: str
+    text: str  # The cells, in the coding of `cells.py`
+    # Start column and packed style by turns; before the first start the style is 0
     spans: Sequence[int] = ()
-    fill: int = 0
+    fill: int = 0  # Style of the blanks after the text
 
 
 def pack(row: Row) -> Packed:
@@ -61,10 +56,6 @@ def strip_blanks(text: str, spans: Sequence[int]) -> str:
 class Joiner:
     """Rows that wraps join to one line; each costs time in proportion to itself only.
 
-    Args:
-        line: The line so far.
-        tail: Cells of the last row of `line`.
-
     Attributes:
         cells: Cells of the line.
         length: Characters of its coded text.
@@ -79,13 +70,7 @@ class Joiner:
         self.length = len(line.text)
 
     def add(self, row: Packed, columns: int) -> None:
-        """Append a row.
-
-        Args:
-            row: The row, which continues the line.
-            columns: Width of the rows: blanks at the end of the line come back, but for the one that was
-                left because a wide character did not fit.
-        """
+        """Append a row: blanks at the end of the line come back, but for one left by a wide character."""
         spans, missing = self._spans, columns - self._tail
         if missing == 1 and begins_wide(row.text):
             missing = 0
@@ -106,7 +91,6 @@ class Joiner:
 
     @property
     def line(self) -> Packed:
-        """The line."""
         return Packed("".join(self._texts), self._spans, self._fill)
 
 
@@ -162,17 +146,14 @@ Entry = str | tuple[str | bytes, tuple[int, ...], int, bool]
 """A line of ASCII in the default style as its text. Any other as text (UTF-8 where that is smaller), spans,
 fill, and whether it goes on from the entry before, which had become too long."""
 
-EMPTY_SIZE = getsizeof("") + 20
-"""Memory of an entry that is an empty string, with its places in the lists."""
+EMPTY_SIZE = getsizeof("") + 20  # Memory of an entry that is an empty string, with its places in the lists
 
-_FEW = 64
-"""Style changes of a line, starts and styles, that are taken to be those of other lines too."""
-_SMALL = 256
-"""Up to here Python has each number once."""
+_FEW = 64  # Style changes of a line, starts and styles, that are taken to be those of other lines too
+_SMALL = 256  # Up to here Python has each number once
 
 
 def unpacked(entry: Entry) -> tuple[Packed, bool]:
-    """A line as it is kept, and whether it goes on from the one before."""
+    """A stored line, and whether it goes on from the one before."""
     if isinstance(entry, str):
         return Packed(entry), False
     text, spans, fill, continued = entry
@@ -180,19 +161,19 @@ def unpacked(entry: Entry) -> tuple[Packed, bool]:
 
 
 def text_of(entry: Entry) -> str:
-    """The coded text of a line as it is kept."""
+    """The coded text of a stored line."""
     text = entry if isinstance(entry, str) else entry[0]
     return text if isinstance(text, str) else text.decode()
 
 
 def holds(entry: Entry, char: str) -> bool:
-    """Whether the coded text of a line as it is kept has an ASCII character."""
+    """Whether the coded text of a stored line has an ASCII character."""
     text = entry if isinstance(entry, str) else entry[0]
     return char in text if isinstance(text, str) else char.encode() in text
 
 
 def size_of(entry: Entry) -> int:
-    """Memory of an entry, about: object headers and references; numbers of its own where it has many."""
+    """Memory of an entry, about: object headers and references; unshared numbers where it has many."""
     if isinstance(entry, str):
         return EMPTY_SIZE + len(entry)
     text, spans = entry[:2]
@@ -202,7 +183,7 @@ def size_of(entry: Entry) -> int:
 
 
 def smaller(text: str) -> str | bytes:
-    """A text as it is or in UTF-8, whichever takes less memory."""
+    """A text unchanged or in UTF-8, whichever takes less memory."""
     encoded = text.encode()
     return encoded if len(encoded) + 33 < getsizeof(text) else text
 
@@ -212,24 +193,15 @@ Opened = tuple[Packed, bool, Sequence[str], list[int]]
 _CLOSED: tuple[Entry | None, Opened] = (None, (Packed(""), False, "", [0]))
 
 _BATCH = 256
-_LONGEST = 8192
-"""Cells of a logical line; one that is longer is kept as several."""
+_LONGEST = 8192  # Cells of a logical line; one that is longer is kept as several
 _BYTES_PER_ROW = 600
 _LEAST_BYTES = 1_000_000
 _SHARED = 4096
-_READ = 20_000
-"""Cells of lines with clusters that a change of width may read."""
+_READ = 20_000  # Cells of lines with clusters that a change of width may read
 
 
 class Scrollback(Sequence[Line]):
-    """Lines above the screen, the oldest first; bounded in rows and in bytes.
-
-    Args:
-        columns: Width of the screen.
-        limit: Rows to keep.
-        table: Styles of the terminal.
-        max_bytes: Memory to keep them in, as estimated; by default 600 bytes a row.
-    """
+    """Lines above the screen, the oldest first; bounded in rows and in bytes."""
 
     def __init__(self, columns: int, limit: int, table: StyleTable, max_bytes: int | None = None) -> None:
         self.columns = columns
@@ -240,14 +212,11 @@ class Scrollback(Sequence[Line]):
         self._entries: list[Entry] = []
         self._starts = array("q")
         """Number of the first row of each entry, counted since the last change of width."""
-        self._counts = array("I")
-        """Cells of each entry."""
-        self._head = 0
-        """Entries at the front that are dropped already."""
+        self._counts = array("I")  # Cells of each entry
+        self._head = 0  # Entries at the front that are dropped already
         self._next = self._tail = self._bytes = self._dropped = 0
         self._shared: dict[int, int] = {}
-        self._open = _CLOSED
-        """The line that was looked at last."""
+        self._open = _CLOSED  # The line that was looked at last
 
     def clear(self) -> None:
         """Forget all lines."""
@@ -274,7 +243,6 @@ class Scrollback(Sequence[Line]):
 
     @property
     def memory(self) -> int:
-        """Bytes in use, as estimated."""
         self._pack_queue()
         return self._bytes
 
@@ -282,14 +250,7 @@ class Scrollback(Sequence[Line]):
         return Line(self.row(index), self._table, self.columns)
 
     def row(self, index: int) -> Row:
-        """One row, made from its logical line.
-
-        Args:
-            index: 0 for the oldest; negative from the newest.
-
-        Raises:
-            IndexError: There is no such row.
-        """
+        """One row, made from its logical line; 0 is the oldest, -1 the newest."""
         count = len(self)
         if index < 0:
             index += count
@@ -339,14 +300,7 @@ class Scrollback(Sequence[Line]):
         return self.pop_rows(self._next - self._starts[-1]) if self._next > self._first() else []
 
     def pop_rows(self, count: int) -> list[Row]:
-        """Take the newest rows back.
-
-        Args:
-            count: How many at most.
-
-        Returns:
-            The rows, the oldest first.
-        """
+        """Take the newest rows back, at most `count`, the oldest first."""
         size = len(self)
         rows = [self.row(index) for index in range(max(0, size - count), size)]
         self._drop(len(rows))
@@ -369,14 +323,10 @@ class Scrollback(Sequence[Line]):
         self._measure_tail()
 
     def search(self, pattern: str | re.Pattern[str]) -> Iterator[tuple[int, int, int]]:
-        """Find text, also across soft wraps, the oldest first.
+        """Find text or a compiled pattern, also across soft wraps, the oldest first.
 
-        Args:
-            pattern: Text to be found as it is, or a compiled regular expression.
-
-        Yields:
-            Row, first cell in it, and the cell after the last one counted from the same row's start: it is
-            greater than the width where a match goes on in the rows below.
+        Yields row, first cell in it, and the end counted from the same row's start: it is greater than the
+        width where a match goes on in the rows below.
         """
         self._pack_queue()
         compiled = re.compile(re.escape(pattern)) if isinstance(pattern, str) else pattern
@@ -395,11 +345,7 @@ class Scrollback(Sequence[Line]):
                     yield self._starts[index] - first + part, begin - starts[part], end - starts[part]
 
     def entries(self, rows: int | None = None) -> list[Entry]:
-        """The newest lines as they are kept, for `unpacked`: a copy that may be read in another thread.
-
-        Args:
-            rows: As many whole lines as have at most so many rows; None for all.
-        """
+        """The newest lines for `unpacked`, of at most so many rows; a copy for any thread."""
         self._pack_queue()
         first = self._head
         if rows is not None:
@@ -430,15 +376,6 @@ class Scrollback(Sequence[Line]):
         self._trim()
 
     def _pack(self, row: Row, joiner: Joiner | None) -> Joiner | None:
-        """Take a row that is more than text in the default style.
-
-        Args:
-            row: The row.
-            joiner: The newest line while rows are being appended to it.
-
-        Returns:
-            The newest line if rows are being appended to it now.
-        """
         line = pack(row)
         tail = row.size if row.cells is None else cell_count(line.text)
         continued = row.wrapped and self._next > self._first()
@@ -456,7 +393,6 @@ class Scrollback(Sequence[Line]):
         return None
 
     def _close(self, joiner: Joiner) -> None:
-        """Put the newest line away after rows have been appended to it."""
         entry = self._entries[-1]
         self._replace(joiner.line, not isinstance(entry, str) and entry[3])
 
@@ -469,7 +405,6 @@ class Scrollback(Sequence[Line]):
         self._bytes += size_of(entry)
 
     def _replace(self, line: Packed, continued: bool) -> None:
-        """Put another line in the place of the newest."""
         self._bytes -= size_of(self._entries[-1])
         entry = self._entries[-1] = self._entry(line, continued)
         self._counts[-1] = cell_count(line.text)
@@ -507,7 +442,6 @@ class Scrollback(Sequence[Line]):
         return heights
 
     def _measure_tail(self) -> None:
-        """Count the cells of the newest row."""
         if self._head < len(self._entries):
             cells = bases(text_of(self._entries[-1]))
             self._tail = len(cells) - breaks(cells, self.columns)[-1]
@@ -518,7 +452,6 @@ class Scrollback(Sequence[Line]):
         return self._starts[self._head] if self._head < len(self._starts) else self._next
 
     def _trim(self) -> None:
-        """Drop the oldest logical lines that are over a bound."""
         head, starts, count = self._head, self._starts, len(self._entries)
         before = self._first()
         while head < count and (self._next - starts[head] > self.limit or self._bytes > self.max_bytes):
@@ -533,7 +466,6 @@ class Scrollback(Sequence[Line]):
 
 
 def _columns_of(text: str) -> list[int]:
-    """For every character of the readable text, and for its end, the cell that it stands in."""
     columns, column, marked = [], 0, False
     for char in text:
         if char == WIDE_TAIL:
@@ -549,23 +481,14 @@ def _columns_of(text: str) -> list[int]:
     return [*columns, column]
 
 
-Size = tuple[int, int]
-"""Columns and rows."""
-Place = tuple[int, int]
-"""Column and row."""
+Size = tuple[int, int]  # Columns and rows
+Place = tuple[int, int]  # Column and row
 
 
 def fit_alternate(rows: list[Row], y: int, old: Size, new: Size) -> tuple[list[Row], int]:
-    """Cut or fill up the rows of an alternate screen: those below the cursor go first, then those at the top.
+    """Cut or fill up the rows of an alternate screen: those below the cursor go first, then the top ones.
 
-    Args:
-        rows: The rows.
-        y: Row of the cursor.
-        old: Size until now.
-        new: Size from now on.
-
-    Returns:
-        The new rows, and by how many rows the cursor moved up.
+    Returns the new rows, and by how many rows the cursor moved up.
     """
     surplus = max(0, old[1] - new[1])
     below = min(surplus, len(rows) - 1 - y)
@@ -579,18 +502,7 @@ def fit_alternate(rows: list[Row], y: int, old: Size, new: Size) -> tuple[list[R
 def reflow(
     rows: list[Row], scrollback: Scrollback, cursor: Place, old: Size, new: Size
 ) -> tuple[list[Row], Place]:
-    """Fit the rows of a main screen; what no longer fits goes to the scrollback, and comes back from it.
-
-    Args:
-        rows: The rows.
-        scrollback: The lines above them; it gets its new width here.
-        cursor: Where the cursor stands.
-        old: Size until now.
-        new: Size from now on.
-
-    Returns:
-        The new rows, and where the cursor stands then.
-    """
+    """Fit the rows of a main screen, exchanging lines with the scrollback; the rows and the cursor."""
     rows, cursor = _change_height(rows, scrollback, cursor, new[1])
     if old[0] != new[0]:
         rows, cursor = _change_width(rows, scrollback, cursor, old[0], new[0])
@@ -639,17 +551,7 @@ def _filled(rows: list[Row], lines: int) -> list[Row]:
 
 
 def rewrap(rows: list[Row], cursor: Place, old: int, columns: int) -> tuple[list[Row], Place]:
-    """Join rows into logical lines and cut these at another width.
-
-    Args:
-        rows: The rows, `old` cells wide.
-        cursor: Where the cursor stands among them.
-        old: Width until now.
-        columns: Width from now on.
-
-    Returns:
-        The new rows, and where the cursor stands then.
-    """
+    """Join rows into logical lines and cut these at another width; the rows and the cursor's place."""
     x, y = cursor
     result: list[Row] = []
     place = (x, 0)
@@ -679,10 +581,8 @@ def rewrap(rows: list[Row], cursor: Place, old: int, columns: int) -> tuple[list
 def _without_blanks(line: Packed, *, with_background: bool) -> Packed:
     """A line without the blanks at its end that need not be wrapped.
 
-    Args:
-        line: The line.
-        with_background: Whether blanks with a background go too: in the line of the cursor, which its
-            program fills up again by itself, when it becomes narrower. They become the fill.
+    `with_background` takes those with a background too, for the cursor's line: its program fills
+    it up again when it becomes narrower. They become the fill.
     """
     text, spans, fill = line
     if with_background and spans and spans[-1] == erased(spans[-1]) and text.endswith(" "):
@@ -693,16 +593,7 @@ def _without_blanks(line: Packed, *, with_background: bool) -> Packed:
 
 
 def _cut_line(line: Packed, columns: int, least: int) -> tuple[list[Row], list[int]]:
-    """Cut a logical line into rows.
-
-    Args:
-        line: The line.
-        columns: Width of the rows.
-        least: A cell that must have its row although the line is shorter: the cursor stands there.
-
-    Returns:
-        The rows, and the cell of the line that each begins with.
-    """
+    """Cut a line into rows, and the cell that each begins with; cell `least` has a row in any case."""
     cells = split_cells(line.text)
     starts = breaks(cells, columns)
     rows: list[Row] = []
@@ -719,7 +610,6 @@ def _cut_line(line: Packed, columns: int, least: int) -> tuple[list[Row], list[i
 
 
 def _without_blank_end(rows: list[Row], y: int, wanted: int) -> list[Row]:
-    """Rows without the blank ones after the cursor, as many as are too many."""
     while len(rows) > wanted and len(rows) - 1 > y and rows[-1].is_blank():
         rows.pop()
     return rows

@@ -45,8 +45,7 @@ OSC_END = re.compile("[\x07\x18\x1a\x1b]")
 
 MAX_SEQUENCE = 1024
 """Characters that are kept of a sequence while it is not complete; more parameters are dropped."""
-MAX_STRING = 4_000_000
-"""Characters of a string (OSC, DCS, APC, PM, SOS); a longer one is read over."""
+MAX_STRING = 4_000_000  # Characters of a string (OSC, DCS, APC, PM, SOS); a longer one is read over
 
 
 _ERRORS = "synapse-tui-utf8"
@@ -72,7 +71,6 @@ def _length(lead: int) -> int:
 
 
 def _whole(data: bytes) -> int:
-    """Where the last character ends that is complete."""
     end = len(data)
     for at in range(end - 1, max(end - _LONGEST_CHARACTER, -1), -1):
         byte = data[at]
@@ -84,7 +82,6 @@ def _whole(data: bytes) -> int:
 
 
 def _replace(error: UnicodeError) -> tuple[str, int]:
-    """Replace a malformed character with all the bytes that it claims."""
     assert isinstance(error, UnicodeDecodeError)
     data, at = error.object, error.start + 1
     end = min(error.start + _length(data[error.start]), len(data))
@@ -112,11 +109,7 @@ class HalfBlanks:
         self._before = ""
 
     def taken_out(self, text: str) -> str:
-        """Output without the blanks of second cells.
-
-        Args:
-            text: The next piece of the output, cut anywhere.
-        """
+        """Output without the blanks of second cells."""
         whole = self._before + text
         kept = _HALF.sub(_without_blank, whole)[len(self._before) :] if VS16 in whole else text
         self._before = _open_end(whole)
@@ -124,7 +117,6 @@ class HalfBlanks:
 
 
 def _open_end(text: str) -> str:
-    """The end of a piece of output to which a blank that comes next may belong."""
     end = text[-_LONGEST_OPEN:]
     if end.isascii() and end[-1:] not in _KEYCAPS:
         return ""
@@ -264,8 +256,7 @@ CONTROLS: dict[str, Handler] = {
 }
 
 
-Call = tuple[Handler, tuple[int, ...]]
-"""A function of the screen and its parameters."""
+Call = tuple[Handler, tuple[int, ...]]  # A function of the screen and its parameters
 
 
 def bound(screen: Screen, handler: Handler) -> Handler:
@@ -280,14 +271,7 @@ def numbers_of(parameters: str) -> tuple[int, ...]:
 
 
 def call_of(prefix: str, parameters: str, intermediates: str, final: str) -> Call | None:
-    """What a control sequence calls; None when it is unknown or malformed.
-
-    Args:
-        prefix: One of `<=>?`, or nothing.
-        parameters: Digits, `;` and `:`.
-        intermediates: Characters from space to `/`.
-        final: The last character.
-    """
+    """What a control sequence calls; None when it is unknown or malformed."""
     found = CONTROL_SEQUENCES.get(prefix + intermediates + final)
     if found is None or ":" in parameters:
         return None
@@ -317,8 +301,7 @@ _PLACES = {str(number): number - 1 for number in range(1, 512)}
 _FAR = 99_999
 
 
-_WINDOW = 1024
-"""Characters between two looks at the clock; most cost some microseconds each at the worst."""
+_WINDOW = 1024  # Characters between two looks at the clock; most cost some microseconds each at the worst
 
 
 class _Pause(Exception):
@@ -327,11 +310,6 @@ class _Pause(Exception):
 
 class Stream(pyte.ByteStream):
     """Feeds one screen.
-
-    Args:
-        screen: The screen; None when one is attached later.
-        strict: Kept for pyte's sake; the screen has all that is called.
-        clock: Seconds, as fine as can be.
 
     Attributes:
         half_blanks: Takes blanks out of the output that stand for halves of characters; None for taking none.
@@ -347,18 +325,12 @@ class Stream(pyte.ByteStream):
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._clock = clock
-        self._until = math.inf
-        """When to pause, on the clock."""
-        self._unparsed = ""
-        """Decoded input after a pause."""
-        self._pending = ""
-        """A sequence that the last piece of text ended in."""
-        self._resumed = 0
-        """Where the present piece of text goes on after what the last one left open."""
-        self._after_text = False
-        """Whether the last piece ended in a graphic character."""
-        self._string = ""
-        """Introducer of the string that the last piece ended in; empty outside of strings."""
+        self._until = math.inf  # When to pause, on the clock
+        self._unparsed = ""  # Decoded input after a pause
+        self._pending = ""  # A sequence that the last piece of text ended in
+        self._resumed = 0  # Where the present piece of text goes on after what the last one left open
+        self._after_text = False  # Whether the last piece ended in a graphic character
+        self._string = ""  # Introducer of the string that the last piece ended in; empty outside of strings
         self._string_parts: list[str] = []
         self._string_size = 0
         self.half_blanks: HalfBlanks | None = None
@@ -366,11 +338,7 @@ class Stream(pyte.ByteStream):
         self.utf8_decoder = Utf8Decoder()
 
     def attach(self, screen: pyte.Screen) -> None:
-        """Feed a screen from now on; what a class derived from ours has of its own is called.
-
-        Args:
-            screen: One of ours.
-        """
+        """Feed a screen from now on; functions that a derived class overrides are called."""
         assert isinstance(screen, Screen)
         self.listener = self.screen = screen
         self._renditions = screen.sgr.known
@@ -400,8 +368,6 @@ class Stream(pyte.ByteStream):
         self._handlers = tuple(handlers)
 
     def _timed(self, handler: Callable[[Token], None]) -> Callable[[Token], None]:
-        """A handler after which the stream pauses when its time is over."""
-
         def handle(token: Token) -> None:
             handler(token)
             if self._until < math.inf and self._clock() >= self._until:
@@ -415,12 +381,7 @@ class Stream(pyte.ByteStream):
         return bool(self._unparsed)
 
     def feed(self, data: bytes, seconds: float = math.inf) -> None:  # type: ignore[override]  # as pyte's own
-        """Take output of the child.
-
-        Args:
-            data: Bytes, cut anywhere.
-            seconds: When it takes longer, pause after the sequence at hand.
-        """
+        """Take output of the child, cut anywhere; after `seconds` pause behind the sequence at hand."""
         self._until = self._clock() + seconds if seconds < math.inf else math.inf
         self.feed_text(self.utf8_decoder.decode(data) if self.use_utf8 else data.decode("latin-1"))
         self._until = math.inf
@@ -507,7 +468,6 @@ class Stream(pyte.ByteStream):
         self.screen.linefeed()
 
     def _one_by_one(self, token: Token) -> None:
-        """What a token of position, rendition and text says, each by the screen's own function."""
         kind = token.lastindex or 0
         line, column = token.group(6, 7)
         parameters, text = token.group(3, 4) if kind < 6 else token.group(8, 9)
@@ -574,7 +534,6 @@ class Stream(pyte.ByteStream):
             handler(*parameters)
 
     def _learn(self, sequence: str, prefix: str, parameters: str, intermediates: str, final: str) -> Call:
-        """Find out what a control sequence calls, and remember it."""
         found = call_of(prefix, parameters, intermediates, final)
         if found is None:
             call: Call = self.screen.debug, numbers_of(parameters) if ":" not in parameters else ()
@@ -625,13 +584,8 @@ class Stream(pyte.ByteStream):
     def _walk(self, kept: str, text: str, index: int) -> int:
         """Put a sequence together character by character, carrying out the controls inside of it.
 
-        Args:
-            kept: What there is of it so far, from the ESC on.
-            text: Where it goes on.
-            index: From here on.
-
-        Returns:
-            Where to go on when it is complete or broken off; the end of the text when it is not complete yet.
+        `kept` is what there is of it, from the ESC on. Returns where to go on: the end of the text when the
+        sequence is not complete yet.
         """
         for at in range(index, len(text)):
             char = text[at]
@@ -667,11 +621,6 @@ class Stream(pyte.ByteStream):
     # Strings
 
     def _in_string(self, text: str, index: int) -> int:
-        """Go on in a string.
-
-        Returns:
-            Where it ends, or the end of the text.
-        """
         ends = OSC_END if self._string == "]" else STRING_END
         found = ends.search(text, index)
         if found is None:
@@ -700,7 +649,7 @@ class Stream(pyte.ByteStream):
         return self._walk("\x1b", text, index)
 
     def _keep(self, part: str) -> None:
-        """Keep a part of a string that will be looked at, as long as it is not too long."""
+        """Keep a part of a string that will be looked at, unless it is too long."""
         self._string_size += len(part)
         if self._string in "]P" and self._string_size <= MAX_STRING:
             self._string_parts.append(part)
@@ -727,7 +676,6 @@ class Stream(pyte.ByteStream):
 
 
 def _has_own(screen: Screen, *names: str) -> bool:
-    """Whether a screen has functions of its own in place of some of ours."""
     return any(
         name in vars(screen) or getattr(type(screen), name) is not getattr(Screen, name) for name in names
     )

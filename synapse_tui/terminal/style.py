@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-RGB = 1 << 24
-"""Set in a colour of a `Style` that is 24-bit: `RGB | 0xRRGGBB`."""
+RGB = 1 << 24  # Set in a colour of a `Style` that is 24-bit: `RGB | 0xRRGGBB`
 
 BOLD, DIM, ITALIC, BLINK, REVERSE, HIDDEN, STRIKE, OVERLINE = (1 << bit for bit in range(8))
 UNDERLINE_SHIFT = 8
 UNDERLINE = 0b111 << UNDERLINE_SHIFT
-PROTECTED = 1 << 11
-"""Protected from selective erase (DECSCA)."""
+PROTECTED = 1 << 11  # Protected from selective erase (DECSCA)
 
 COLOR = (1 << 26) - 1
 """A packed colour is the colour of `Style` plus one: 0 default, 1 to 256 palette, `RGB + 1 + 0xRRGGBB`."""
@@ -132,15 +130,7 @@ class StyleTable:
         return self._links.get(link, ("", ""))
 
     def link(self, uri: str, group: str = "") -> int:
-        """Number a link.
-
-        Args:
-            uri: Where it leads.
-            group: The `id` parameter of OSC 8: cells of one group are one link.
-
-        Returns:
-            A number to be shifted to `LINK_SHIFT`.
-        """
+        """Number a link, to be shifted to `LINK_SHIFT`; cells of one `group` (OSC 8 `id`) are one link."""
         key = (group, uri)
         number = self._link_ids.get(key)
         if number is None:
@@ -165,14 +155,12 @@ def erased(style: int) -> int:
     return style & BG
 
 
-Change = tuple[int, int]
-"""What a sequence does to a packed style: `style & change[0] | change[1]`."""
+Change = tuple[int, int]  # What a sequence does to a packed style: `style & change[0] | change[1]`
 
 _KEPT = 4096
 
 
 def _but(field: int) -> int:
-    """A mask that keeps all but a field."""
     return EVERYTHING & ~field
 
 
@@ -207,23 +195,14 @@ def _build_simple() -> dict[str, Change]:
 
 
 class _Color(NamedTuple):
-    """Where the colour of 38, 48 or 58 goes in a packed style; its parts come shifted from tables.
+    """Where the colour of 38, 48 or 58 goes in a packed style; its parts come shifted from tables."""
 
-    Attributes:
-        mask: Keeps all but this colour.
-        shift: Of a palette colour.
-        base: Of a 24-bit colour, without its parts.
-        reds: Decimal digits to red.
-        greens: Likewise.
-        blues: Likewise.
-    """
-
-    mask: int
-    shift: int
-    base: int
-    reds: dict[str, int]
-    greens: dict[str, int]
-    blues: dict[str, int]
+    mask: int  # Keeps all but this colour
+    shift: int  # Of a palette colour
+    base: int  # Of a 24-bit colour, without its parts
+    reds: dict[str, int]  # Decimal digits to red
+    greens: dict[str, int]  # Likewise
+    blues: dict[str, int]  # Likewise
 
 
 def _color(field: int, shift: int) -> _Color:
@@ -246,11 +225,7 @@ class SgrParser:
         self.known: dict[str, Change] = {}
 
     def change(self, parameters: str) -> Change:
-        """What a sequence does.
-
-        Args:
-            parameters: What stands between `CSI` and `m`: digits, `;` and `:`.
-        """
+        """What a sequence does: the parameters between `CSI` and `m`."""
         known = self.known.get(parameters)
         return self.learn(parameters) if known is None else known
 
@@ -314,15 +289,7 @@ def _any(items: list[str]) -> Change:
 
 
 def _unusual(items: list[str], index: int) -> tuple[Change, int]:
-    """A colour with its `5;n` or `2;r;g;b`, or a parameter that is written in an uncommon way.
-
-    Args:
-        items: The parameters.
-        index: Of the one after it.
-
-    Returns:
-        What it does, and where to go on: at the end after a colour that cannot be made out.
-    """
+    """A colour with its `5;n` or `2;r;g;b`, or a parameter in an uncommon form; and where to go on."""
     color = _COLORS.get(items[index - 1])
     if color is None:
         return _odd(items[index - 1]), index
@@ -341,7 +308,6 @@ def _unusual(items: list[str], index: int) -> tuple[Change, int]:
 
 
 def _direct(red: str, green: str, blue: str) -> int:
-    """A packed 24-bit colour."""
     return (RGB | _byte(red) << 16 | _byte(green) << 8 | _byte(blue)) + 1
 
 

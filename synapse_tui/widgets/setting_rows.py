@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from rich.cells import cell_len
 from textual.content import Content
 
-from synapse_tui.settings.files import Layer
-from synapse_tui.settings.survey import LAYER_WORDS, Entry, Survey, value_text
+from synapse_tui.settings.files import LAYER_WORDS, Entry, Layer, Survey, value_text
 
 from .text import one_line, pad, shorten, shorten_middle
 

@@ -343,12 +343,10 @@ class WorkspaceStore:
         return b""
 
     def forget_scrollbacks(self) -> None:
-        """Remove the lines of all agents."""
         for path in self._scrollbacks():
             path.unlink(missing_ok=True)
 
     def forget(self) -> None:
-        """Remove everything that is kept of the session."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _scrollback(self, agent_id: str) -> Path:
@@ -373,14 +371,12 @@ class WorkspaceStore:
 
 
 def _checked(name: str) -> str:
-    """A name that is one part of a path and nothing else."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"'{name}' cannot name a file")
     return name
 
 
 def _sync_folder(path: Path) -> None:
-    """Make a rename durable (fsync(2))."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -535,7 +531,6 @@ class WorkspaceKeeper:
         await self._write(lambda: self._store.save(workspace))
 
     def keep_lines(self, keep: bool) -> None:
-        """Keep the lines of the terminals from now on, or remove those that are kept at the next look."""
         self._scrollback = keep
 
     async def save_lines(self) -> None:
@@ -586,7 +581,6 @@ class WorkspaceKeeper:
         return self._view(), tuple(self.lost())
 
     async def _write(self, write: Callable[[], None]) -> None:
-        """Write in a thread, one thing at a time; what was begun is finished also when the caller ends."""
         async with self._writing:
             task = asyncio.ensure_future(asyncio.to_thread(write))
             try:

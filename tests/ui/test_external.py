@@ -10,7 +10,7 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from synapse_tui.a2a.external.updates import Chunk, StatusUpdate, artifact_of
+from synapse_tui.a2a.external.peer import ArtifactChunk, TaskUpdate, artifact_of
 from synapse_tui.app import SynapseApp
 from synapse_tui.content import Part
 from synapse_tui.model import AgentSpec, AgentState, TaskState
@@ -44,16 +44,18 @@ async def talking(
         yield app, pilot, host, pane.talk
 
 
-def working(task_id: str = "r1") -> StatusUpdate:
-    return StatusUpdate(task_id, "c1", TaskState.WORKING)
+def working(task_id: str = "r1") -> TaskUpdate:
+    return TaskUpdate(task_id, "c1", TaskState.WORKING)
 
 
-def piece(text: str, *, append: bool = False, last: bool = False) -> Chunk:
-    return Chunk("r1", "c1", artifact_of((Part(text=text),), artifact_id="a"), append=append, last=last)
+def piece(text: str, *, append: bool = False, last: bool = False) -> ArtifactChunk:
+    return ArtifactChunk(
+        "r1", "c1", artifact_of((Part(text=text),), artifact_id="a"), append=append, last=last
+    )
 
 
-def ended(task_id: str = "r1") -> StatusUpdate:
-    return StatusUpdate(task_id, "c1", TaskState.COMPLETED)
+def ended(task_id: str = "r1") -> TaskUpdate:
+    return TaskUpdate(task_id, "c1", TaskState.COMPLETED)
 
 
 async def test_what_is_written_is_sent_and_the_answer_streams_in():
@@ -86,7 +88,7 @@ async def test_a_question_is_shown_and_answered():
         await pilot.press(*"go", "enter")
         await until(lambda: host.externals.tasks)
         app.main.go_to("synapse-claude-8100")
-        asked = StatusUpdate("r1", "c1", TaskState.INPUT_REQUIRED, said("which colour?"))
+        asked = TaskUpdate("r1", "c1", TaskState.INPUT_REQUIRED, said("which colour?"))
         host.externals.say("echo", asked)
         await until(lambda: app.main.agents[-1].state is AgentState.WAITING)
         await pilot.press(LEADER, "a")

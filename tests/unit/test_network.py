@@ -18,7 +18,7 @@ from synapse_tui.events import EventBus, Notice
 from synapse_tui.host.serving import Reach
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import Settings, load_settings
-from synapse_tui.settings.editing import SettingsFile
+from synapse_tui.settings.files import SettingsFile
 
 KEYS = {"env.SYNAPSE_AUTH_ENABLED": True, "env.SYNAPSE_API_KEYS": "ci=secret"}
 

@@ -4,15 +4,199 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import replace
+import random
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 
 from synapse_tui.messages.records import Delivery, PushState, Subscription
 
-from .backoff import Attempt, Backoff
-from .line import Line, given_up
-from .model import shown_url
+from .subscriptions import shown_url
+
+MAX_WAITING = 1_000
+MAX_BYTES = 16 * 1024 * 1024
+"""Of bodies that wait for one receiver."""
+NEEDLESS = "a later one told more"
+CROWDED = "too many waited for this receiver"
+
+
+class Line:
+    """The notifications that wait for one receiver, oldest first.
+
+    Args:
+        limit: How many may wait.
+        max_bytes: How many bytes of bodies may wait.
+    """
+
+    def __init__(self, limit: int = MAX_WAITING, max_bytes: int = MAX_BYTES) -> None:
+        self.taken = ""
+        """The one that is being told."""
+        self._limit = limit
+        self._max_bytes = max_bytes
+        self._waiting: dict[str, Delivery] = {}
+        self._bytes = 0
+        self._closed_until: datetime | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __iter__(self) -> Iterator[Delivery]:
+        return iter(tuple(self._waiting.values()))
+
+    def __contains__(self, delivery_id: str) -> bool:
+        return delivery_id in self._waiting
+
+    def add(self, delivery: Delivery) -> Sequence[tuple[Delivery, str]]:
+        """Put one at the end.
+
+        Returns:
+            Those that had to go for it, and why.
+        """
+        self._waiting[delivery.id] = delivery
+        self._bytes += len(delivery.body)
+        gone = []
+        while self._crowded() and (spare := self._spare()) is not None:
+            gone.append(spare)
+            self.remove(spare[0].id)
+        return gone
+
+    def change(self, delivery: Delivery) -> None:
+        """Put the newest state of one in its place, if it still waits."""
+        if delivery.id in self._waiting:
+            self._waiting[delivery.id] = delivery
+
+    def remove(self, delivery_id: str) -> None:
+        """Take one out, if it still waits."""
+        gone = self._waiting.pop(delivery_id, None)
+        self._bytes -= len(gone.body) if gone is not None else 0
+
+    def close(self, until: datetime) -> None:
+        """Tell nothing until then: the receiver has asked for it."""
+        self._closed_until = until
+
+    def due(self, now: datetime) -> Delivery | None:
+        """The one to be told now; None when all of them wait for their time."""
+        if self._closed_until is not None and now < self._closed_until:
+            return None
+        return next((each for each in self._heads() if each.due_at <= now), None)
+
+    def wait(self, now: datetime) -> timedelta:
+        """How long until the next one may be due; the line is not empty."""
+        first = min(each.due_at for each in self._heads())
+        if self._closed_until is not None:
+            first = max(first, self._closed_until)
+        return max(first - now, timedelta())
+
+    def _heads(self) -> Iterator[Delivery]:
+        """The oldest of each task and of each that is told of it."""
+        before: set[tuple[str, str]] = set()
+        for each in self._waiting.values():
+            about = (each.subscription_id, each.task_id)
+            if about not in before:
+                before.add(about)
+                yield each
+
+    def _crowded(self) -> bool:
+        return len(self._waiting) > self._limit or (self._bytes > self._max_bytes and len(self._waiting) > 1)
+
+    def _spare(self) -> tuple[Delivery, str] | None:
+        """The one that is missed least: one that a later one makes needless, else the oldest."""
+        free = [each for each in self._waiting.values() if each.id != self.taken]
+        later: set[tuple[str, str, str]] = set()
+        needless: Delivery | None = None
+        for each in reversed(free):
+            about = (each.subscription_id, each.task_id, each.subject)
+            if about in later:
+                needless = each
+            later.add(about)
+        if needless is not None:
+            return needless, NEEDLESS
+        return (free[0], CROWDED) if free else None
+
+
+def given_up(delivery: Delivery, problem: str, now: datetime) -> Delivery:
+    """A notification that is tried no more."""
+    return replace(delivery, state=PushState.DEAD, problem=problem, ended_at=now)
+
+
+TRIED_AGAIN = frozenset({408, 425, 429})
+"""Answers of the 400s that a later attempt may change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """How an attempt ended.
+
+    Attributes:
+        status: HTTP status; 0 when there was no answer.
+        problem: Why it failed; empty when it did not.
+        again: Whether another attempt is worth it.
+        retry_after: Seconds that the receiver asked for; 0 for none.
+    """
+
+    status: int = 0
+    problem: str = ""
+    again: bool = False
+    retry_after: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How long is waited between attempts.
+
+    Attributes:
+        first: Seconds after the first attempt; twice as long after each further one.
+        longest: Seconds at most.
+        attempts: How many attempts there are.
+        patience: How old a notification may be.
+        told: Seconds that a receiver may ask to be left alone.
+        jitter: Gives a number from 0 to 1: receivers that come back are not called by all at once.
+    """
+
+    first: float = 1.0
+    longest: float = 300.0
+    attempts: int = 10
+    patience: timedelta = timedelta(hours=24)
+    told: float = 3600.0
+    jitter: Callable[[], float] = random.random
+
+    def pause(self, attempts: int, retry_after: float = 0.0) -> float:
+        """Seconds until the next attempt: half to all of the step, and no less than the receiver asked for.
+
+        Args:
+            attempts: How many there were.
+            retry_after: Seconds that the receiver asked for; 0 for none.
+        """
+        step = min(self.longest, self.first * 2.0 ** min(attempts - 1, 30))
+        return max(step * (0.5 + 0.5 * self.jitter()), min(retry_after, self.told))
+
+    def over(self, attempts: int, created_at: datetime, now: datetime) -> bool:
+        """Whether it is tried no more."""
+        return attempts >= self.attempts or now - created_at >= self.patience
+
+
+def worth_trying_again(status: int) -> bool:
+    """Whether another attempt may have another answer."""
+    return status >= 500 or status in TRIED_AGAIN
+
+
+def retry_after(value: str, now: datetime) -> float:
+    """Seconds that a header `Retry-After` asks for; 0 when there is none that can be read.
+
+    Args:
+        value: A number of seconds, or a date of HTTP.
+        now: The time now, aware.
+    """
+    value = value.strip()
+    if value.isascii() and value.isdigit():
+        return float(value[:9])
+    try:
+        when = parsedate_to_datetime(value)
+    except ValueError:
+        return 0.0
+    return max(0.0, (when - now).total_seconds()) if when.tzinfo else 0.0
+
 
 log = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 import importlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
 
 from synapse_tui.errors import HistoryError
@@ -17,16 +17,44 @@ from synapse_tui.messages.history import NoPushJournal, PushJournal
 from synapse_tui.messages.records import Delivery, PushLeft, Subscription
 from synapse_tui.model import Task
 
-from .agents import Agents, NoAgents
-from .backoff import Attempt, Backoff
-from .book import SubscriptionBook
-from .changes import check_events
-from .checks import check_asker, check_fields, check_header
-from .model import PushConfig, PushProtocol, Webhook, WebhookRequest, config_of, webhook_of
-from .outgoing import Outgoing, Send
-from .policy import TargetPolicy
-from .resolver import Resolver
-from .teller import Encoding, Teller
+from .notifier import Encoding, Teller, check_events
+from .policy import Resolver, TargetPolicy
+from .subscriptions import (
+    PushConfig,
+    PushProtocol,
+    SubscriptionBook,
+    Webhook,
+    WebhookRequest,
+    check_asker,
+    check_fields,
+    check_header,
+    config_of,
+    webhook_of,
+)
+from .worker import Attempt, Backoff, Outgoing, Send
+
+
+class Agents(Protocol):
+    """What is known of an agent that was opened."""
+
+    def goes_on(self, agent_id: str) -> bool:
+        """Whether it goes on where an earlier one of its id was."""
+
+    def tasks(self, agent_id: str) -> Iterable[Task]:
+        """The tasks that it brings along, of which those who asked were told."""
+
+
+class NoAgents:
+    """Nothing is known of any."""
+
+    def goes_on(self, agent_id: str) -> bool:  # noqa: ARG002 - an Agents
+        """It does not."""
+        return False
+
+    def tasks(self, agent_id: str) -> Iterable[Task]:  # noqa: ARG002 - an Agents
+        """It has none."""
+        return ()
+
 
 log = logging.getLogger(__name__)
 
