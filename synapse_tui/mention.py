@@ -36,40 +36,33 @@ class MentionKey(Protocol):
         """Its name (`enter`, `a`)."""
 
     @property
-    def text(self) -> str:
-        """What it types."""
+    def text(self) -> str: ...
 
     @property
     def kind(self) -> str:
         """`press`, `repeat` or `release`."""
 
     @property
-    def shift(self) -> bool:
-        """Whether Shift is held."""
+    def shift(self) -> bool: ...
 
     @property
-    def alt(self) -> bool:
-        """Whether Alt is held."""
+    def alt(self) -> bool: ...
 
     @property
-    def ctrl(self) -> bool:
-        """Whether Ctrl is held."""
+    def ctrl(self) -> bool: ...
 
     @property
-    def super(self) -> bool:
-        """Whether Super is held."""
+    def super(self) -> bool: ...
 
 
 class ComposerView(Protocol):
     """What the agent's screen shows of its composer."""
 
     @property
-    def visible(self) -> bool:
-        """Whether the composer certainly takes keys."""
+    def visible(self) -> bool: ...
 
     @property
-    def draft(self) -> str:
-        """The text in it."""
+    def draft(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +74,9 @@ class Pasted:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A message that the user sends to other agents.
+    """A message that the user sends to other agents."""
 
-    Attributes:
-        address: `all`, or the exact id of the one agent.
-        targets: The agents.
-        text: The message.
-        priority: 1 to 5.
-    """
-
-    address: str
+    address: str  # `all`, or the exact id of the one agent
     targets: tuple[Address, ...]
     text: str
     priority: int = DEFAULT_PRIORITY
@@ -98,43 +84,25 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
-    """What follows from a key or a paste.
-
-    Attributes:
-        forward: What goes to the child now, in order: the tokens that were given in, and pasted text.
-        message: The message to send; None for none.
-    """
+    """What follows from a key or a paste."""
 
     forward: tuple[T | Pasted, ...] = ()
-    message: Mention | None = None
+    message: Mention | None = None  # the message to send; None for none
 
 
 @dataclass(frozen=True, slots=True)
 class MentionView:
-    """What the overlay shows.
+    """What the overlay shows."""
 
-    Attributes:
-        composing: Whether the address is complete and a message is being written.
-        address: The address as it stands, with `@`.
-        text: The message so far; lines are separated by LF.
-        cursor: Index in `address` while it is being typed, then in `text`.
-        target: Whom the message goes to, in a word; empty while that is open.
-        completions: What can be chosen: endings of the address, or the agents that an ambiguous one could
-            mean.
-        selected: Index of the one that is marked; -1 for none.
-        priority: 1 to 5.
-        problem: Why Enter did not send, for the user; empty for none.
-    """
-
-    composing: bool
-    address: str
-    text: str
-    cursor: int
-    target: str
+    composing: bool  # whether the address is complete and a message is being written
+    address: str  # the address as it stands, with `@`
+    text: str  # the message so far; lines are separated by LF
+    cursor: int  # index in `address` while it is being typed, then in `text`
+    target: str  # whom the message goes to, in a word; empty while that is open
     completions: tuple[Completion, ...]
-    selected: int
+    selected: int  # index of the one that is marked; -1 for none
     priority: int
-    problem: str = ""
+    problem: str = ""  # why Enter did not send, for the user; empty for none
 
 
 _WORD = re.compile(r"\w")
@@ -142,18 +110,12 @@ _WORD = re.compile(r"\w")
 
 @dataclass(slots=True)
 class _Unit(Generic[T]):
-    """A piece of the text with the tokens that made it; none when it was pasted or completed."""
-
     text: str
     tokens: list[T] = field(default_factory=list)
 
 
 class Draft(Generic[T]):
-    """A text with a cursor.
-
-    Attributes:
-        cursor: Index of the unit after the cursor; a unit is what one key typed.
-    """
+    """A text with a cursor."""
 
     def __init__(self) -> None:
         self._units: list[_Unit[T]] = []
@@ -164,7 +126,6 @@ class Draft(Generic[T]):
         return len(self._units)
 
     def text(self, start: int = 0, end: int | None = None) -> str:
-        """The text of the units from start to end."""
         return "".join(unit.text for unit in self._units[start:end])
 
     def tokens(self) -> list[T | Pasted]:
@@ -180,12 +141,6 @@ class Draft(Generic[T]):
         return found
 
     def insert(self, text: str, token: T | None = None) -> None:
-        """Insert text at the cursor.
-
-        Args:
-            text: With a token, what it typed; without one, any text.
-            token: What typed it.
-        """
         units = [_Unit(character) for character in text] if token is None else [_Unit(text, [token])]
         self._units[self.cursor : self.cursor] = units
         self.cursor += len(units)
@@ -202,7 +157,7 @@ class Draft(Generic[T]):
         del self._units[start:end]
         self.cursor = start
 
-    def before(self, least: int = 0) -> int:
+    def before(self, least: int) -> int:
         """Where the character before the cursor begins (combining marks belong to it)."""
         at = self.cursor
         while at > least:
@@ -212,7 +167,7 @@ class Draft(Generic[T]):
                 break
         return at
 
-    def after(self) -> int:
+    def after(self, _least: int) -> int:
         """Where the character after the cursor ends."""
         at = min(self.cursor + 1, len(self._units))
         while at < len(self._units) and (
@@ -221,59 +176,53 @@ class Draft(Generic[T]):
             at += 1
         return at
 
-    def word_before(self, least: int = 0) -> int:
+    def word_before(self, least: int) -> int:
         """Where the word before the cursor begins."""
-        at = self.cursor
-        while at > least and not _is_word(self._units[at - 1].text):
-            at -= 1
-        while at > least and _is_word(self._units[at - 1].text):
-            at -= 1
-        return at
+        gap = self._back(self.cursor, least, lambda text: not _is_word(text))
+        return self._back(gap, least, _is_word)
 
-    def word_after(self) -> int:
+    def word_after(self, _least: int) -> int:
         """Where the word after the cursor ends."""
-        at = self.cursor
-        while at < len(self._units) and not _is_word(self._units[at].text):
-            at += 1
-        while at < len(self._units) and _is_word(self._units[at].text):
-            at += 1
-        return at
+        return self._forth(self._forth(self.cursor, lambda text: not _is_word(text)), _is_word)
 
-    def line_start(self, least: int = 0) -> int:
-        """Where the line of the cursor begins."""
-        at = self.cursor
-        while at > least and self._units[at - 1].text != "\n":
-            at -= 1
-        return at
+    def line_start(self, least: int) -> int:
+        return self._back(self.cursor, least, _within_line)
 
-    def line_end(self) -> int:
-        """Where the line of the cursor ends."""
-        at = self.cursor
-        while at < len(self._units) and self._units[at].text != "\n":
-            at += 1
-        return at
+    def line_end(self, _least: int) -> int:
+        return self._forth(self.cursor, _within_line)
 
-    def line_up(self, least: int = 0) -> int:
+    def line_up(self, least: int) -> int:
         """The place one line up; the cursor's own in the first line."""
         start = self.line_start(least)
         if start == least:
             return self.cursor
-        column = self.cursor - start
-        above = start - 1
-        while above > least and self._units[above - 1].text != "\n":
-            above -= 1
-        return min(above + column, start - 1)
+        above = self._back(start - 1, least, _within_line)
+        return min(above + self.cursor - start, start - 1)
 
-    def line_down(self, least: int = 0) -> int:
+    def line_down(self, least: int) -> int:
         """The place one line down; the cursor's own in the last line."""
-        column = self.cursor - self.line_start(least)
-        below = self.line_end() + 1
+        below = self.line_end(least) + 1
         if below > len(self._units):
             return self.cursor
-        end = below
-        while end < len(self._units) and self._units[end].text != "\n":
-            end += 1
-        return min(below + column, end)
+        return min(below + self.cursor - self.line_start(least), self._forth(below, _within_line))
+
+    def edit(self, name: str, least: int = 0) -> None:
+        """Move the cursor or delete, if the key is one of line editing; never in front of unit `least`."""
+        if name in _MOVES:
+            self.cursor = _MOVES[name](self, least)
+        elif name in _DELETIONS:
+            other = _DELETIONS[name](self, least)
+            self.remove(min(other, self.cursor), max(other, self.cursor))
+
+    def _back(self, at: int, least: int, passes: Callable[[str], bool]) -> int:
+        while at > least and passes(self._units[at - 1].text):
+            at -= 1
+        return at
+
+    def _forth(self, at: int, passes: Callable[[str], bool]) -> int:
+        while at < len(self._units) and passes(self._units[at].text):
+            at += 1
+        return at
 
 
 def _extends(text: str) -> bool:
@@ -288,72 +237,42 @@ def _is_word(text: str) -> bool:
     return bool(_WORD.match(text))
 
 
+def _within_line(text: str) -> bool:
+    return text != "\n"
+
+
 _Move = Callable[[Draft[Any], int], int]
-
-
-def _left(draft: Draft[Any], least: int) -> int:
-    return draft.before(least)
-
-
-def _right(draft: Draft[Any], _least: int) -> int:
-    return draft.after()
-
-
-def _word_left(draft: Draft[Any], least: int) -> int:
-    return draft.word_before(least)
-
-
-def _word_right(draft: Draft[Any], _least: int) -> int:
-    return draft.word_after()
-
-
-def _start(draft: Draft[Any], least: int) -> int:
-    return draft.line_start(least)
-
-
-def _end(draft: Draft[Any], _least: int) -> int:
-    return draft.line_end()
-
-
-def _up(draft: Draft[Any], least: int) -> int:
-    return draft.line_up(least)
-
-
-def _down(draft: Draft[Any], least: int) -> int:
-    return draft.line_down(least)
-
-
 _MOVES: Final[dict[str, _Move]] = {
-    "left": _left,
-    "right": _right,
-    "up": _up,
-    "down": _down,
-    "home": _start,
-    "end": _end,
-    "ctrl+a": _start,
-    "ctrl+e": _end,
-    "ctrl+b": _left,
-    "ctrl+f": _right,
-    "ctrl+left": _word_left,
-    "ctrl+right": _word_right,
-    "alt+left": _word_left,
-    "alt+right": _word_right,
-    "alt+b": _word_left,
-    "alt+f": _word_right,
+    "left": Draft.before,
+    "right": Draft.after,
+    "up": Draft.line_up,
+    "down": Draft.line_down,
+    "home": Draft.line_start,
+    "end": Draft.line_end,
+    "ctrl+a": Draft.line_start,
+    "ctrl+e": Draft.line_end,
+    "ctrl+b": Draft.before,
+    "ctrl+f": Draft.after,
+    "ctrl+left": Draft.word_before,
+    "ctrl+right": Draft.word_after,
+    "alt+left": Draft.word_before,
+    "alt+right": Draft.word_after,
+    "alt+b": Draft.word_before,
+    "alt+f": Draft.word_after,
 }
 _DELETIONS: Final[dict[str, _Move]] = {
-    "backspace": _left,
-    "shift+backspace": _left,
-    "ctrl+h": _left,
-    "delete": _right,
-    "ctrl+d": _right,
-    "ctrl+u": _start,
-    "ctrl+k": _end,
-    "ctrl+w": _word_left,
-    "ctrl+backspace": _word_left,
-    "alt+backspace": _word_left,
-    "ctrl+delete": _word_right,
-    "alt+d": _word_right,
+    "backspace": Draft.before,
+    "shift+backspace": Draft.before,
+    "ctrl+h": Draft.before,
+    "delete": Draft.after,
+    "ctrl+d": Draft.after,
+    "ctrl+u": Draft.line_start,
+    "ctrl+k": Draft.line_end,
+    "ctrl+w": Draft.word_before,
+    "ctrl+backspace": Draft.word_before,
+    "alt+backspace": Draft.word_before,
+    "ctrl+delete": Draft.word_after,
+    "alt+d": Draft.word_after,
 }
 
 
@@ -361,27 +280,6 @@ def key_name(event: MentionKey) -> str:
     """The key with its modifiers (`ctrl+left`); the keypad's keys under the names of the others."""
     held = "".join(f"{name}+" for name in ("ctrl", "alt", "shift", "super") if getattr(event, name))
     return held + event.key.removeprefix("kp_")
-
-
-def edit(draft: Draft[T], name: str, least: int) -> bool:
-    """Move the cursor or delete.
-
-    Args:
-        draft: The text.
-        name: The key, as `key_name` gives it.
-        least: Unit that the cursor never goes in front of.
-
-    Returns:
-        Whether the key is one of line editing.
-    """
-    if name in _MOVES:
-        draft.cursor = _MOVES[name](draft, least)
-        return True
-    if name in _DELETIONS:
-        other = _DELETIONS[name](draft, least)
-        draft.remove(min(other, draft.cursor), max(other, draft.cursor))
-        return True
-    return False
 
 
 MARKS: Final = frozenset({"@", "＠"})
@@ -395,31 +293,16 @@ _NEWLINES: Final = frozenset(
 class Step(Enum):
     """What became of a key."""
 
-    KEPT = auto()
-    """It is part of the text."""
-    USED = auto()
-    """It was a command to the overlay."""
-    REFUSED = auto()
-    """It cannot belong to an address: what is held goes to the child, and the key after it."""
-    RETURNED = auto()
-    """It was the command to give what is held to the child."""
-    DROPPED = auto()
-    """It was the command to throw away what is held, or took away the last of it."""
-    SENT = auto()
-    """It sends the message."""
+    KEPT = auto()  # it is part of the text
+    USED = auto()  # it was a command to the overlay
+    REFUSED = auto()  # it cannot belong to an address: what is held goes to the child, and the key after it
+    RETURNED = auto()  # it was the command to give what is held to the child
+    DROPPED = auto()  # it was the command to throw away what is held, or took away the last of it
+    SENT = auto()  # it sends the message
 
 
 class Overlay(Generic[T]):
-    """One mention from its `@` on.
-
-    Args:
-        addresses: Gives all live agents.
-        sender: Id of the agent of the pane.
-
-    Attributes:
-        draft: All that is held.
-        message: The message, once a step was `SENT`.
-    """
+    """One mention from its `@` on."""
 
     def __init__(self, *, addresses: Callable[[], Sequence[Address]], sender: str) -> None:
         self._addresses = addresses
@@ -431,20 +314,17 @@ class Overlay(Generic[T]):
         self._choices: tuple[Completion, ...] = ()
         self._selected = 0
         self._chosen = False
-        self._priority = DEFAULT_PRIORITY
         self._problem = ""
 
     @property
     def composing(self) -> bool:
-        """Whether the address is complete."""
         return self._prefix > 0
 
     def view(self) -> MentionView:
-        """What is to be shown."""
         start = self._prefix
         text = self.draft.text(start)
         address = self.draft.text(0, start - 1) if start else text
-        priority, _ = self._read_priority(text) if start else (self._priority, text)
+        priority, _ = self._read_priority(text) if start else (DEFAULT_PRIORITY, text)
         choices = self._choices if start else tuple(self._completions())
         marked = not start or self._chosen
         return MentionView(
@@ -455,25 +335,11 @@ class Overlay(Generic[T]):
             target=self._label() if start else "",
             completions=choices,
             selected=min(self._selected, len(choices) - 1) if marked else -1,
-            priority=priority if 1 <= priority <= 5 else self._priority,
+            priority=priority if 1 <= priority <= 5 else DEFAULT_PRIORITY,
             problem=self._problem or self._standing_problem(),
         )
 
-    def set_priority(self, priority: int) -> None:
-        """Set the priority that holds unless the message begins with `!N`.
-
-        Raises:
-            InvalidValue: It is not from 1 to 5.
-        """
-        self._priority = check_priority(priority)
-
     def press(self, event: MentionKey, token: T) -> Step:
-        """Take a key that was pressed.
-
-        Args:
-            event: The key.
-            token: What stands for it towards the child.
-        """
         self._problem = ""
         name = key_name(event)
         if name == "escape":
@@ -486,11 +352,6 @@ class Overlay(Generic[T]):
         return self._type_address(event.text, token) if plain else self._press_address(name)
 
     def choose(self, index: int) -> Step:
-        """Take a completion that was clicked.
-
-        Args:
-            index: Its index in the view.
-        """
         self._selected, self._chosen = index, True
         return Step.USED if self.composing else self._accept()
 
@@ -507,14 +368,12 @@ class Overlay(Generic[T]):
             return self._end_address(token)
         self.draft.insert(text, token)
         self._selected, self._chosen = 0, False
-        if len(self.draft) == 1 or self._may_go_on():
+        body = self._body()
+        may_go_on = not MARKS & set(body) and could_be(body, self._addresses(), sender=self._sender)
+        if len(self.draft) == 1 or may_go_on:
             return Step.KEPT
         self.draft.remove(len(self.draft) - 1, len(self.draft))
         return Step.REFUSED
-
-    def _may_go_on(self) -> bool:
-        body = self._body()
-        return not MARKS & set(body) and could_be(body, self._addresses(), sender=self._sender)
 
     def _end_address(self, token: T) -> Step:
         body = self._body()
@@ -541,7 +400,7 @@ class Overlay(Generic[T]):
     def _press_address(self, name: str) -> Step:
         completions = self._completions()
         if name in {"backspace", "ctrl+h", "shift+backspace"}:
-            edit(self.draft, "backspace", 0)
+            self.draft.edit("backspace")
             self._selected, self._chosen = 0, False
             return Step.USED if len(self.draft) else Step.DROPPED
         if completions and name in {"up", "down"}:
@@ -554,7 +413,6 @@ class Overlay(Generic[T]):
         return Step.REFUSED
 
     def _accept(self) -> Step:
-        """Put the marked completion in place of what was typed; typed keys that fit stay as they are."""
         completions = self._completions()
         completion = completions[min(self._selected, len(completions) - 1)]
         typed = self._body()
@@ -572,7 +430,6 @@ class Overlay(Generic[T]):
     # -- the message ---------------------------------------------------------------------------------------
 
     def paste(self, text: str) -> None:
-        """Insert pasted text into the message."""
         self._problem = ""
         self.draft.insert(text)
 
@@ -590,11 +447,10 @@ class Overlay(Generic[T]):
         elif self._choices and name in {"up", "down", "tab"}:
             self._choose_next(-1 if name == "up" else 1, len(self._choices))
         else:
-            edit(self.draft, name, self._prefix)
+            self.draft.edit(name, self._prefix)
         return Step.USED
 
     def _choose_next(self, by: int, count: int) -> None:
-        """Mark another of the agents that an ambiguous address could mean; at first none is."""
         first = 0 if by > 0 else count - 1
         self._selected = (self._selected + by) % count if self._chosen else first
         self._chosen = True
@@ -620,7 +476,7 @@ class Overlay(Generic[T]):
         try:
             self.message = self._read_message()
         except (AddressError, InvalidValue) as error:
-            self._problem = _told(error)
+            self._problem = _explain(error)
             return Step.USED
         return Step.SENT
 
@@ -633,16 +489,10 @@ class Overlay(Generic[T]):
             if not self._choices or self._chosen:
                 self._resolve_targets()
         except (AddressError, InvalidValue) as error:
-            return _told(error)
+            return _explain(error)
         return ""
 
     def _read_message(self) -> Mention:
-        """The message as it stands.
-
-        Raises:
-            AddressError: The address means nobody any more, or it is open whom.
-            InvalidValue: There is no text, or the priority is none.
-        """
         priority, text = self._read_priority(self.draft.text(self._prefix))
         check_priority(priority)
         if not text.strip():
@@ -654,11 +504,6 @@ class Overlay(Generic[T]):
         return Mention(address, tuple(targets), text.strip(), priority)
 
     def _resolve_targets(self) -> list[Address]:
-        """The agents that the message would go to now.
-
-        Raises:
-            AddressError: There are none any more.
-        """
         return resolve(self._address(), self._addresses(), sender=self._sender)
 
     def _body_of_address(self) -> str:
@@ -676,24 +521,24 @@ class Overlay(Generic[T]):
         head = unicodedata.normalize("NFKC", text[:16])
         match = _PRIORITY.match(head)
         if match is None:
-            return self._priority, text
+            return DEFAULT_PRIORITY, text
         return int(match[1]), text[match.end() :]
 
 
-def _told(error: SynapseError) -> str:
+def _explain(error: SynapseError) -> str:
     return f"{error.message}; {error.hint}" if error.hint else error.message
 
 
-ECHO_TIMEOUT: Final = 1.0
-"""Seconds for which typed text that the agent has not shown yet counts as a draft."""
+ECHO_TIMEOUT: Final = 1.0  # seconds for which typed text that the agent has not shown yet counts as a draft
 SETTLE: Final = 0.15
 """Seconds in which a draft may show up after a key that types nothing but may bring up one (history, a
 suggestion): until then a mention is held on probation."""
 
+# seconds after the Enter that sent a message in which another one is its repetition
 ENTER_REPEAT: Final = 0.7
-"""Seconds after the Enter that sent a message in which another one is its repetition."""
 
 _MODIFIER = re.compile(r"(?:left|right)_(?:shift|control|alt|super|hyper|meta)|iso_level\d_shift|\w+_lock")
+# keys after which a composer that was empty still is
 _ONLY_EMPTIES: Final = frozenset(
     {
         *(
@@ -708,17 +553,10 @@ _ONLY_EMPTIES: Final = frozenset(
         *("ctrl+u", "ctrl+k", "ctrl+w", "ctrl+h", "ctrl+d", "ctrl+c", "alt+d"),
     }
 )
-"""Keys after which a composer that was empty still is."""
 
 
 class MentionInterceptor(Generic[T]):
-    """Intercepts mentions in one agent's pane.
-
-    Args:
-        addresses: Gives all live agents.
-        sender: Id of the agent of the pane.
-        clock: Monotonic seconds.
-    """
+    """Intercepts mentions in one agent's pane."""
 
     def __init__(
         self, *, addresses: Callable[[], Sequence[Address]], sender: str, clock: Callable[[], float]
@@ -737,7 +575,6 @@ class MentionInterceptor(Generic[T]):
 
     @property
     def active(self) -> bool:
-        """Whether keys are held."""
         return self._overlay is not None
 
     @property
@@ -755,14 +592,7 @@ class MentionInterceptor(Generic[T]):
         return self._overlay is not None and self._clock() < self._probation_until
 
     def settle(self, composer: ComposerView) -> list[Outcome[T]]:
-        """Decide about a mention on probation: a draft has shown up, or has had its time.
-
-        Args:
-            composer: What the agent's screen shows now.
-
-        Returns:
-            What follows, in order.
-        """
+        """Decide about a mention on probation: a draft has shown up, or has had its time."""
         if composer.draft and self.doubtful:
             return [self.give_back()]
         if self._on_probation:
@@ -773,27 +603,14 @@ class MentionInterceptor(Generic[T]):
         ]
 
     def observe(self, composer: ComposerView) -> None:
-        """Look at the agent's screen; called with every key, and better also after output.
-
-        Args:
-            composer: What it shows now.
-        """
+        """Look at the agent's screen; called with every key, and better also after output."""
         if composer.draft:
             self._unsettled_until = float("-inf")  # what was typed is seen: from now on the screen tells
 
     def key(self, event: MentionKey, token: T, composer: ComposerView) -> Outcome[T]:
-        """Take a key.
-
-        Args:
-            event: The key.
-            token: What stands for it towards the child.
-            composer: What the agent's screen shows now.
-        """
         self.observe(composer)
         if self._on_probation and composer.draft:
-            given = self.give_back().forward
-            self._note_passed(event)
-            return Outcome((*given, token))
+            return self._give_back_before(event, token)
         if self._waits(event):
             self._queue.append((event, token))
             return Outcome()
@@ -847,23 +664,14 @@ class MentionInterceptor(Generic[T]):
             self._unsettled_until = self._clock() + ECHO_TIMEOUT
         return Outcome(tuple(tokens))
 
-    def choose(self, index: int) -> None:
-        """Take a completion that was clicked.
+    def _give_back_before(self, event: MentionKey, token: T) -> Outcome[T]:
+        given = self.give_back().forward
+        self._note_passed(event)
+        return Outcome((*given, token))
 
-        Args:
-            index: Its index in the view.
-        """
+    def choose(self, index: int) -> None:
         if self._overlay is not None:
             self._overlay.choose(index)
-
-    def set_priority(self, priority: int) -> None:
-        """Set the priority of the message that is being written.
-
-        Raises:
-            InvalidValue: It is not from 1 to 5.
-        """
-        if self._overlay is not None:
-            self._overlay.set_priority(priority)
 
     def _opens(self, event: MentionKey, composer: ComposerView) -> bool:
         """Whether the key begins a mention: `@` into a composer that is known to be there and empty."""
@@ -887,7 +695,6 @@ class MentionInterceptor(Generic[T]):
         return soon and event.key == "enter"
 
     def _note_passed(self, event: MentionKey) -> None:
-        """The child has a key that its screen may not show yet: an empty composer there may not be empty."""
         if event.text:
             self._unsettled_until = max(self._unsettled_until, self._clock() + ECHO_TIMEOUT)
         elif key_name(event) not in _ONLY_EMPTIES:
@@ -899,9 +706,7 @@ class MentionInterceptor(Generic[T]):
                 self._held.add(event.key)
                 return Outcome()
             case Step.REFUSED:
-                given = self.give_back().forward
-                self._note_passed(event)
-                return Outcome((*given, token))
+                return self._give_back_before(event, token)
         self._consumed.add(event.key)
         if step is Step.RETURNED:
             return self.give_back()

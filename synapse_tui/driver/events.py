@@ -11,18 +11,17 @@ from synapse_tui.terminal.input import KITTY_NUMBERS, PLAIN_NAMES, KeyEvent, Mou
 from .outer import OuterTerminal
 from .tokenizer import TextToken
 
-UNKNOWN_NAME = "<unknown>"
-"""Name of a sequence that nobody knows: no binding can have it."""
+UNKNOWN_NAME = "<unknown>"  # name of a sequence that nobody knows: no binding can have it
 
 _RENAMED = {"page_up": "pageup", "page_down": "pagedown", "kp_enter": "enter"}
 _CONTROL_CHARACTERS = {"enter": "\r", "tab": "\t", "escape": "\x1b", "backspace": "\x7f"}
+# keys of line editing that Textual's widgets know by another name, as its own table does
 _EDITING = {
     ("b", "alt"): "ctrl+left",
     ("f", "alt"): "ctrl+right",
     ("backspace", "alt"): "ctrl+w",
     ("h", "ctrl"): "backspace",
 }
-"""Keys of line editing that Textual's widgets know by another name, as its own table does."""
 
 
 def textual_name(event: KeyEvent) -> str:
@@ -67,8 +66,7 @@ _MOUSE_CLASSES: dict[MouseKind, type[events.MouseEvent]] = {
     "wheel_left": events.MouseScrollLeft,
     "wheel_right": events.MouseScrollRight,
 }
-RELEASE = "<release>"
-"""Name of the key of every release: no binding can have it."""
+RELEASE = "<release>"  # name of the key of every release: no binding can have it
 
 
 class TerminalKey(events.Key):
@@ -77,7 +75,6 @@ class TerminalKey(events.Key):
     Handled by `on_key` like its base.
 
     Attributes:
-        event: The key with its modifiers and its kind.
         raw: The very bytes it was.
     """
 
@@ -91,7 +88,6 @@ class TerminalKey(events.Key):
         yield "raw", self.raw
 
     def copy(self) -> TerminalKey:
-        """A fresh event of the same key."""
         return type(self)(self.event, self.raw)
 
 
@@ -115,9 +111,6 @@ class TerminalText(events.Event, bubble=False):
     """Many keys that came at once, each of which types one character.
 
     Posted only to applications that say `takes_runs`; others get the keys.
-
-    Attributes:
-        text: What they type.
     """
 
     def __init__(self, text: str) -> None:
@@ -128,16 +121,11 @@ class TerminalText(events.Event, bubble=False):
         yield "text", self.text
 
     def singly(self) -> list[TerminalKey]:
-        """The keys one by one."""
         return [TerminalKey(key.event, key.raw) for key in TextToken(self.text).singly()]
 
 
 class OuterTerminalChanged(events.Event, bubble=False):
-    """The outer terminal told its colours or its colour scheme.
-
-    Attributes:
-        outer: What is known of it by now.
-    """
+    """The outer terminal told its colours or its colour scheme."""
 
     def __init__(self, outer: OuterTerminal) -> None:
         super().__init__()
@@ -145,12 +133,7 @@ class OuterTerminalChanged(events.Event, bubble=False):
 
 
 def textual_mouse(event: MouseEvent, previous: tuple[int, int]) -> events.MouseEvent:
-    """Textual's event of a mouse event.
-
-    Args:
-        event: The event in cells of the screen.
-        previous: Column and row of the event before.
-    """
+    """Textual's event of a mouse event."""
     return _MOUSE_CLASSES[event.kind](
         None,
         event.x,

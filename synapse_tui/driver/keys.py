@@ -17,8 +17,7 @@ from synapse_tui.terminal.input import (
     KeyKind,
 )
 
-UNKNOWN: Final = KeyEvent("")
-"""The event of a sequence that nobody knows."""
+UNKNOWN: Final = KeyEvent("")  # the event of a sequence that nobody knows
 
 _CSI = re.compile(rb"\x1b\[(?P<params>[\d:;]*)(?P<final>[A-Za-z~^@$])", re.ASCII)
 _SS3 = re.compile(rb"\x1bO(?P<modifiers>[1-9]?)(?P<final>[A-Za-z])", re.ASCII)
@@ -54,16 +53,6 @@ _PLAIN_CONTROLS = {9: "tab", 13: "enter", 27: "escape", 127: "backspace"}
 
 
 def decode_key(raw: bytes) -> KeyEvent:
-    """The event of one whole key.
-
-    Args:
-        raw: A character in UTF-8, a control character, a CSI or SS3 sequence, or one of these after an ESC
-            for Alt.
-
-    Returns:
-        The event; `UNKNOWN` when the sequence means no key that is known. The text of a key from an input
-        method may have more than one character.
-    """
     if raw[:1] == b"\x1b" and len(raw) > 1:
         return _decode_escape(raw)
     return decode_character(raw)
@@ -137,7 +126,6 @@ def _decode_kitty(fields: list[list[str]], modifiers: int, kind: KeyKind) -> Key
 
 
 def _implied_text(event: KeyEvent) -> str:
-    """What a key types when the terminal was not asked to tell (without flag 16)."""
     if event.modified:
         return ""
     if event.key == "space":
@@ -161,7 +149,6 @@ def _decode_other_key(code: int, modifiers: int) -> KeyEvent:
 
 
 def _with_modifiers(event: KeyEvent, bits: int) -> KeyEvent:
-    """The event with the modifiers of a sequence (its parameter less one)."""
     if bits <= 0:
         return event
     return replace(

@@ -36,33 +36,20 @@ _HEX = re.compile(r"#([0-9a-fA-F]{2})([0-9a-fA-F]{2})([0-9a-fA-F]{2})")
 
 @dataclass(slots=True)
 class OuterTerminal:
-    """What is known of the terminal that the application runs in.
+    """What is known of the terminal that the application runs in."""
 
-    Attributes:
-        foreground: Its default text colour (OSC 10); None when unknown; so on.
-        background: Its default background (OSC 11).
-        cursor: The colour of its cursor (OSC 12).
-        palette: Those of its palette colours that it told (OSC 4).
-        scheme_dark: Whether it said that its colour scheme is dark (`CSI ? 997 n`).
-        kitty_flags: Its kitty keyboard flags at the start; None when it does not know the protocol.
-        modes: State of its private modes as DECRPM gives it: 1 set, 2 reset, 3 and 4 for ever so, 0 unknown.
-        last_mode: The mode that it told last.
-        attributes: Its primary device attributes (DA1); empty until it answered.
-        version: Its name and version (XTVERSION).
-        clipboard: The text of its clipboard when it was last asked (OSC 52).
-    """
-
-    foreground: Color | None = None
-    background: Color | None = None
-    cursor: Color | None = None
+    foreground: Color | None = None  # its default text colour (OSC 10); None when unknown; so on
+    background: Color | None = None  # its default background (OSC 11)
+    cursor: Color | None = None  # the colour of its cursor (OSC 12)
     palette: dict[int, Color] = field(default_factory=dict)
-    scheme_dark: bool | None = None
+    scheme_dark: bool | None = None  # whether it said that its colour scheme is dark (`CSI ? 997 n`)
+    # its kitty keyboard flags at the start; None when it does not know the protocol
     kitty_flags: int | None = None
     modes: dict[int, int] = field(default_factory=dict)
-    last_mode: int = 0
-    attributes: tuple[int, ...] = ()
-    version: str = ""
-    clipboard: str = ""
+    last_mode: int = 0  # the mode that it told last
+    attributes: tuple[int, ...] = ()  # its primary device attributes (DA1); empty until it answered
+    version: str = ""  # its name and version (XTVERSION)
+    clipboard: str = ""  # the text of its clipboard when it was last asked (OSC 52)
 
     @property
     def dark(self) -> bool | None:
@@ -77,14 +64,6 @@ class OuterTerminal:
         return self.modes.get(mode, 0) in {1, 2}
 
     def take(self, reply: bytes) -> Subject:
-        """Learn from a reply.
-
-        Args:
-            reply: A whole one, as the tokenizer gives it.
-
-        Returns:
-            What it was about.
-        """
         if match := _OSC.fullmatch(reply):
             return self._take_osc(int(match["number"]), match["body"].decode("utf-8", "replace"))
         if match := _VERSION.fullmatch(reply):
@@ -144,11 +123,7 @@ _CSI_HANDLERS: Final[dict[str, Callable[[OuterTerminal, list[int]], Subject]]] =
 
 
 def parse_color(text: str) -> Color | None:
-    """A colour as terminals tell it: `rgb:` with 1 to 4 digits a part (XParseColor), or `#rrggbb`.
-
-    Returns:
-        Red, green and blue from 0 to 255; None when it is written otherwise.
-    """
+    """A colour as terminals tell it: `rgb:` with 1 to 4 digits a part (XParseColor), or `#rrggbb`."""
     if match := _RGB.fullmatch(text):
         red, green, blue = (round(int(part, 16) * 255 / (16 ** len(part) - 1)) for part in match.groups())
         return red, green, blue
@@ -165,17 +140,17 @@ def _decode_clipboard(text: str) -> str:
         return ""
 
 
+# kitty flags that are always asked for. Text stays text: input methods and crashes go best with it
 KEYBOARD_FLAGS: Final = KITTY_DISAMBIGUATE | KITTY_ALTERNATE_KEYS
-"""Kitty flags that are always asked for. Text stays text: input methods and crashes go best with it."""
 
 ALTERNATE_SCREEN: Final = ("\x1b[?1049h", "\x1b[?1049l")
 HIDDEN_CURSOR: Final = ("\x1b[?25l", "\x1b[?25h")
 NO_LINE_WRAP: Final = ("\x1b[?7l", "\x1b[?7h")
+# the later of the tracking modes wins; a terminal without it stays at the one before
 MOUSE: Final = (
     "\x1b[?1000h\x1b[?1002h\x1b[?1003h\x1b[?1006h",
     "\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l",
 )
-"""The later of the tracking modes wins; a terminal without it stays at the one before."""
 FOCUS_EVENTS: Final = ("\x1b[?1004h", "\x1b[?1004l")
 BRACKETED_PASTE: Final = ("\x1b[?2004h", "\x1b[?2004l")
 OTHER_KEYS: Final = ("\x1b[>4;1m", "\x1b[>4m")
@@ -185,8 +160,8 @@ CURSOR_SHAPE: Final = ("", "\x1b[0 q")
 POINTER_SHAPE: Final = ("", "\x1b]22;default\x1b\\")
 END_SYNCHRONIZED: Final = "\x1b[?2026l"
 
+# every terminal answers this one: the queries before it that are unanswered by then are not understood
 QUERY_ATTRIBUTES: Final = "\x1b[c"
-"""Every terminal answers this one: the queries before it that are unanswered by then are not understood."""
 QUERY_COLORS: Final = "\x1b]10;?\x1b\\\x1b]11;?\x1b\\"
 _QUERIES: Final = "\x1b[?u" + "\x1b[?2026$p\x1b[?2031$p" + "\x1b[>q" + "\x1b[?996n" + QUERY_COLORS
 
@@ -196,6 +171,7 @@ _LASTING = re.compile(
 )
 _UNKNOWN = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[\d* q")
 _LIMITED: Final = ("linux", "dumb", "unknown", "ansi", "cons", "vt52", "vt100", "vt220", "sun", "eterm")
+# undoes all that a driver may have set
 UNDO_ALL: Final = (
     "\x1b\\"
     + END_SYNCHRONIZED
@@ -212,7 +188,6 @@ UNDO_ALL: Final = (
     + HIDDEN_CURSOR[1]
     + ALTERNATE_SCREEN[1]
 ).encode()
-"""Undoes all that a driver may have set."""
 
 
 class ModeStack:
@@ -222,16 +197,10 @@ class ModeStack:
         self._undo: list[str] = []
 
     def enter(self, mode: tuple[str, str]) -> str:
-        """Note a mode.
-
-        Returns:
-            What sets it.
-        """
         self._undo.append(mode[1])
         return mode[0]
 
     def leave_all(self) -> str:
-        """What undoes them all; they count as undone."""
         undo = "".join(reversed(self._undo))
         self._undo.clear()
         return undo
@@ -243,11 +212,7 @@ def is_limited(environ: Mapping[str, str]) -> bool:
 
 
 def queries(environ: Mapping[str, str]) -> str:
-    """What the terminal is asked at the start, as far as it can take the questions.
-
-    Args:
-        environ: The environment of its user.
-    """
+    """What the terminal is asked at the start, as far as it can take the questions."""
     if is_limited(environ):
         return ""
     if environ.get("TERM_PROGRAM") == "Apple_Terminal":  # prints a `p` for DECRQM
@@ -256,11 +221,7 @@ def queries(environ: Mapping[str, str]) -> str:
 
 
 def keyboard(child_flags: int) -> int:
-    """The kitty flags to ask the outer terminal for, so that a child gets what it asked for.
-
-    Args:
-        child_flags: The kitty flags of the child in focus; 0 for none.
-    """
+    """The kitty flags to ask the outer terminal for, so that a child gets what it asked for."""
     wanted = KEYBOARD_FLAGS | child_flags & KITTY_EVENT_TYPES
     return wanted | KITTY_ALL_KEYS | KITTY_TEXT if child_flags & KITTY_ALL_KEYS else wanted
 
@@ -277,7 +238,6 @@ class MissedState:
         self._settings: dict[str, str] = {}
 
     def note(self, output: str) -> None:
-        """Look through a string that was dropped."""
         for match in _LASTING.finditer(output):
             self._settings[match.lastgroup or ""] = match[0]
 
@@ -289,13 +249,7 @@ class MissedState:
 
 
 def restore_terminal(descriptor: int, *, undo: bytes = UNDO_ALL, timeout: float = 0.5) -> None:
-    """Leave a terminal as a shell expects it, after a crash or from a signal; nothing where it is so already.
-
-    Args:
-        descriptor: The terminal.
-        undo: What undoes the modes.
-        timeout: Seconds to try when it does not read.
-    """
+    """Leave a terminal as a shell expects it, after a crash or from a signal, unless it is so already."""
     try:
         attributes = termios.tcgetattr(descriptor)
     except termios.error:
@@ -324,27 +278,15 @@ COLOR_SCHEME_MODE = 2031
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """What follows from a reply.
+    """What follows from a reply."""
 
-    Attributes:
-        write: What to write to the terminal.
-        colors: Whether its colours or its colour scheme were told.
-        synchronized: Whether it was told that it can hold a frame back until it is whole.
-    """
-
-    write: str = ""
-    colors: bool = False
-    synchronized: bool = False
+    write: str = ""  # what to write to the terminal
+    colors: bool = False  # whether its colours or its colour scheme were told
+    synchronized: bool = False  # whether it was told that it can hold a frame back until it is whole
 
 
 class Handshake:
-    """Sets only modes that the terminal can be expected to know, and undoes exactly what was set.
-
-    Args:
-        environ: Environment of the terminal's user.
-        mouse: Whether the mouse is wanted.
-        outer: Where what the terminal tells is noted.
-    """
+    """Sets only modes that the terminal can be expected to know, and undoes exactly what was set."""
 
     def __init__(self, environ: Mapping[str, str], *, mouse: bool, outer: OuterTerminal) -> None:
         self._environ = environ
@@ -354,8 +296,7 @@ class Handshake:
         self._flags = KEYBOARD_FLAGS
         self._kitty = False
         self._limited = is_limited(environ)
-        self.waiting = False
-        """Whether answers of the terminal are still on their way."""
+        self.waiting = False  # whether answers of the terminal are still on their way
 
     def begin(self) -> str:
         """The modes that every terminal takes or ignores, and the questions."""
@@ -370,11 +311,6 @@ class Handshake:
         return "".join(self._modes.enter(mode) for mode in wanted) + questions
 
     def take(self, reply: bytes) -> Reaction:
-        """Note a reply.
-
-        Args:
-            reply: A whole one.
-        """
         dark = self._outer.dark
         match self._outer.take(reply):
             case "kitty":
@@ -392,11 +328,7 @@ class Handshake:
                 return Reaction()
 
     def keyboard(self, child_flags: int) -> str:
-        """What asks the terminal for the keys that a child wants, if it can.
-
-        Args:
-            child_flags: The child's kitty flags.
-        """
+        """What asks the terminal for the keys that a child wants, if it can."""
         flags = keyboard(child_flags)
         if flags == self._flags:
             return ""
@@ -425,7 +357,6 @@ class Handshake:
         return self._modes.enter((f"\x1b[>{self._flags}u", "\x1b[<u"))
 
     def _take_attributes(self) -> str:
-        """Answered last: what is unanswered by now is not known to the terminal."""
         answered, self.waiting = not self.waiting, False
         if answered or self._outer.kitty_flags is not None or self._limited:
             return ""

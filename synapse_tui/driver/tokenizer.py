@@ -15,22 +15,16 @@ from synapse_tui.terminal.input import PASTE_END, PASTE_START, KeyEvent, MouseEv
 
 from .keys import decode_key
 
-MAX_SEQUENCE: Final = 4096
-"""Longest CSI sequence, in bytes."""
+MAX_SEQUENCE: Final = 4096  # longest CSI sequence, in bytes
 
 Kind = Literal["key", "paste", "sgr", "x10", "focus_in", "focus_out", "string", "reply", "drop"]
 
 
 class Piece(NamedTuple):
-    """A piece that is whole.
+    """A piece that is whole."""
 
-    Attributes:
-        length: Its length in bytes; 0 for the beginning of a `string`.
-        kind: What it is; `paste` is the mark where one begins, `drop` means nothing.
-    """
-
-    length: int
-    kind: Kind
+    length: int  # its length in bytes; 0 for the beginning of a `string`
+    kind: Kind  # what it is; `paste` is the mark where one begins, `drop` means nothing
 
 
 ESC: Final = 0x1B
@@ -51,15 +45,6 @@ _LEADS = (b"[", b"O", b"]", b"P", b"_")
 
 
 def first_piece(data: bytes, *, final: bool) -> Piece | None:
-    """Measure the piece that the data begins with.
-
-    Args:
-        data: At least one byte; not within a paste or a string.
-        final: Whether nothing more will follow, so that an unfinished piece is taken for what it can be.
-
-    Returns:
-        The piece, or None when more bytes must come first; never None when final.
-    """
     if data[0] != ESC:
         return _character(data, final=final)
     if len(data) == 1:
@@ -171,14 +156,6 @@ _WHEELS: Final[tuple[MouseKind, ...]] = ("wheel_up", "wheel_down", "wheel_left",
 
 
 def decode_mouse(raw: bytes) -> MouseEvent | None:
-    """The event of one report.
-
-    Args:
-        raw: `CSI < b ; x ; y M` or `m` (?1006), or `CSI M` and three bytes (?1000).
-
-    Returns:
-        The event; None when it is outside of the screen.
-    """
     if match := _SGR.fullmatch(raw):
         code, x, y = (int(field) for field in match.groups()[:3])
         return _event(code, x - 1, y - 1, released=match[4] == b"m")
@@ -204,15 +181,10 @@ def _event(code: int, x: int, y: int, *, released: bool) -> MouseEvent | None:
 
 @dataclass(frozen=True, slots=True)
 class KeyToken:
-    """A key.
+    """A key."""
 
-    Attributes:
-        event: The key as it was understood; without key and text when nobody knows it.
-        raw: The bytes that it was.
-    """
-
-    event: KeyEvent
-    raw: bytes
+    event: KeyEvent  # the key as it was understood; without key and text when nobody knows it
+    raw: bytes  # the bytes that it was
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +194,6 @@ class TextToken:
     text: str
 
     def singly(self) -> list[KeyToken]:
-        """The keys one by one."""
         return [KeyToken(KeyEvent.of_text(character), character.encode()) for character in self.text]
 
 
@@ -257,16 +228,12 @@ class ReplyToken:
 Token = KeyToken | TextToken | PasteToken | MouseToken | FocusToken | ReplyToken
 
 
-ESCAPE_DELAY: Final = 0.03
-"""Seconds after which a lone ESC is the Escape key."""
-SEQUENCE_DELAY: Final = 0.15
-"""Seconds to wait for the rest of a sequence or a character."""
-STRING_DELAY: Final = 1.0
-"""Seconds to wait for the rest of a reply."""
-PASTE_DELAY: Final = 10.0
-"""Seconds without a byte after which a paste counts as over: its terminal is lost."""
+ESCAPE_DELAY: Final = 0.03  # seconds after which a lone ESC is the Escape key
+SEQUENCE_DELAY: Final = 0.15  # seconds to wait for the rest of a sequence or a character
+STRING_DELAY: Final = 1.0  # seconds to wait for the rest of a reply
+PASTE_DELAY: Final = 10.0  # seconds without a byte after which a paste counts as over: its terminal is lost
+# longest reply that is kept, in bytes; a longer one is skipped up to its end
 MAX_STRING: Final = 16 * 1024 * 1024
-"""Longest reply that is kept, in bytes; a longer one is skipped up to its end."""
 
 _NEAR = 64
 # Characters in UTF-8 (RFC 3629 section 4) but for the controls C0, DEL and C1; so few that a keyboard cannot
@@ -280,11 +247,7 @@ _STRING_END = re.compile(rb"[\x07\x18\x1a\x1b]")
 
 
 class Tokenizer:
-    """Holds what is pending between two reads.
-
-    Args:
-        escape_delay: Seconds after which a lone ESC is the Escape key.
-    """
+    """Holds what is pending between two reads."""
 
     def __init__(self, escape_delay: float = ESCAPE_DELAY) -> None:
         self._escape_delay = escape_delay
@@ -302,14 +265,6 @@ class Tokenizer:
         return self._escape_delay if bytes(self._data[:3]) in {b"\x1b", b"\x1b\x1b"} else SEQUENCE_DELAY
 
     def feed(self, data: bytes) -> list[Token]:
-        """Take bytes.
-
-        Args:
-            data: What was read.
-
-        Returns:
-            The tokens that are whole by now.
-        """
         self._data += data
         return list(self._tokens(final=False))
 
@@ -415,7 +370,6 @@ def _tokens_of(piece: Piece, raw: bytes) -> list[Token]:
 
 
 def _keys(raw: bytes) -> list[Token]:
-    """The key; a text of several characters (an input method's) becomes a key for each."""
     event = decode_key(raw)
     first = KeyToken(replace(event, text=event.text[:1]), raw)
     return [first, *(KeyToken(KeyEvent("", character), b"") for character in event.text[1:])]

@@ -19,8 +19,7 @@ from typing import Any, Final
 
 from synapse_tui.errors import TerminalUnfit
 
-LIMIT: Final = 256 * 1024
-"""Bytes that may wait for the terminal; a write beyond is dropped whole."""
+LIMIT: Final = 256 * 1024  # bytes that may wait for the terminal; a write beyond is dropped whole
 _CHUNK: Final = 64 * 1024
 
 
@@ -28,14 +27,6 @@ class OutputQueue:
     """Writes whole strings in order; what does not fit is dropped until the terminal has read all that waits.
 
     A string is never cut: the terminal sees it whole or not at all.
-
-    Args:
-        descriptor: The terminal, non-blocking.
-        loop: The loop that tells when it can be written.
-        on_resumed: Called when strings were dropped and the terminal has read the rest: the screen must be
-            painted anew.
-        on_error: Called once when the terminal is gone.
-        limit: Bytes that may wait.
     """
 
     def __init__(
@@ -57,10 +48,8 @@ class OutputQueue:
         self._watching = False
         self._scheduled = False
         self._open = True
-        self.pending = 0
-        """Bytes that wait for the terminal."""
-        self.dropped = 0
-        """Strings that were dropped since the start."""
+        self.pending = 0  # bytes that wait for the terminal
+        self.dropped = 0  # strings that were dropped since the start
         self._dropping = False
 
     @property
@@ -69,14 +58,7 @@ class OutputQueue:
         return self._dropping
 
     def write(self, data: bytes) -> bool:
-        """Queue a string; it is written at the next `flush()` or at the end of this turn of the loop.
-
-        Args:
-            data: Whole characters and sequences.
-
-        Returns:
-            Whether it was not dropped.
-        """
+        """Queue a string; it is written at the next `flush()` or at the end of this turn of the loop."""
         if not self._open or not data:
             return True
         if self._dropping or (self.pending and self.pending + len(data) > self._limit):
@@ -99,10 +81,6 @@ class OutputQueue:
         """Write what waits and a last string, then close; blocks until it is out, at most `timeout` seconds.
 
         When the terminal does not read, what waits is given up for the last string.
-
-        Args:
-            last: What leaves the terminal clean.
-            timeout: Seconds.
         """
         if not self._open:
             return
@@ -122,7 +100,6 @@ class OutputQueue:
         self._watch(False)
 
     def close(self) -> None:
-        """Stop writing; what waits is lost."""
         self._open = False
         self._watch(False)
         self._waiting.clear()
@@ -184,13 +161,7 @@ def is_hangup(error: OSError) -> bool:
 
 
 def wait_ready(descriptor: int, events: int, timeout: float) -> bool:
-    """Wait until a descriptor can be read or written.
-
-    Args:
-        descriptor: What to wait for.
-        events: `selectors.EVENT_READ` or `EVENT_WRITE`.
-        timeout: Seconds; none are waited when it is not positive.
-    """
+    """Wait until a descriptor can be read or written."""
     if timeout <= 0:
         return False
     with selectors.DefaultSelector() as selector:
@@ -200,8 +171,7 @@ def wait_ready(descriptor: int, events: int, timeout: float) -> bool:
 
 log = logging.getLogger(__name__)
 
-Attributes = list[Any]
-"""What `termios.tcgetattr` gives."""
+Attributes = list[Any]  # what `termios.tcgetattr` gives
 
 _IFLAG: Final = 0
 _OFLAG: Final = 1
@@ -228,12 +198,6 @@ class OpenTerminal:
     O_NONBLOCK belongs to the open file description, which a passed descriptor shares with the user's shell.
     So the terminal is opened anew by its path; where that is not allowed (after `su`), a duplicate is used
     and its mode given back at the end.
-
-    Args:
-        descriptor: A terminal that is open.
-
-    Raises:
-        TerminalUnfit: It is no terminal.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -261,11 +225,7 @@ class OpenTerminal:
 
 
 def find_terminal() -> int:
-    """A descriptor of the terminal of this process: one of the standard ones, else `/dev/tty` newly opened.
-
-    Raises:
-        TerminalUnfit: It has none.
-    """
+    """The terminal of this process: one of the standard descriptors, else `/dev/tty` newly opened."""
     for descriptor in (0, 1, 2):
         if os.isatty(descriptor):
             return descriptor
@@ -286,11 +246,7 @@ def read_size(descriptor: int) -> TerminalSize:
 
 
 def make_raw(descriptor: int) -> Attributes | None:
-    """Let every key through as bytes: no echo, no lines, no signals, no flow control (termios(3)).
-
-    Returns:
-        The attributes before; None when it has none.
-    """
+    """Let every key through as bytes: no echo, no lines, no signals, no flow control (termios(3))."""
     try:
         before = termios.tcgetattr(descriptor)
         raw = termios.tcgetattr(descriptor)
@@ -327,12 +283,6 @@ def forget_input(descriptor: int, *, quiet: float = 0.02, pause: float = 0.2, li
 
     A flush alone forgets only what the kernel holds: the rest of a long text, for which there was no room,
     comes after it. So this is done before the attributes are given back.
-
-    Args:
-        descriptor: The terminal, raw and non-blocking.
-        quiet: Seconds without a byte after which nothing is on its way.
-        pause: The same once something has come: on a busy machine the rest of a paste takes its time.
-        limit: Seconds at most.
     """
     deadline = time.monotonic() + limit
     with contextlib.suppress(OSError):

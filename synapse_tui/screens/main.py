@@ -143,7 +143,7 @@ class TalkPanes:
     def show(self, alias: str) -> None:
         pane = self._deck.pane(alias)
         if isinstance(pane, ConversationPane):
-            pane.talk.picture = self.picture(alias)
+            pane.talk.model = self.picture(alias)
 
     def heard(self, task: Task, *, looked_at: bool) -> bool:
         """Note that a task of an external agent came to rest; whether the person should be told of it."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from textual.widget import Widget
 
-from synapse_tui.widgets.conversation import ConversationView
+from synapse_tui.widgets.conversation import ConversationLog, ConversationView
 from synapse_tui.widgets.terminal_view import TerminalView
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class PaneMessages:
         names = {"card": "external_card", "tasks": "external_tasks", "new": "new_external"}
         self._app.perform(names.get(message.command, "cancel_external"), message.alias)
 
-    def on_conversation_view_copied(self, message: ConversationView.Copied) -> None:
+    def on_conversation_log_copied(self, message: ConversationLog.Copied) -> None:
         self._app.notice(f"copied {len(message.text)} characters")
 
     def toggle_scroll(self, view: Widget) -> None:

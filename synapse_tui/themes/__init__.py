@@ -14,29 +14,17 @@ from textual.theme import BUILTIN_THEMES, Theme
 
 from .palettes import ANSI, CONTRAST, CONTRAST_LIGHT, DARK, DARK_256, LIGHT, LIGHT_256, Palette
 
-MIN_CONTRAST = 4.6
-"""A little more than WCAG 2.1 asks of text (1.4.3)."""
-STEP = 0.04
-"""How much of white or black is added at a time."""
+MIN_CONTRAST = 4.6  # a little more than WCAG 2.1 asks of text (1.4.3)
+STEP = 0.04  # how much of white or black is added at a time
+# what is written on: the background with so much of the foreground
 PLACES = {"chrome": 0.0, "dialog": 0.03, "raised": 0.07, "field": 0.08, "field-focus": 0.11}
-"""What is written on: the background with so much of the foreground."""
-FOCUS = 0.18
-"""How much of the first colour the marked row has."""
-MUTED, FAINT, LINE = 0.15, 0.25, 0.75
-"""How much of the background the lesser inks have, and the lines."""
-ROUNDINGS = 32
-"""How often a colour is rounded at most: the nearest one is not always left as it is."""
+FOCUS = 0.18  # how much of the first colour the marked row has
+MUTED, FAINT, LINE = 0.15, 0.25, 0.75  # how much of the background the lesser inks have, and the lines
+ROUNDINGS = 32  # how often a colour is rounded at most: the nearest one is not always left as it is
 DARKEST, LIGHTEST = Color(0x10, 0x13, 0x1B), Color(0xFF, 0xFF, 0xFF)
 
 
 def borrowed(theme: Theme, agents: Palette, *, rounded: bool) -> dict[str, str]:
-    """Our colours in the manner of a theme.
-
-    Args:
-        theme: One of Textual's.
-        agents: Where the colours of the agents come from.
-        rounded: Whether only colours of the palette of 256 may be used.
-    """
     given = theme.to_color_system().generate()
     background, ink = Color.parse(given["background"]), Color.parse(given["foreground"]).rgb
     foreground = Color(*ink)
@@ -71,7 +59,6 @@ def borrowed(theme: Theme, agents: Palette, *, rounded: bool) -> dict[str, str]:
 
 
 def _readable(color: Color, places: Sequence[Color], *, dark: bool, rounded: bool) -> Color:
-    """The colour, as much nearer to white or black as it takes to be read on all places."""
     end = LIGHTEST if dark else Color(0, 0, 0)
     part = 0.0
     while part < 1.0:
@@ -98,7 +85,6 @@ def _luminance(color: Color) -> float:
 
 
 def _snap(color: Color, *, rounded: bool) -> Color:
-    """The colour itself, or the nearest one of the palette of 256 that rounding leaves as it is."""
     if not rounded:
         return color
     for _time in range(ROUNDINGS):
@@ -110,8 +96,7 @@ def _snap(color: Color, *, rounded: bool) -> Color:
 
 
 AUTO = "auto"
-CYCLE = ("dark", "light", "high-contrast", "high-contrast-light", "16")
-"""What "Next colours" goes through."""
+CYCLE = ("dark", "light", "high-contrast", "high-contrast-light", "16")  # what "Next colours" goes through
 
 
 def _theme(name: str, colours: Palette, *, dark: bool) -> Theme:
@@ -188,14 +173,6 @@ def agent_colour(agent_type: str) -> str:
 
 
 def choose_theme(name: str, color_system: str | None, *, dark: bool = True) -> Theme:
-    """The theme of a name, as it suits a terminal.
-
-    Args:
-        name: One of `model.THEMES`.
-        color_system: Rich's name of what the terminal can show; `standard` is sixteen colours, in which no
-            other theme could be told apart.
-        dark: Whether its background is dark.
-    """
     if color_system not in ("truecolor", "256"):
         return _OWN["16"]
     if name == AUTO:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
 from types import MappingProxyType
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events, on
 from textual.app import ComposeResult
 from textual.geometry import Size
 from textual.message import Message
-from textual.reactive import var
+from textual.reactive import reactive, var
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
@@ -31,47 +28,26 @@ from .error_handling import FaultTolerant
 from .key_hints import keys_of
 from .pane import Pane
 from .segment_bar import Piece, SegmentBar, width_of
-from .text import one_line, plural, printable, shorten
+from .text import one_line, plural, shorten, wrapped
 from .views import Mark, delivery_mark, party, state_mark
 
+# how a run of text looks: the component classes of `ConversationLog` without their prefix
 Role = Literal["head", "own-head", "own", "text", "progress", "question", "note", "alert", "blank"]
-"""How a run of text looks: the component classes of `ConversationLog` without their prefix."""
-WIDEST = 100
-"""Cells of a line of text: longer ones are hard to read."""
-OWN_SHARE = 0.75
-"""How much of the width the person's own messages may take."""
-MAX_LINES = 5000
-"""Lines of one entry that are shown."""
-MAX_LINE = 10_000
-"""Characters of a line that are wrapped together: when it grows, only the last of them are wrapped again."""
-TAB = 4
-_WORDS = re.compile(r"\s*\S+|\s+$")
-_MODIFIERS = re.compile("[\u200d\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]")
-"""What joins and modifies emoji: programs disagree on the widths."""
-_OPEN = (TaskState.SUBMITTED, TaskState.WORKING, TaskState.INPUT_REQUIRED)
+WIDEST = 100  # cells of a line of text: longer ones are hard to read
+OWN_SHARE = 0.75  # how much of the width the person's own messages may take
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationModel:
-    """A conversation as the widgets show it.
-
-    Attributes:
-        alias: The agent's alias.
-        name: Its own name.
-        protocol: How it is called.
-        entries: What was said, oldest first.
-        tasks: Its tasks, oldest first.
-        labels: What hosted agents are called, by id.
-        known: Whether the agent is still in the registry.
-    """
+    """A conversation as the widgets show it."""
 
     alias: str
     name: str = ""
-    protocol: str = ""
-    entries: Sequence[Entry] = ()
-    tasks: Sequence[Task] = ()
+    protocol: str = ""  # how it is called
+    entries: Sequence[Entry] = ()  # what was said, oldest first
+    tasks: Sequence[Task] = ()  # its tasks, oldest first
     labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    known: bool = True
+    known: bool = True  # whether the agent is still in the registry
 
     @property
     def open_task(self) -> Task | None:
@@ -99,11 +75,9 @@ class ConversationModel:
 
     @property
     def mark(self) -> Mark:
-        """The mark of its state."""
         return state_mark(self.state[0])
 
     def author(self, entry: Entry) -> str:
-        """Who said something."""
         return party(entry.sender_id, self.labels) if entry.kind == "sent" else self.alias
 
 
@@ -117,93 +91,68 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the log.
+    """One line of the log."""
 
-    Attributes:
-        pieces: What stands in it, after the indent.
-        indent: Cells before it.
-        key: The entry that it belongs to; empty for none.
-    """
-
-    pieces: tuple[Run, ...] = ()
+    pieces: tuple[Run, ...] = ()  # what stands in it, after the indent
     indent: int = 0
-    key: str = ""
+    key: str = ""  # the entry that it belongs to; empty for none
 
 
+# lines of entries that were made before, by the entry's key, with what they were made of
 Known = dict[str, tuple[object, tuple[Line, ...]]]
-"""Lines of entries that were made before, by the entry's key, with what they were made of."""
 
 
-def lines_of(picture: ConversationModel, width: int, now: datetime, known: Known | None = None) -> list[Line]:
-    """A conversation as lines.
+class ConversationLines:
+    """Lays out a conversation as lines of at most `width` cells; `known` keeps what has not changed."""
 
-    Args:
-        picture: The conversation.
-        width: Cells of a line.
-        now: The time now, aware.
-        known: Lines that were made before; an answer that streams in changes one entry of hundreds.
-    """
-    return _Lines(picture, width, now, {} if known is None else known).made()
-
-
-class _Lines:
-    """Makes the lines of one picture."""
-
-    def __init__(self, picture: ConversationModel, width: int, now: datetime, known: Known) -> None:
-        self._picture = picture
+    def __init__(self, model: ConversationModel, width: int, now: datetime, known: Known) -> None:
+        self._model = model
         self._width = width
         self._now = now
         self._known = known
         self._day = now.astimezone().date()
-        last = {entry.task_id: entry.key for entry in picture.entries if entry.kind == "sent"}
-        self._fates = {last[task.id]: _fate(task) for task in picture.tasks if task.id in last}
-        """How the task stands of the last message about it, by the message's key."""
+        last = {entry.task_id: entry.key for entry in model.entries if entry.kind == "sent"}
+        # by the key of the last message about a task: the mark of the task
+        self._marks = {last[task.id]: _task_mark(task) for task in model.tasks if task.id in last}
 
-    def made(self) -> list[Line]:
-        """All lines."""
+    def all(self) -> list[Line]:
         lines: list[Line] = []
         before: Entry | None = None
-        for entry in self._picture.entries:
+        for entry in self._model.entries:
             joined = before is not None and _belongs(before, entry)
             if not joined and lines:
                 lines.append(Line())
-            lines += self._lines(entry, headed=not joined)
+            lines += self._entry(entry, headed=not joined)
             before = entry
         return lines
 
-    def _lines(self, entry: Entry, *, headed: bool) -> tuple[Line, ...]:
-        made_of = (
-            entry,
-            headed,
-            self._width,
-            self._fates.get(entry.key),
-            self._picture.author(entry),
-            self._day,
-        )
+    def _entry(self, entry: Entry, *, headed: bool) -> tuple[Line, ...]:
+        author = self._model.author(entry)
+        made_of = (entry, headed, self._width, self._marks.get(entry.key), author, self._day)
         known = self._known.get(entry.key)
         if known is None or known[0] != made_of:
-            known = self._known[entry.key] = (made_of, tuple(self._of(entry, headed=headed)))
+            known = self._known[entry.key] = (made_of, tuple(self._draw(entry, headed=headed)))
         return known[1]
 
-    def _of(self, entry: Entry, *, headed: bool) -> Iterator[Line]:
+    def _draw(self, entry: Entry, *, headed: bool) -> Iterator[Line]:
         if entry.kind == "note":
             yield from _note_lines(entry, self._width)
         elif entry.kind == "sent":
             yield from self._own(entry)
         else:
             if headed:
-                yield Line(tuple(_head(self._picture, entry, self._now)), 1, entry.key)
+                yield Line(tuple(_head(self._model, entry, self._now)), 1, entry.key)
             texts = wrapped(entry.text, min(self._width - 4, WIDEST))
-            yield from (Line((Run(text, _ROLES.get(entry.kind, "text")),), 3, entry.key) for text in texts)
+            role: Role = entry.kind if entry.kind in ("progress", "question") else "text"
+            yield from (Line((Run(text, role),), 3, entry.key) for text in texts)
 
     def _own(self, entry: Entry) -> Iterator[Line]:
-        """The person's own messages stand at the right, in a box as wide as they need."""
         width = self._width
         room = max(8, min(int(width * OWN_SHARE), WIDEST) - 2)
         texts = wrapped(entry.text, room)
         box = min(room, max(map(cell_len, texts), default=0)) + 2
-        mark = self._fates.get(entry.key)
-        head = f"{self._picture.author(entry)}  {clock_time(entry.at, self._now)}"
+        mark = self._marks.get(entry.key)
+        head = f"{self._model.author(entry)}  {clock_time(entry.at, self._now)}"
         tail = f"  {mark.glyph} {mark.word}" if mark is not None and width > 40 else ""
         indent = max(0, width - cell_len(head + tail) - 1)
         loud = mark is not None and mark.colour in ("state-error", "state-waiting")
@@ -213,18 +162,15 @@ class _Lines:
             yield Line((Run(filled, "own"),), max(0, width - box - 1), entry.key)
 
 
-_ROLES: Mapping[str, Role] = {"progress": "progress", "question": "question"}
-
-
 def _belongs(before: Entry, entry: Entry) -> bool:
     """Whether what is said goes on with what was said before, without a head of its own."""
     quiet = ("progress", "answer")
     return before.task_id == entry.task_id and before.kind in quiet and entry.kind in quiet and not entry.name
 
 
-def _head(picture: ConversationModel, entry: Entry, now: datetime) -> Iterator[Run]:
+def _head(model: ConversationModel, entry: Entry, now: datetime) -> Iterator[Run]:
     asks = entry.kind == "question"
-    yield Run(f"{picture.alias} asks" if asks else picture.alias, "question" if asks else "head")
+    yield Run(f"{model.alias} asks" if asks else model.alias, "question" if asks else "head")
     if entry.name:
         yield Run(f" · {shorten(one_line(entry.name), 40)}", "note")
     yield Run(f"  {clock_time(entry.at, now)}", "note")
@@ -232,7 +178,7 @@ def _head(picture: ConversationModel, entry: Entry, now: datetime) -> Iterator[R
         yield Run("  ◐", "head")
 
 
-def _fate(task: Task) -> Mark:
+def _task_mark(task: Task) -> Mark:
     mark = delivery_mark(task)
     if task.delivery is DeliveryState.SUBMITTED and task.state is TaskState.SUBMITTED:
         return Mark("→", "state-working", "taken")
@@ -250,73 +196,11 @@ def clock_time(at: datetime, now: datetime) -> str:
     return there.strftime("%H:%M") if there.date() == here.date() else there.strftime("%Y-%m-%d %H:%M")
 
 
-def wrapped(text: str, width: int) -> tuple[str, ...]:
-    """A text as lines of at most so many cells; its own line ends stay."""
-    lines: list[str] = []
-    for line in text.split("\n", MAX_LINES + 1):
-        for part in _parts_of(line):
-            lines += wrapped_line(part, max(2, width))
-            if len(lines) > MAX_LINES:
-                break
-        if len(lines) > MAX_LINES:
-            return (*lines[:MAX_LINES], "… copy it to see all of it")
-    while lines and not lines[-1]:
-        lines.pop()
-    return tuple(lines) or ("",)
-
-
-def _parts_of(line: str) -> Iterator[str]:
-    start = 0
-    while len(line) - start > MAX_LINE:
-        end = line.rfind(" ", start, start + MAX_LINE) + 1
-        end = end if end > start else start + MAX_LINE
-        yield line[start:end]
-        start = end
-    yield line[start:]
-
-
-@lru_cache(maxsize=2048)
-def wrapped_line(line: str, width: int) -> tuple[str, ...]:
-    """One line as lines that fit: between words, and before and after each wide character."""
-    text = _MODIFIERS.sub("", printable(line.replace("\t", " " * TAB))) if line else ""
-    if cell_len(text) <= width:
-        return (text,)
-    done: list[str] = []
-    current = ""
-    for word in _breakable(text):
-        if cell_len(current) + cell_len(word.rstrip()) <= width:
-            current += word
-            continue
-        if current.strip():
-            done.append(current.rstrip())
-        *full, current = chop_cells(word.lstrip() if current.strip() else word, width) or [""]
-        done += full
-    return (*done, current.rstrip()) if current.strip() else tuple(done)
-
-
-def _breakable(text: str) -> Iterator[str]:
-    for word in _WORDS.findall(text):
-        start = 0
-        for at, char in enumerate(word):
-            if unicodedata.east_asian_width(char) in "WF":
-                if start < at:
-                    yield word[start:at]
-                yield char
-                start = at + 1
-        if start < len(word):
-            yield word[start:]
-
-
-PAGE = 0.8
-"""How much of the height a page goes."""
+PAGE = 0.8  # how much of the height a page goes
 
 
 class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
-    """Shows what was said; it stays at the end while it is there.
-
-    Args:
-        now: The time now, aware.
-    """
+    """Shows what was said; it stays at the end while it is there."""
 
     DEFAULT_CSS = """
     ConversationLog {
@@ -334,72 +218,54 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
         & > .conversation--marked { background: $focus; color: $focus-ink; }
     }
     """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "conversation--blank",
-        "conversation--text",
-        "conversation--head",
-        "conversation--own-head",
-        "conversation--own",
-        "conversation--progress",
-        "conversation--question",
-        "conversation--alert",
-        "conversation--note",
-        "conversation--marked",
-    }
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"conversation--{role}" for role in (*get_args(Role), "marked")}
     ALLOW_SELECT: ClassVar[bool] = False
 
     @dataclass
     class Copied(Message):
-        """Text was copied."""
+        """Text was copied to the clipboard."""
 
         text: str
 
-    picture: var[ConversationModel | None] = var(None)
-    marked: var[str] = var("")
-    """Key of the entry that is chosen; empty for none."""
+    model: var[ConversationModel | None] = var(None)
+    marked: var[str] = var("")  # key of the entry that is chosen; empty for none
 
     def __init__(self, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         super().__init__()
         self.now = now
         self._lines: list[Line] = []
-        self._made: ConversationModel | None = None
-        """What the lines were made of."""
+        self._made: ConversationModel | None = None  # what the lines were made of
         self._keys: list[str] = []
         self._known: Known = {}
         self._styles: dict[str, Style] = {}
-        self._follows = True
-        """Whether the view goes along with what is new."""
+        self._follows = True  # whether the view goes along with what is new
 
     # What is shown
 
-    def watch_picture(self) -> None:
-        """Make new lines; the view stays at the end if it was there."""
+    def watch_model(self) -> None:
         self._make()
         self.refresh()
 
     def on_resize(self) -> None:
-        """Lines depend on the width."""
         self._make()
 
     def notify_style_update(self) -> None:
-        """The theme may have other colours."""
         super().notify_style_update()
         self._styles = {}
 
     @property
     def at_end(self) -> bool:
-        """Whether the newest is in view."""
         return self.scroll_offset.y >= self.max_scroll_y
 
     def _make(self) -> None:
-        if self.picture is None or not self.is_mounted or self.size.width < 2:
+        if self.model is None or not self.is_mounted or self.size.width < 2:
             return
         width = self.scrollable_content_region.width
-        if len(self._known) > 2 * len(self.picture.entries) + 10:
+        if len(self._known) > 2 * len(self.model.entries) + 10:
             self._known.clear()
-        self._lines = lines_of(self.picture, width, self.now(), self._known)
-        self._made = self.picture
-        self._keys = [entry.key for entry in self.picture.entries]
+        self._lines = ConversationLines(self.model, width, self.now(), self._known).all()
+        self._made = self.model
+        self._keys = [entry.key for entry in self.model.entries]
         if self.marked and self.marked not in self._keys:
             self.marked = ""
         self.virtual_size = Size(width, len(self._lines))
@@ -418,13 +284,12 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
         self._follows = self.at_end or (self._follows and new_value >= old_value)
 
     def render_line(self, y: int) -> Strip:
-        """One line of the view."""
         width = self.size.width
         blank = self._style("blank")
         place = y + self.scroll_offset.y
-        if self._made is not self.picture:  # it came while this had no size, and none has come since
+        if self._made is not self.model:  # it came while this had no size, and none has come since
             self.call_later(self._make)
-        if self.picture is not None and not self._lines:
+        if self.model is not None and not self._lines:
             return self._hint(y, width)
         if not 0 <= place < len(self._lines):
             return Strip.blank(width, blank)
@@ -437,13 +302,12 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
         return Strip(segments).adjust_cell_length(width, blank)
 
     def _hint(self, y: int, width: int) -> Strip:
-        """What stands in an empty conversation."""
-        assert self.picture is not None
+        assert self.model is not None
         lines = [
-            f"{self.picture.name} ({self.picture.protocol})",
+            f"{self.model.name} ({self.model.protocol})",
             "",
             "What it says is shown here. It is an agent elsewhere: nothing of it is trusted.",
-            "Write below; in any pane, @" + self.picture.alias + " and a message do the same.",
+            "Write below; in any pane, @" + self.model.alias + " and a message do the same.",
         ]
         at = y - max(0, (self.size.height - len(lines)) // 2)
         text = lines[at] if 0 <= at < len(lines) else ""
@@ -462,7 +326,6 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
     # What is chosen
 
     def watch_marked(self) -> None:
-        """Draw anew, and bring the chosen entry into view."""
         self.refresh()
         places = [at for at, line in enumerate(self._lines) if line.key == self.marked]
         if self.marked and places:
@@ -483,20 +346,18 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
         self.marked = self._keys[min(max(place, 0), len(self._keys) - 1)]
 
     def choose_end(self, *, first: bool) -> None:
-        """Choose the first entry or the last."""
         if self._keys:
             self.marked = self._keys[0 if first else -1]
 
     def leave(self) -> None:
-        """Choose none, and return to the newest."""
         self.marked = ""
         self.scroll_end(animate=False)
 
     def copy(self, key: str) -> None:
         """Copy an entry whole; without a key the last thing that the agent said."""
-        if self.picture is None:
+        if self.model is None:
             return
-        entries = self.picture.entries
+        entries = self.model.entries
         found = next((each for each in entries if each.key == key), None)
         if found is None:
             found = next((each for each in reversed(entries) if each.kind not in ("sent", "note")), None)
@@ -505,12 +366,10 @@ class ConversationLog(FaultTolerant, ScrollView, can_focus=False):
             self.post_message(self.Copied(found.text))
 
     def page(self, by: int) -> None:
-        """Scroll by pages."""
         rows = max(1, int(self.size.height * PAGE))
         self.scroll_to(y=self.scroll_offset.y + by * rows, animate=False)
 
     def on_click(self, event: events.Click) -> None:
-        """A double click copies what was said there."""
         place = event.y + self.scroll_offset.y
         if event.chain == 2 and 0 <= place < len(self._lines) and self._lines[place].key:
             event.stop()
@@ -543,22 +402,12 @@ class ConversationComposer(FaultTolerant, TextArea):
         text: str
 
     @dataclass
-    class Paged(Message):
-        """The conversation is to be scrolled by pages."""
+    class Navigated(Message):
+        """A key that scrolls or, while choosing, chooses in the log."""
 
-        by: int
+        key: str
 
-    @dataclass
-    class Chose(Message):
-        """While choosing: another entry (`by`), the first or last one, its copy, or the end of choosing."""
-
-        by: int = 0
-        first: bool | None = None
-        copy: bool = False
-        leave: bool = False
-
-    choosing: var[bool] = var(False)
-    """Whether keys choose among what was said in place of writing."""
+    choosing: var[bool] = var(False)  # whether keys choose among what was said in place of writing
 
     def __init__(self) -> None:
         super().__init__(
@@ -573,44 +422,27 @@ class ConversationComposer(FaultTolerant, TextArea):
         self._sent: list[str] = []
 
     async def _on_key(self, event: events.Key) -> None:
-        if self.choosing:
-            event.stop()
-            event.prevent_default()
-            self._choose(event)
-        elif self._means(event):
-            event.stop()
-            event.prevent_default()
-        else:
+        if self.choosing or event.key in _PAGES:
+            key = event.character if event.character in ("g", "G") else event.key
+            self.post_message(self.Navigated(key))
+        elif not self._write(event.key):
             await super()._on_key(event)
+            return
+        event.stop()
+        event.prevent_default()
 
-    def _means(self, event: events.Key) -> bool:
-        """Do what a key means here; whether it means anything but text."""
-        key = event.key
+    def _write(self, key: str) -> bool:
+        """Do what a key means while writing; False for text and editing."""
         if key in _SEND:
             self._submit()
         elif key in _NEWLINES:
             self.insert("\n")
-        elif key in _PAGES:
-            self.post_message(self.Paged(_PAGES[key]))
         elif key == "up" and not self.text and self._sent:
             self.text = self._sent[-1]
             self.move_cursor(self.document.end)
         else:
             return key in ("tab", "shift+tab", "escape")
         return True
-
-    def _choose(self, event: events.Key) -> None:
-        key = event.character if event.character in ("g", "G") else event.key
-        if key in _CHOICES:
-            self.post_message(self.Chose(by=_CHOICES[key]))
-        elif key in _ENDS:
-            self.post_message(self.Chose(first=_ENDS[key]))
-        elif key in _PAGES:
-            self.post_message(self.Paged(_PAGES[key]))
-        elif key in ("c", "y", "enter"):
-            self.post_message(self.Chose(copy=True))
-        elif key in ("escape", "q"):
-            self.post_message(self.Chose(leave=True))
 
     def _submit(self) -> None:
         text = self.text.strip()
@@ -634,33 +466,24 @@ class ConversationStatus(SegmentBar):
 
     DEFAULT_CSS = "ConversationStatus { background: $chrome; }"
 
-    picture: var[ConversationModel | None] = var(None)
-    choosing: var[bool] = var(False)
-
-    def watch_picture(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
-    def watch_choosing(self) -> None:
-        """Draw anew."""
-        self.refresh()
+    model: reactive[ConversationModel | None] = reactive(None)
+    choosing: reactive[bool] = reactive(False)
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        """The state at the left, the commands at the right."""
-        picture = self.picture
-        if picture is None:
+        model = self.model
+        if model is None:
             return [], []
         if self.choosing:
             return [Piece(f" {CHOOSING}", "bold $hot")], []
-        right = self._commands(picture)
+        right = self._commands(model)
         while right and width_of(right) > width // 2:
             right = right[1:]
-        return self._state(picture, width - width_of(right)), right
+        return self._state(model, width - width_of(right)), right
 
-    def _state(self, picture: ConversationModel, room: int) -> list[Piece]:
-        state, detail = picture.state
-        mark = picture.mark
-        if not picture.known:
+    def _state(self, model: ConversationModel, room: int) -> list[Piece]:
+        state, detail = model.state
+        mark = model.mark
+        if not model.known:
             return [Piece(" × ", "bold $state-error"), Piece("it was removed", "$state-error")]
         words = {
             AgentState.WAITING: f"asks: {detail}" if detail else "asks something: answer below",
@@ -674,25 +497,20 @@ class ConversationStatus(SegmentBar):
             Piece(shorten(words, max(4, room - 4)), ink),
         ]
 
-    def _commands(self, picture: ConversationModel) -> list[Piece]:
+    def _commands(self, model: ConversationModel) -> list[Piece]:
         found = [Piece(" new ", "$ink-muted", "new", "Begin a new conversation")]
-        if picture.tasks:
-            count = plural(len(picture.tasks), "task")
+        if model.tasks:
+            count = plural(len(model.tasks), "task")
             found.append(Piece(f" {count} ", "$ink-muted", "tasks", "The tasks of this conversation"))
         found.append(Piece(" card ", "$ink-muted", "card", "What the agent says of itself"))
-        if picture.open_task is not None:
+        if model.open_task is not None:
             key = keys_of(self.app).way("interrupt")
             found.append(Piece(" ✕ cancel ", "bold $alert", "cancel", f"Cancel the task ({key})"))
         return found
 
 
 class ConversationView(FaultTolerant, Widget, can_focus=False):
-    """Frames a conversation; it is given its picture, and tells what is written and asked for.
-
-    Args:
-        alias: The agent's alias.
-        now: The time now, aware.
-    """
+    """A conversation: its log, how it stands, and a line to write in."""
 
     DEFAULT_CSS = "ConversationView { layout: vertical; width: 1fr; height: 1fr; background: $dialog; }"
     ALLOW_SELECT: ClassVar[bool] = False
@@ -706,7 +524,6 @@ class ConversationView(FaultTolerant, Widget, can_focus=False):
 
         @property
         def control(self) -> ConversationView:
-            """The view."""
             return self.view
 
     @dataclass
@@ -716,13 +533,7 @@ class ConversationView(FaultTolerant, Widget, can_focus=False):
         alias: str
         command: ConversationCommand
 
-    @dataclass
-    class Copied(Message):
-        """Text was copied to the clipboard."""
-
-        text: str
-
-    picture: var[ConversationModel | None] = var(None)
+    model: var[ConversationModel | None] = var(None)
 
     def __init__(self, alias: str, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         super().__init__()
@@ -732,17 +543,15 @@ class ConversationView(FaultTolerant, Widget, can_focus=False):
         self.composer = ConversationComposer()
 
     def compose(self) -> ComposeResult:
-        """What was said, how it stands, where to write."""
         yield self.log_view
         yield self.status
         yield self.composer
 
-    def watch_picture(self, picture: ConversationModel | None) -> None:
-        """Pass it on."""
-        self.log_view.picture = picture
-        self.status.picture = picture
-        if picture is not None:
-            words = f"Answer {picture.alias}" if picture.asking is not None else f"Message to {picture.alias}"
+    def watch_model(self, model: ConversationModel | None) -> None:
+        self.log_view.model = model
+        self.status.model = model
+        if model is not None:
+            words = f"Answer {model.alias}" if model.asking is not None else f"Message to {model.alias}"
             self.composer.placeholder = words
 
     def toggle_choosing(self) -> None:
@@ -750,7 +559,6 @@ class ConversationView(FaultTolerant, Widget, can_focus=False):
         self._set_choosing(not self.composer.choosing)
 
     def stop_choosing(self) -> None:
-        """Let keys write again."""
         self._set_choosing(False)
 
     def _set_choosing(self, choosing: bool) -> None:
@@ -767,28 +575,21 @@ class ConversationView(FaultTolerant, Widget, can_focus=False):
         self.log_view.scroll_end(animate=False)
         self.post_message(self.Sent(self, event.text))
 
-    @on(ConversationComposer.Paged)
-    def _paged(self, event: ConversationComposer.Paged) -> None:
+    @on(ConversationComposer.Navigated)
+    def _navigated(self, event: ConversationComposer.Navigated) -> None:
         event.stop()
-        self.log_view.page(event.by)
-
-    @on(ConversationComposer.Chose)
-    def _chose(self, event: ConversationComposer.Chose) -> None:
-        event.stop()
-        if event.leave:
-            self._set_choosing(False)
-        elif event.copy:
+        key = event.key
+        if key in _PAGES:
+            self.log_view.page(_PAGES[key])
+        elif key in _CHOICES:
+            self.log_view.choose(_CHOICES[key])
+        elif key in _ENDS:
+            self.log_view.choose_end(first=_ENDS[key])
+        elif key in ("c", "y", "enter"):
             self.log_view.copy(self.log_view.marked)
-            self._set_choosing(False)
-        elif event.first is not None:
-            self.log_view.choose_end(first=event.first)
-        else:
-            self.log_view.choose(event.by)
-
-    @on(ConversationLog.Copied)
-    def _copied(self, event: ConversationLog.Copied) -> None:
-        event.stop()
-        self.post_message(self.Copied(event.text))
+            self.stop_choosing()
+        elif key in ("escape", "q"):
+            self.stop_choosing()
 
     @on(SegmentBar.Pressed)
     def _pressed(self, event: SegmentBar.Pressed) -> None:
@@ -797,12 +598,7 @@ class ConversationView(FaultTolerant, Widget, can_focus=False):
 
 
 class ConversationPane(Pane):
-    """Frames the conversation with an external agent.
-
-    Args:
-        alias: The agent's alias, which is its id here.
-        view: The conversation.
-    """
+    """Frames the conversation with an external agent."""
 
     def __init__(self, alias: str, view: ConversationView) -> None:
         super().__init__(alias, view)
@@ -810,5 +606,4 @@ class ConversationPane(Pane):
 
     @property
     def target(self) -> Widget:
-        """What takes the keys: the line to write in."""
         return self.talk.composer

@@ -17,7 +17,7 @@ from textual.geometry import Region, Size
 from textual.layout import ArrangeResult, WidgetPlacement
 from textual.layout import Layout as TextualLayout
 from textual.message import Message
-from textual.reactive import var
+from textual.reactive import reactive, var
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -28,14 +28,10 @@ from .text import one_line
 Layout = Literal["tabs", "columns", "grid", "main"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
-MIN_WIDTH = 36
-"""Least width of a tile, in cells: below it agents cannot draw their frames."""
-MIN_HEIGHT = 8
-"""Least height of a tile, in rows, its title included."""
-GAP = 1
-"""Cells between two tiles side by side; the titles part those on top of one another."""
-MAIN_SHARE = 0.6
-"""Part of the width that the main pane takes, where the others can be used beside it."""
+MIN_WIDTH = 36  # least width of a tile, in cells: below it agents cannot draw their frames
+MIN_HEIGHT = 8  # least height of a tile, in rows, its title included
+GAP = 1  # cells between two tiles side by side; the titles part those on top of one another
+MAIN_SHARE = 0.6  # part of the width that the main pane takes, where the others can be used beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +45,6 @@ class Tile:
 
 
 def as_layout(name: str) -> Layout:
-    """The layout of that name, or tabs."""
     return name if name in LAYOUTS else "tabs"
 
 
@@ -61,19 +56,7 @@ def next_layout(layout: Layout) -> Layout:
 def arrange(
     layout: Layout, count: int, width: int, height: int, *, focused: int = 0, main: int = 0
 ) -> Mapping[int, Tile]:
-    """Place panes; those that would be too small to use are left out, never the one in focus.
-
-    Args:
-        layout: How.
-        count: Number of panes.
-        width: Cells of the deck.
-        height: Rows of the deck.
-        focused: Index of the pane that must be shown.
-        main: Index of the large pane of the layout `main`.
-
-    Returns:
-        The tiles of the panes that are shown, by index. Together they cover the deck but for the gaps.
-    """
+    """Place panes; those that would be too small to use are left out, never the one in focus."""
     if count <= 0 or width <= 0 or height <= 0:
         return {}
     whole = Tile(0, 0, width, height)
@@ -116,7 +99,6 @@ def _grid(whole: Tile, count: int, focused: int) -> Mapping[int, Tile]:
 
 
 def _usefulness(whole: Tile, columns: int, rows: int) -> float:
-    """How well agents can work in tiles of that size; more than 80 by 24 is no better."""
     width = (whole.width - GAP * (columns - 1)) / columns
     height = whole.height / rows
     return min(width / 80, 1.0) * min(height / 24, 1.0)
@@ -141,13 +123,10 @@ def _column(tile: Tile, count: int) -> list[Tile]:
 
 
 TITLE_ROWS = 1
-EMPTY_WIDTH = 76
-"""Cells of a line in the text of the empty deck."""
+EMPTY_WIDTH = 76  # cells of a line in the text of the empty deck
 
 
 class _Tiling(TextualLayout):
-    """Places the panes where the deck says."""
-
     name = "tiling"
 
     def arrange(
@@ -157,7 +136,6 @@ class _Tiling(TextualLayout):
         size: Size,
         greedy: bool = True,  # noqa: ARG002
     ) -> ArrangeResult:
-        """Placements of the panes that are shown."""
         parent.pre_layout(self)
         if not isinstance(parent, Deck):
             return []
@@ -184,10 +162,8 @@ class Deck(FaultTolerant, Container):
     arrangement: var[Layout] = var("tabs")
     zoomed: var[bool] = var(False)
     active: var[str] = var("")
-    empty: var[str] = var("")
-    """What is shown while there is no pane; it may have several lines."""
-    main: var[str] = var("")
-    """Agent of the large pane in the layout `main`; empty for the first one."""
+    empty: reactive[str] = reactive("")  # what is shown while there is no pane; it may have several lines
+    main: var[str] = var("")  # agent of the large pane in the layout `main`; empty for the first one
 
     def __init__(self) -> None:
         super().__init__()
@@ -200,7 +176,6 @@ class Deck(FaultTolerant, Container):
 
     @property
     def panes(self) -> Sequence[Pane]:
-        """All panes in the order of their agents."""
         return [child for child in self.children if isinstance(child, Pane)]
 
     def pane(self, agent_id: str) -> Pane | None:
@@ -246,33 +221,23 @@ class Deck(FaultTolerant, Container):
         self.post_message(self.Rearranged())
 
     def watch_arrangement(self) -> None:
-        """Arrange anew."""
         self.update_shown()
 
     def watch_zoomed(self) -> None:
-        """Arrange anew."""
         self.update_shown()
 
     def watch_active(self, _before: str, active: str) -> None:
-        """Mark the pane in focus; other panes may have to make room for it."""
         for pane in self.panes:
             pane.in_focus = pane.agent_id == active
         self.update_shown()
 
     def watch_main(self) -> None:
-        """Arrange anew."""
         self.update_shown()
 
     def on_resize(self) -> None:
-        """Fewer or more panes may fit."""
         self.update_shown()
 
-    def watch_empty(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
     def _empty_lines(self, width: int) -> list[str]:
-        """The text of the empty deck in lines that fit; words of an error may be wide."""
         room = max(1, min(width - 4, EMPTY_WIDTH))
         return [
             part.plain.rstrip()
@@ -281,11 +246,9 @@ class Deck(FaultTolerant, Container):
         ] or [""]
 
     def render(self) -> RenderResult:
-        """Nothing of its own but the lines between panes, which `render_line` draws."""
         return ""
 
     def render_line(self, y: int) -> Strip:
-        """The background with a line in each gap between two panes side by side."""
         width = self.size.width
         style = self.rich_style
         if not self.panes:
@@ -315,7 +278,6 @@ class TooSmall(Widget, can_focus=False):
     """
 
     def render(self) -> Content:
-        """The message; the agents go on behind it."""
         size = self.app.size
         text = (
             f"{size.width}×{size.height} is too small\nneeds {LEAST_WIDTH}×{LEAST_HEIGHT}\nthe agents go on"

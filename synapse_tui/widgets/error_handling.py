@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# the same error is told again only after so long; a widget that cannot be drawn fails at every frame
 REPEAT_SECONDS = 30.0
-"""The same error is told again only after so long; a widget that cannot be drawn fails at every frame."""
 
 
 @runtime_checkable
@@ -41,17 +41,12 @@ class FaultTolerant(MessagePump):
 
 
 class ErrorGate:
-    """Logs errors and decides whether one is worth a notice.
-
-    Args:
-        clock: Monotonic seconds.
-    """
+    """Logs errors and decides whether one is worth a notice."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._told: dict[str, float] = {}
-        self.count = 0
-        """How many errors there were."""
+        self.count = 0  # how many errors there were
 
     def passes(self, error: BaseException) -> bool:
         """Whether an error was not told a moment ago; it is logged then."""

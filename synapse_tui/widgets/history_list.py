@@ -29,15 +29,11 @@ from .segment_bar import Piece
 from .text import one_line, shorten
 from .views import delivery_mark, party
 
-AROUND = 200
-"""How many characters before and after the words are looked at."""
-HEAD = 2000
-"""How many characters of a text are looked at where the words are not found as they are written."""
-BEFORE = 0.3
-"""How much of the line may stand before the words."""
+AROUND = 200  # how many characters before and after the words are looked at
+HEAD = 2000  # how many characters of a text are looked at where the words are not found as they are written
+BEFORE = 0.3  # how much of the line may stand before the words
 
-Run = tuple[str, bool]
-"""Some text, and whether it is what was searched for."""
+Run = tuple[str, bool]  # some text, and whether it is what was searched for
 
 
 def stands_in(text: str, terms: Sequence[str]) -> bool:
@@ -47,13 +43,7 @@ def stands_in(text: str, terms: Sequence[str]) -> bool:
 
 
 def excerpt(text: str, terms: Sequence[str], width: int) -> list[Run]:
-    """The part of a text in which terms stand, as one line.
-
-    Args:
-        text: The text.
-        terms: Folded, as of `store.words.terms_of`; may be empty.
-        width: Cells there are.
-    """
+    """The part of a text in which terms stand, as one line."""
     line = one_line(_around(text, terms))
     hits = list(_hits(line, terms))
     start = 0
@@ -67,7 +57,6 @@ def excerpt(text: str, terms: Sequence[str], width: int) -> list[Run]:
 
 
 def _around(text: str, terms: Sequence[str]) -> str:
-    """The part of a long text that is looked at."""
     if len(text) <= HEAD:
         return text
     plain = text.casefold()
@@ -78,7 +67,6 @@ def _around(text: str, terms: Sequence[str]) -> str:
 
 
 def _hits(line: str, terms: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Where terms stand in a line, in order, none over another."""
     plain: list[str] = []
     places: list[int] = []
     for at, char in enumerate(line):
@@ -113,36 +101,21 @@ def _runs(line: str, hits: Sequence[tuple[int, int]]) -> Iterator[Run]:
 
 
 REPLY = "↳ "
-_LEAST = 6
-"""Cells that a name has at least."""
+_LEAST = 6  # cells that a name has at least
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What rows are made with.
+    """What rows are made with."""
 
-    Attributes:
-        width: Cells of a row.
-        now: The time now, aware.
-        labels: What agents are called, by id.
-        terms: What was searched for, folded.
-        projects: Whether the project is told.
-    """
-
-    width: int
-    now: datetime
-    labels: Mapping[str, str]
-    terms: Sequence[str] = ()
-    projects: bool = False
+    width: int  # cells of a row
+    now: datetime  # the time now, aware
+    labels: Mapping[str, str]  # what agents are called, by id
+    terms: Sequence[str] = ()  # what was searched for, folded
+    projects: bool = False  # whether the project is told
 
 
 def history_row(record: Record, look: Look) -> tuple[list[Piece], list[Piece]]:
-    """The two lines of a task.
-
-    Args:
-        record: The task.
-        look: What the lines are made with.
-    """
     return _head(record, look), _text(record, look)
 
 
@@ -181,18 +154,12 @@ def _text(record: Record, look: Look) -> list[Piece]:
     ]
 
 
-ROW = 2
-"""Lines of a task."""
-AHEAD = 20
-"""How many tasks before its end the list asks for more."""
+ROW = 2  # lines of a task
+AHEAD = 20  # how many tasks before its end the list asks for more
 
 
 class HistoryList(FaultTolerant, ScrollView, can_focus=True):
-    """Shows tasks, the newest first; one of them is marked.
-
-    Args:
-        now: The time now, aware.
-    """
+    """Shows tasks, the newest first; one of them is marked."""
 
     DEFAULT_CSS = """
     HistoryList {
@@ -239,8 +206,7 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
         super().__init__(id=id)
         self.now = now
         self.rows: list[Record] = []
-        self.note = ""
-        """What is told where there is no task."""
+        self.note = ""  # what is told where there is no task
         self._marked = 0
         self._labels: Mapping[str, str] = {}
         self._terms: Sequence[str] = ()
@@ -250,7 +216,6 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
 
     @property
     def marked(self) -> Record | None:
-        """The marked task."""
         return self.rows[self._marked] if self.rows else None
 
     def describe(self, labels: Mapping[str, str], terms: Sequence[str], *, projects: bool) -> None:
@@ -261,7 +226,6 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
     # What is listed
 
     def show_all(self, rows: Sequence[Record]) -> None:
-        """List other tasks, from the first one on."""
         self.rows = list(rows)
         self._marked = 0
         self._measure()
@@ -269,7 +233,6 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
         self.post_message(self.Marked(self.marked))
 
     def append(self, rows: Sequence[Record]) -> None:
-        """List older tasks below."""
         known = {row.task.id for row in self.rows}
         self.rows += [row for row in rows if row.task.id not in known]
         self._measure()
@@ -331,19 +294,15 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
             self.post_message(self.NearEnd())
 
     def action_cursor_up(self) -> None:
-        """Mark the task above."""
         self.mark(self._marked - 1)
 
     def action_cursor_down(self) -> None:
-        """Mark the task below."""
         self.mark(self._marked + 1)
 
     def action_page_up(self) -> None:
-        """Mark the task a page further up."""
         self.mark(self._marked - self._page)
 
     def action_page_down(self) -> None:
-        """Mark the task a page further down."""
         self.mark(self._marked + self._page)
 
     @property
@@ -351,16 +310,13 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
         return max(1, self.size.height // ROW - 1)
 
     def action_edge(self, place: int) -> None:
-        """Mark the first task, or the last that is known here."""
         self.mark(place if place >= 0 else len(self.rows) - 1)
 
     def action_open(self) -> None:
-        """Ask for the marked task."""
         if self.marked is not None:
             self.post_message(self.Opened(self.marked))
 
     def on_click(self, event: events.Click) -> None:
-        """A click marks, a second one on the same task opens it."""
         place = (event.y + self.scroll_offset.y) // ROW
         if event.button == 1 and 0 <= place < len(self.rows):
             event.stop()
@@ -369,30 +325,25 @@ class HistoryList(FaultTolerant, ScrollView, can_focus=True):
                 self.action_open()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """The wheel and the bar come near the end too."""
         super().watch_scroll_y(old_value, new_value)
         self._ask_for_more(int(new_value + self.size.height) // ROW)
 
     # How it looks
 
     def on_resize(self) -> None:
-        """Rows depend on the width."""
         self._measure()
         self._ask_for_more(int(self.scroll_offset.y + self.size.height) // ROW)
 
     def watch_has_focus(self, _has_focus: bool) -> None:
-        """The marked row has another colour."""
         self._looks.clear()
         self._draw_anew()
 
     def notify_style_update(self) -> None:
-        """The theme may have other colours."""
         super().notify_style_update()
         self._looks.clear()
         self._drawn.clear()
 
     def render_line(self, y: int) -> Strip:
-        """One line of the view."""
         width = self.scrollable_content_region.width
         place, part = divmod(y + self.scroll_offset.y, ROW)
         if not self.rows:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rich.cells import cell_len, split_graphemes
+from rich.cells import cell_len
 from textual import events
 from textual.content import Content
 from textual.geometry import Offset, Size
@@ -18,12 +18,11 @@ from synapse_tui.mention import MentionView
 from synapse_tui.model import DEFAULT_PRIORITY, INTERRUPT_PRIORITY
 from synapse_tui.themes import agent_colour
 
-from .text import one_line, shorten
+from .text import one_line, shorten, wrap_at_cursor, wrap_words
 
 WIDEST = 64
 NARROWEST = 12
-_FRAME = 4
-"""Columns that the frame takes: its sides and a blank beside each."""
+_FRAME = 4  # columns that the frame takes: its sides and a blank beside each
 _TEXT_ROWS = 6
 _CHOICES = 5
 _ADDRESS_KEYS = "Tab completes · Esc back"
@@ -34,39 +33,25 @@ _PROBLEM_ROWS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class MentionPicture:
-    """The overlay, drawn.
+class DrawnMention:
+    """The content of the overlay."""
 
-    Attributes:
-        lines: Its lines, frame included, all equally wide.
-        size: Its size in cells.
-        cursor: Cell of the cursor in it.
-        choices: Index of the completion that a line shows, by the number of the line.
-    """
-
-    lines: tuple[Content, ...]
-    size: Size
-    cursor: Offset
-    choices: dict[int, int]
+    lines: tuple[Content, ...]  # its lines, frame included, all equally wide
+    size: Size  # its size in cells
+    cursor: Offset  # cell of the cursor in it
+    choices: dict[int, int]  # index of the completion that a line shows, by the number of the line
 
 
-def draw_mention(view: MentionView, width: int, height: int) -> MentionPicture:
-    """Draw the overlay.
-
-    Args:
-        view: What it shows.
-        width: Columns that there are.
-        height: Rows that there are; at least three are taken.
-    """
+def draw_mention(view: MentionView, width: int, height: int) -> DrawnMention:
     width = max(min(width, WIDEST), NARROWEST)
     inner = width - _FRAME
     accent = _accent(view)
     rest = max(1, height - 2)
-    told = wrap_words(one_line(view.problem), inner, min(_PROBLEM_ROWS, rest - 1))
-    problem = [Content.styled(row, "$state-error") for row in told]
+    words = wrap_words(one_line(view.problem), inner, min(_PROBLEM_ROWS, rest - 1))
+    problem = [Content.styled(row, "$state-error") for row in words]
     rest -= len(problem)
     typed, style = (view.text, "$ink") if view.composing else (view.address, f"bold {accent}")
-    rows, cursor = wrap(typed, view.cursor, inner)
+    rows, cursor = wrap_at_cursor(typed, view.cursor, inner)
     first = max(0, min(cursor.y - _TEXT_ROWS // 2, len(rows) - _TEXT_ROWS))
     shown = rows[first : first + _TEXT_ROWS][: max(rest, 1)]
     first += max(0, cursor.y - first - len(shown) + 1)
@@ -80,20 +65,13 @@ def draw_mention(view: MentionView, width: int, height: int) -> MentionPicture:
     numbers = {len(lines) + number: index for number, (index, _) in enumerate(choices)}
     lines += [_framed(row, inner, accent) for _, row in choices]
     lines.append(_edge("╰", _keys(view), "╯", width, accent, "$ink-muted"))
-    return MentionPicture(
+    return DrawnMention(
         tuple(lines), Size(width, len(lines)), Offset(2 + cursor.x, 1 + cursor.y - first), numbers
     )
 
 
 def place_mention(pane: Size, anchor: Offset, height: int, *, above: bool | None = None) -> tuple[int, bool]:
-    """Return the first row of the overlay and whether it is above the line of the cursor.
-
-    Args:
-        pane: Size of the pane.
-        anchor: Cell of the child's cursor.
-        height: Rows that the overlay wants.
-        above: Where it was; it stays there while there is room.
-    """
+    """Return the first row of the overlay and whether it is above the line of the cursor."""
     over, under = anchor.y, pane.height - anchor.y - 1
     if above is None or height > (over if above else under):
         above = height > under and over > under
@@ -107,59 +85,6 @@ def room_for_mention(pane: Size, anchor: Offset) -> int:
     return max(anchor.y, pane.height - anchor.y - 1, min(3, pane.height))
 
 
-def wrap(text: str, cursor: int, width: int) -> tuple[list[str], Offset]:
-    """Cut a text into rows.
-
-    Args:
-        text: The text; lines are separated by LF.
-        cursor: Index in it.
-        width: Cells of a row; a cursor at the end of a full row stands in the next one.
-
-    Returns:
-        The rows, at least one, and the cell of the cursor.
-    """
-    rows = [""]
-    used = 0
-    place = Offset(0, 0)
-    for start, end, cells in _spans(text):
-        cluster = text[start:end]
-        if cluster != "\n" and used + cells > width:
-            rows.append("")
-            used = 0
-        if start <= cursor:
-            place = Offset(used, len(rows) - 1)
-        if cluster == "\n":
-            rows.append("")
-            used = 0
-        else:
-            rows[-1] += cluster
-            used += cells
-    if cursor >= len(text):
-        if used >= width:
-            rows.append("")
-            used = 0
-        place = Offset(used, len(rows) - 1)
-    return rows, place
-
-
-def wrap_words(text: str, width: int, most: int) -> list[str]:
-    """Cut one line into rows between words.
-
-    Args:
-        text: The line.
-        width: Cells of a row.
-        most: Rows at most; the last one says by `…` that there would be more.
-    """
-    rows: list[str] = []
-    for word in text.split():
-        joined = f"{rows[-1]} {word}" if rows else word
-        if rows and (cell_len(joined) <= width or len(rows) == most):
-            rows[-1] = joined
-        else:
-            rows.append(word)
-    return [shorten(row, width) for row in rows[: max(0, most)]]
-
-
 def _keys(view: MentionView) -> str:
     if not view.composing:
         return _ADDRESS_KEYS
@@ -168,19 +93,7 @@ def _keys(view: MentionView) -> str:
     return _REFUSED_KEYS if view.problem else _MESSAGE_KEYS
 
 
-def _spans(text: str) -> list[tuple[int, int, int]]:
-    spans: list[tuple[int, int, int]] = []
-    offset = 0
-    for line in text.split("\n"):
-        spans += [(offset + start, offset + end, cells) for start, end, cells in split_graphemes(line)[0]]
-        offset += len(line)
-        spans.append((offset, offset + 1, 0))
-        offset += 1
-    return spans[:-1]
-
-
 def _accent(view: MentionView) -> str:
-    """Return the colour of the one agent that is meant, or that of the overlay itself."""
     marked = view.completions[view.selected].targets if view.selected >= 0 else ()
     kinds = {target.agent_type for target in marked}
     if view.composing and not kinds and view.target and not view.target.startswith("all"):
@@ -210,7 +123,6 @@ def _framed(row: Content, inner: int, accent: str) -> Content:
 
 
 def _choices(view: MentionView, rows: int, inner: int, accent: str) -> list[tuple[int, Content]]:
-    """Return the completions that are shown, with their indices."""
     count = min(rows, _CHOICES, len(view.completions))
     if count <= 0:
         return []
@@ -223,17 +135,16 @@ def _choices(view: MentionView, rows: int, inner: int, accent: str) -> list[tupl
 
 def _choice(completion: Completion, selected: bool, inner: int, accent: str) -> Content:
     name = shorten(f"{'›' if selected else ' '} {one_line(completion.text)}", inner)
-    told = _told(completion.targets)
+    about = _targets_text(completion.targets)
     room = inner - cell_len(name) - 2
-    told = shorten(one_line(told), room) if room > 3 else ""
-    gap = " " * (inner - cell_len(name) - cell_len(told))
+    about = shorten(one_line(about), room) if room > 3 else ""
+    gap = " " * (inner - cell_len(name) - cell_len(about))
     if selected:
-        return Content.styled(f"{name}{gap}{told}", "bold $focus-ink on $focus")
-    return Content.assemble((name, accent), gap, (told, "$ink-faint"))
+        return Content.styled(f"{name}{gap}{about}", "bold $focus-ink on $focus")
+    return Content.assemble((name, accent), gap, (about, "$ink-faint"))
 
 
-def _told(targets: Sequence[Address]) -> str:
-    """Whom a completion means."""
+def _targets_text(targets: Sequence[Address]) -> str:
     if len(targets) != 1:
         return f"{len(targets)} agents"
     return "external agent" if targets[0].external else targets[0].agent_id
@@ -258,9 +169,9 @@ class MentionOverlay(Widget, can_focus=False):
 
     def __init__(self) -> None:
         super().__init__()
-        self.picture: MentionPicture | None = None
+        self.drawn: DrawnMention | None = None
+        # whether the pane has another size since it was painted: what it shows may not have been read
         self.stale = False
-        """Whether the pane has another size since it was painted: nobody can be sure to have read it."""
         self._view: MentionView | None = None
         self._above: bool | None = None
         self._place = Offset(0, 0)
@@ -268,25 +179,18 @@ class MentionOverlay(Widget, can_focus=False):
     @property
     def cursor(self) -> Offset | None:
         """Cell of the pane where the cursor stands in what is typed; None while the overlay is hidden."""
-        return self._place + self.picture.cursor if self.picture is not None else None
+        return self._place + self.drawn.cursor if self.drawn is not None else None
 
     def show(self, view: MentionView | None, pane: Size, anchor: Offset) -> None:
-        """Show what is held, or hide.
-
-        Args:
-            view: What to show; None to hide.
-            pane: Size of the pane.
-            anchor: Cell of the child's cursor.
-        """
         self._view = view
         if view is None:
             self.stale = False
         if view is None or not pane:
-            self.picture = self._above = None
+            self.drawn = self._above = None
             self.display = False
             return
-        self.picture = draw_mention(view, pane.width, room_for_mention(pane, anchor))
-        width, height = self.picture.size
+        self.drawn = draw_mention(view, pane.width, room_for_mention(pane, anchor))
+        width, height = self.drawn.size
         row, self._above = place_mention(pane, anchor, height, above=self._above)
         self._place = Offset(max(0, min(anchor.x - 2, pane.width - width)), row)
         self.styles.width, self.styles.height = width, height
@@ -295,25 +199,18 @@ class MentionOverlay(Widget, can_focus=False):
         self.refresh()
 
     def place_again(self, pane: Size, anchor: Offset) -> None:
-        """Show the same in a pane that has another size; it is stale until that is painted.
-
-        Args:
-            pane: Size of the pane.
-            anchor: Cell of the child's cursor.
-        """
+        """Show the same in a pane that has another size; it is stale until that is painted."""
         if self._view is not None:
             self.stale = True
             self._above = None
             self.show(self._view, pane, anchor)
 
     def render(self) -> Content:
-        """Return the picture."""
         self.stale = False
-        return Content("\n").join(self.picture.lines) if self.picture is not None else Content("")
+        return Content("\n").join(self.drawn.lines) if self.drawn is not None else Content("")
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Choose the completion that was clicked."""
         event.stop()
-        index = self.picture.choices.get(event.y) if self.picture is not None else None
+        index = self.drawn.choices.get(event.y) if self.drawn is not None else None
         if index is not None:
             self.post_message(self.Chosen(index))

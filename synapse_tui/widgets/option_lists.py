@@ -27,17 +27,11 @@ class Choices(OptionList):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One row.
+    """One row."""
 
-    Attributes:
-        id: What is returned for it.
-        label: What is shown.
-        marked: Whether it is marked at the beginning.
-    """
-
-    id: str
+    id: str  # what is returned for it
     label: Content
-    marked: bool = False
+    marked: bool = False  # whether it is marked at the beginning
 
 
 class Checklist(Choices):
@@ -57,7 +51,6 @@ class Checklist(Choices):
 
     @property
     def marked(self) -> list[str]:
-        """Ids of the marked rows, in their order."""
         return [name for name in self._labels if name in self._marked]
 
     def _row(self, name: str) -> Content:
@@ -66,14 +59,12 @@ class Checklist(Choices):
         return Content.assemble(" ", box, self._labels[name])
 
     def action_mark(self) -> None:
-        """Mark the row under the cursor, or take its mark away."""
         option = self.highlighted_option
         if option is not None and option.id is not None:
             self._marked ^= {option.id}
             self.replace_option_prompt(option.id, self._row(option.id))
 
     def action_confirm(self) -> None:
-        """Tell that the choice is made."""
         self.post_message(self.Confirmed())
 
     @on(OptionList.OptionSelected)

@@ -31,19 +31,15 @@ from .strips import Pens, Piece, Span, TerminalStrip, build_pieces, draw
 
 log = logging.getLogger(__name__)
 
-FRAME_INTERVAL = 1 / 30
-"""Seconds between two ticks; busy panes paint on ticks, all of them in one write."""
-QUIET = 5
-"""Intervals without a frame after which a pane is quiet and paints at once."""
+FRAME_INTERVAL = 1 / 30  # seconds between two ticks; busy panes paint on ticks, all of them in one write
+QUIET = 5  # intervals without a frame after which a pane is quiet and paints at once
 
-COST_FACTOR = 4
-"""The rhythm of a pane is at least so many times what drawing one of its frames takes."""
-LONGEST_INTERVAL = 0.2
-"""Seconds between two frames of the costliest pane."""
+COST_FACTOR = 4  # the rhythm of a pane is at least so many times what drawing one of its frames takes
+LONGEST_INTERVAL = 0.2  # seconds between two frames of the costliest pane
 
 
+# seconds of drawing after which the loop gets its turn before the next pane: a key must not wait for all
 SLICE = 0.004
-"""Seconds of drawing after which the loop gets its turn before the next pane: a key must not wait for all."""
 
 
 class Painter(Protocol):
@@ -60,14 +56,7 @@ class Painter(Protocol):
 
 
 class FrameClock:
-    """Decides when panes paint.
-
-    Args:
-        write: Takes what all panes of one tick paint, once a tick.
-        interval: Seconds between two ticks.
-        loop: The loop whose clock and timers are used; None for the running one.
-        cpu: Tells the seconds of CPU that were used.
-    """
+    """Decides when panes paint."""
 
     def __init__(
         self,
@@ -85,18 +74,13 @@ class FrameClock:
         # tells by the context which one is running.
         self._context = contextvars.copy_context()
         self._due: dict[Painter, float] = {}
+        # those whose frame a person waits for: they go first, and their frame is written at once
         self._awaited: set[Painter] = set()
-        """Those whose frame a person waits for: they go first, and their frame is written at once."""
         self._last: WeakKeyDictionary[Painter, float] = WeakKeyDictionary()
         self._timer: asyncio.TimerHandle | None = None
 
     def request(self, painter: Painter, *, at_once: bool = False) -> None:
-        """Ask for a frame: at once for a quiet pane, on a tick for a busy one, not while its child holds it.
-
-        Args:
-            painter: The pane.
-            at_once: Whether the age of the last frame does not matter, since a person waits for this one.
-        """
+        """A frame: at once for a quiet pane, on a tick for a busy one, not while the child holds it."""
         now = self._loop.time()
         last = self._last.get(painter)
         quiet = last is None or now - last >= QUIET * self._interval
@@ -112,17 +96,14 @@ class FrameClock:
 
     @property
     def busy(self) -> bool:
-        """Whether any pane waits for its frame."""
         return bool(self._due)
 
     def forget(self, painter: Painter) -> None:
-        """Drop what was asked for a pane."""
         self._due.pop(painter, None)
         self._last.pop(painter, None)
         self._awaited.discard(painter)
 
     def close(self) -> None:
-        """Drop everything; no frame comes any more."""
         self._due.clear()
         self._awaited.clear()
         if self._timer is not None:
@@ -183,16 +164,11 @@ def _frame_of(painter: Painter) -> str:
 
 
 HIDDEN = -1
-DEFAULT_SHAPE = 0
-"""DECSCUSR 0: the shape that the user has set for the outer terminal."""
+DEFAULT_SHAPE = 0  # DECSCUSR 0: the shape that the user has set for the outer terminal
 
 
 class OuterCursor:
-    """Shows, shapes and hides the outer cursor; Textual hides it at the start and never shows it.
-
-    Args:
-        show: Shows the cursor in a shape of DECSCUSR (0 to 6; VT520, xterm ctlseqs), or hides it (`HIDDEN`).
-    """
+    """Shows, shapes and hides the outer cursor; Textual hides it at the start and never shows it."""
 
     def __init__(self, show: Callable[[int], None]) -> None:
         self._show = show
@@ -201,16 +177,10 @@ class OuterCursor:
 
     @property
     def shown(self) -> bool:
-        """Whether the outer cursor is visible now."""
         return self._shape != HIDDEN
 
     def lend(self, owner: object, shape: int) -> None:
-        """Lend the cursor to a pane; the one that had it has it no more.
-
-        Args:
-            owner: The pane.
-            shape: A shape of DECSCUSR, or `HIDDEN` when the pane's child hides it.
-        """
+        """Lend the cursor to a pane; the one that had it has it no more."""
         self._owner = owner
         self._set(shape)
 
@@ -232,28 +202,19 @@ class OuterCursor:
 
 _SYNC_START, _SYNC_END = "\x1b[?2026h", "\x1b[?2026l"
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
-_ATTRIBUTE = "_pane_stage"
+_ATTRIBUTE = "_pane_output"
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a widget is on the outer terminal.
-
-    Attributes:
-        region: Its cells.
-        clear: Whether all of them are in view and nothing lies over them.
-    """
+    """Where a widget is on the outer terminal."""
 
     region: Region
-    clear: bool
+    clear: bool  # whether all of them are in view and nothing lies over them
 
 
-class PaneStage:
-    """Clock, cursor and output of all panes of an app.
-
-    Args:
-        app: The running app.
-    """
+class PaneOutput:
+    """Clock, cursor and output of all panes of an app."""
 
     def __init__(self, app: App[Any]) -> None:
         self._app = app
@@ -262,16 +223,15 @@ class PaneStage:
         self._placements: WeakKeyDictionary[Widget, tuple[object, Placement | None]] = WeakKeyDictionary()
         self.cursor = OuterCursor(self._show_cursor)
         self.clock = FrameClock(self.paint)
-        self.direct = True
-        """Whether panes may write to the driver themselves at all."""
+        self.direct = True  # whether panes may write to the driver themselves at all
 
     @classmethod
-    def of(cls, app: App[Any]) -> PaneStage:
-        """Return the stage of an app; the first pane makes it."""
-        stage = app.__dict__.get(_ATTRIBUTE)
-        if not isinstance(stage, cls):
-            stage = app.__dict__[_ATTRIBUTE] = cls(app)
-        return stage
+    def of(cls, app: App[Any]) -> PaneOutput:
+        """The output of an app; the first pane makes it."""
+        output = app.__dict__.get(_ATTRIBUTE)
+        if not isinstance(output, cls):
+            output = app.__dict__[_ATTRIBUTE] = cls(app)
+        return output
 
     def begin(self) -> None:
         """Look at the outer terminal: another one that was attached has been set up anew."""
@@ -346,11 +306,7 @@ class PaneStage:
         driver.flush()
 
     def ask_keys(self, kitty_flags: int) -> None:
-        """Ask the outer terminal for the keys that the child in focus wants to hear of.
-
-        Args:
-            kitty_flags: The child's flags of the kitty keyboard protocol; 0 when no pane is in focus.
-        """
+        """Ask the outer terminal for the keys that the child in focus wants to hear of."""
         if isinstance(self._driver, SynapseDriver) and self.live:
             self._driver.request_keyboard(kitty_flags)
 
@@ -358,7 +314,6 @@ class PaneStage:
         self._write_now(_HIDE if shape == HIDDEN else f"\x1b[{shape} q{_SHOW}")
 
     def _behind(self, widget: Widget) -> Placement | None:
-        """Return the placement of a widget on a screen that shows through the one above it."""
         if widget.screen not in self._app._background_screens:
             return None
         found = widget.screen._compositor.visible_widgets.get(widget)
@@ -379,19 +334,11 @@ def _place(widget: Widget, visible: dict[Widget, tuple[Region, Region]]) -> Plac
 
 
 def _settled(screen: Screen[object]) -> bool:
-    """Return whether no new layout is about to be shown."""
     return not (screen._layout_required or screen._scroll_required)
 
 
 class RowPainter:
-    """Draws the rows of one pane.
-
-    Args:
-        widget: The pane.
-        line: Gives the line that a row of the pane shows.
-        spans: Gives what lies over a row.
-        make_pens: Makes the pens for the colours of the theme.
-    """
+    """Draws the rows of one pane."""
 
     def __init__(
         self,
@@ -400,8 +347,7 @@ class RowPainter:
         spans: Callable[[int], Sequence[Span]],
         make_pens: Callable[[], Pens],
     ) -> None:
-        self.inverted = False
-        """Whether everything is drawn reversed (DECSCNM)."""
+        self.inverted = False  # whether everything is drawn reversed (DECSCNM)
         self._pens: Pens | None = None
         self._make_pens = make_pens
         self._widget = widget
@@ -412,7 +358,6 @@ class RowPainter:
         self._column = 0
 
     def drop(self, rows: Iterable[int]) -> None:
-        """Forget the drawings of some rows."""
         for row in rows:
             self._strips.pop(row, None)
 
@@ -440,12 +385,7 @@ class RowPainter:
         return [self._strip(row, width).crop(crop.x, crop.right) for row in crop.line_range]
 
     def draw(self, rows: Iterable[int], placement: Placement) -> str:
-        """Return what has to be written for some rows to be right on the outer terminal.
-
-        Args:
-            rows: The rows; those outside of the pane are left out.
-            placement: Where the pane is.
-        """
+        """Return what has to be written for some rows to be right on the outer terminal."""
         region = placement.region
         self._settle(region.x)
         out: list[str] = []
@@ -462,10 +402,6 @@ class RowPainter:
         """Return what moves rows on the outer terminal; empty when that cannot be done.
 
         Only a pane as wide as the outer terminal can do it: others would take along what stands beside them.
-
-        Args:
-            scroll: How the rows moved.
-            placement: Where the pane is.
         """
         region, rows = placement.region, range(scroll.top, scroll.bottom + 1)
         alone = region.x == 0 and region.width == self._widget.screen.outer_size.width
@@ -508,7 +444,6 @@ class RowPainter:
             self._widget.refresh(*regions)
 
     def _settle(self, column: int) -> None:
-        """Take note of where the pane begins: rows with doubtful characters are drawn for one place."""
         if column != self._column:
             self._column = column
             self.clear()

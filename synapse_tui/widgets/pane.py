@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
 from textual.message import Message
-from textual.reactive import var
+from textual.reactive import reactive, var
 from textual.timer import Timer
 from textual.widget import Widget
 
@@ -29,29 +29,20 @@ WHY = "why"
 LIVE = "live"
 WATCH = "watch"
 LAST = "last"
-STATE_ROOM = 14
-"""Cells that the state keeps beside messages, at most."""
+STATE_ROOM = 14  # cells that the state keeps beside messages, at most
 UNPROVED = "locks not enforced"
 UNPROVED_HINT = "None of its hooks has been heard of yet: it may write files that others have locked"
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What became of the last message that the agent, or the person at its pane, sent.
-
-    Attributes:
-        mark: How it looks.
-        text: A few words: `gemini: submitted`.
-        task_id: UUID of the task; empty when none was made.
-        settled: Whether it went well and nothing more will be heard of it.
-        several: Whether it went to several agents.
-    """
+    """What became of the last message that the agent, or the person at its pane, sent."""
 
     mark: Mark
-    text: str
-    task_id: str = ""
-    settled: bool = False
-    several: bool = False
+    text: str  # a few words: `gemini: submitted`
+    task_id: str = ""  # UUID of the task; empty when none was made
+    settled: bool = False  # whether it went well and nothing more will be heard of it
+    several: bool = False  # whether it went to several agents
 
 
 class PaneTitle(SegmentBar):
@@ -59,35 +50,14 @@ class PaneTitle(SegmentBar):
 
     DEFAULT_CSS = "PaneTitle { dock: top; }"
 
-    agent: var[AgentView | None] = var(None)
-    focused_pane: var[bool] = var(False)
-    zoomed: var[bool] = var(False)
-    delivery: var[Delivery | None] = var(None)
-    scrolled: var[str] = var("")
-    """Where the view is scrolled to, or what it searches; empty at the live screen."""
-
-    def watch_agent(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
-    def watch_focused_pane(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
-    def watch_zoomed(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
-    def watch_delivery(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
-    def watch_scrolled(self) -> None:
-        """Draw anew."""
-        self.refresh()
+    agent: reactive[AgentView | None] = reactive(None)
+    focused_pane: reactive[bool] = reactive(False)
+    zoomed: reactive[bool] = reactive(False)
+    delivery: reactive[Delivery | None] = reactive(None)
+    # where the view is scrolled to, or what it searches; empty at the live screen
+    scrolled: reactive[str] = reactive("")
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        """Name and state at the left; delivery, scroll position, zoom and close at the right."""
         agent = self.agent
         if agent is None:
             return [], []
@@ -134,7 +104,6 @@ class PaneTitle(SegmentBar):
         return pieces
 
     def _held(self, agent: AgentView, back: str, room: int) -> list[Piece]:
-        """How many messages wait to be typed into this agent, and why."""
         if not agent.held or room < 12:
             return []
         text = shorten(f"{agent.held} held: {agent.held_reason}", min(room - 2, 40))
@@ -145,21 +114,18 @@ class PaneTitle(SegmentBar):
         ]
 
     def _watch(self, agent: AgentView, back: str) -> list[Piece]:
-        """How the watch over the agent stands."""
         if not agent.watch:
             return []
         style = f"bold $alert{back}" if agent.gave_up else f"$hot{back}"
         return [Piece(f" {agent.watch} ", style, WATCH, "The watch over this agent")]
 
     def _unread(self, agent: AgentView, back: str, room: int) -> list[Piece]:
-        """How many messages the agent has not read yet."""
         if not agent.unread or room < 12:
             return []
         target = f"task:{agent.unread_task}"
         return [Piece(f" {agent.unread} unread ", f"$ink-muted{back}", target, "Messages in its inbox")]
 
     def _unproved(self, agent: AgentView, back: str, room: int) -> list[Piece]:
-        """That no lock keeps the agent from writing, as far as is known."""
         piece = Piece(f" {UNPROVED} ", f"$alert{back}", WHY, UNPROVED_HINT)
         return [piece] if agent.unproved and width_of([piece]) <= room else []
 
@@ -194,8 +160,7 @@ class PaneTitle(SegmentBar):
 
 
 RESTART = "restart"
-GRACE = 1.0
-"""Seconds after the end in which keys do nothing: they were meant for the agent."""
+GRACE = 1.0  # seconds after the end in which keys do nothing: they were meant for the agent
 
 
 class ExitBar(SegmentBar, can_focus=True):
@@ -210,7 +175,7 @@ class ExitBar(SegmentBar, can_focus=True):
         agent_id: str
         choice: str
 
-    label: var[str] = var("")
+    label: reactive[str] = reactive("")
     status: var[ExitStatus | None] = var(None)
 
     def __init__(self, agent_id: str, *, clock: Callable[[], float] = monotonic) -> None:
@@ -219,21 +184,15 @@ class ExitBar(SegmentBar, can_focus=True):
         self._clock = clock
         self._since = clock()
 
-    def watch_label(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
     def watch_status(self) -> None:
         """Begin the time in which keys do nothing."""
         self._since = self._clock()
         self.refresh()
 
     def watch_has_focus(self, _has_focus: bool) -> None:
-        """Draw anew."""
         self.refresh()
 
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        """How it ended, and the two ways on."""
         status = self.status
         if status is None:
             return [], []
@@ -265,19 +224,13 @@ class ExitBar(SegmentBar, can_focus=True):
             self.post_message(self.Chosen(self.agent_id, choice))
 
 
-SETTLED_SECONDS = 15.0
-"""How long a title tells of a message of which nothing more will be heard."""
+SETTLED_SECONDS = 15.0  # how long a title tells of a message of which nothing more will be heard
 
 PaneCommand = Literal["close", "restart", "zoom", "why", "live", "watch", "last", "show"]
 
 
 class Pane(FaultTolerant, Widget, can_focus=False):
-    """Frames a terminal view; it is given its picture, and tells what was asked for by the mouse.
-
-    Args:
-        agent_id: Whose pane it is.
-        view: The widget that shows the terminal and takes the keys.
-    """
+    """Frames a terminal view; it is given its picture, and tells what was asked for by the mouse."""
 
     DEFAULT_CSS = """
     Pane { layout: vertical; background: ansi_default; color: ansi_default; }
@@ -298,8 +251,7 @@ class Pane(FaultTolerant, Widget, can_focus=False):
     delivery: var[Delivery | None] = var(None)
     scrolled: var[str] = var("")
     zoomed: var[bool] = var(False)
-    in_focus: var[bool] = var(False)
-    """Whether keys go to this agent (also while a dialog is open above)."""
+    in_focus: var[bool] = var(False)  # whether keys go to this agent (also while a dialog is open above)
 
     def __init__(self, agent_id: str, view: Widget) -> None:
         super().__init__()
@@ -310,14 +262,12 @@ class Pane(FaultTolerant, Widget, can_focus=False):
         self._forgetting: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        """Title, terminal, and the bar that shows when the agent has ended."""
         yield self._title
         yield self.view
         yield self._exit_bar
 
     @property
     def ended(self) -> bool:
-        """Whether the agent's process has ended."""
         return self.agent is not None and self.agent.exit is not None
 
     @property
@@ -331,7 +281,6 @@ class Pane(FaultTolerant, Widget, can_focus=False):
         self.screen.set_focus(self.target, scroll_visible=False)
 
     def watch_agent(self, agent: AgentView | None) -> None:
-        """Pass the picture on."""
         if agent is None:
             return
         self._title.agent = agent
@@ -340,11 +289,9 @@ class Pane(FaultTolerant, Widget, can_focus=False):
         self.set_class(agent.exit is not None, "-ended")
 
     def watch_in_focus(self, in_focus: bool) -> None:
-        """Pass it on."""
         self._title.focused_pane = in_focus
 
     def watch_delivery(self, delivery: Delivery | None) -> None:
-        """Pass it on; good news goes after a while, bad news stays."""
         self._title.delivery = delivery
         if self._forgetting is not None:
             self._forgetting.stop()
@@ -356,11 +303,9 @@ class Pane(FaultTolerant, Widget, can_focus=False):
         self.delivery = None
 
     def watch_scrolled(self, scrolled: str) -> None:
-        """Pass it on."""
         self._title.scrolled = scrolled
 
     def watch_zoomed(self, zoomed: bool) -> None:
-        """Pass it on."""
         self._title.zoomed = zoomed
 
     @on(SegmentBar.Pressed)
@@ -378,7 +323,6 @@ class Pane(FaultTolerant, Widget, can_focus=False):
         self.post_message(self.Asked(self.agent_id, event.choice))  # type: ignore[arg-type]
 
     def on_click(self, event: events.Click) -> None:
-        """A click anywhere in the frame gives the agent the keys; a double click on the title zooms."""
         event.stop()
         self.take_focus()
         if event.chain == 2 and event.screen_y == self._title.region.y:

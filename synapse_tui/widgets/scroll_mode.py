@@ -14,26 +14,15 @@ from .viewport import Point, Viewport, logical_rows, text_between, wide_end, wid
 
 
 class Match(NamedTuple):
-    """A place where the text was found.
+    """A place where the text was found."""
 
-    Attributes:
-        line: Number of the line that it begins in.
-        start: First column.
-        end: Column after the last, counted from the start of that line also when it goes on in the next ones.
-    """
-
-    line: int
+    line: int  # number of the line that it begins in
     start: int
     end: int
 
 
 class LineSearch:
-    """A search over the scrollback and the screen; capitals matter only when there are any in what is sought.
-
-    Args:
-        viewport: The lines.
-        needle: What is sought, taken literally; not empty.
-    """
+    """A search over scrollback and screen; case-sensitive only if the needle has capitals."""
 
     def __init__(self, viewport: Viewport, needle: str) -> None:
         self._viewport = viewport
@@ -49,7 +38,6 @@ class LineSearch:
         return self.matches.index(self.current) + 1 if self.current in self.matches else 0
 
     def refresh(self) -> None:
-        """Look through all lines again."""
         viewport = self._viewport
         scrollback = viewport.terminal.scrollback
         # A line that begins in the scrollback and ends on the screen is looked at as a whole.
@@ -76,13 +64,7 @@ class LineSearch:
         return places
 
     def go(self, point: Point, *, older: bool, stay: bool = False) -> Match | None:
-        """Make the next match from a point the current one; after the last comes the first.
-
-        Args:
-            point: Where to look from.
-            older: Whether to go towards older lines.
-            stay: Whether a match at the point itself will do.
-        """
+        """Make the next match from a point the current one; after the last comes the first."""
         if not self.matches:
             self.current = None
             return None
@@ -98,7 +80,6 @@ class LineSearch:
         return self.current
 
     def _find(self, rows: range) -> Iterator[Match]:
-        """Yield the matches of one logical line."""
         width = self._viewport.terminal.columns
         text: list[str] = []
         for number in rows:
@@ -122,27 +103,19 @@ class Unit(StrEnum):
 
 
 class Selection:
-    """A range of cells between where the selecting began and where the pointer is.
-
-    Args:
-        viewport: The lines.
-        anchor: Where the selecting began.
-        unit: By what it grows.
-    """
+    """A range of cells between where the selecting began and where the pointer is."""
 
     def __init__(self, viewport: Viewport, anchor: Point, unit: Unit = Unit.CELL) -> None:
         self._viewport = viewport
         self._unit = unit
         self._anchor = self._around(anchor)
-        self.start, self.end = self._anchor
-        """First cell, and the cell after the last."""
+        self.start, self.end = self._anchor  # first cell, and the cell after the last
         if unit is Unit.CELL:
             self.end = self.start
         self._look()
 
     @property
     def text(self) -> str:
-        """What is selected, as it is copied."""
         return text_between(self._viewport, self.start, self.end) if self else ""
 
     def __bool__(self) -> bool:
@@ -156,12 +129,7 @@ class Selection:
         self._look()
 
     def columns(self, number: int, width: int) -> tuple[int, int] | None:
-        """Return the first column that is selected in a line and the column after the last, or None.
-
-        Args:
-            number: Number of the line.
-            width: Columns of a line.
-        """
+        """Return the first column that is selected in a line and the column after the last, or None."""
         if not self or not self.start.line <= number <= self.end.line:
             return None
         first = self.start.column if number == self.start.line else 0
@@ -177,7 +145,6 @@ class Selection:
         self._seen = self._live_text()
 
     def _live_text(self) -> str:
-        """Return what was on the screen when it was selected; lines of the scrollback do not change."""
         start = max(self.start, Point(self._live, 0))
         return text_between(self._viewport, start, self.end) if start < self.end else ""
 
@@ -200,25 +167,19 @@ class Outcome(Enum):
 
     STAY = auto()
     LEAVE = auto()
-    COPY = auto()
-    """Copy the selection, then leave."""
+    COPY = auto()  # copy the selection, then leave
 
 
 class ScrollMode:
-    """The state of a pane in scroll mode.
-
-    Args:
-        viewport: The lines; the mode scrolls it.
-        pointer: Where to begin.
-    """
+    """The state of a pane in scroll mode."""
 
     def __init__(self, viewport: Viewport, pointer: Point) -> None:
         self._viewport = viewport
         self.pointer = pointer
         self.selection: Selection | None = None
         self.search: LineSearch | None = None
+        # what has been typed of a search so far; None while none is being typed
         self.prompt: str | None = None
-        """What has been typed of a search so far; None while none is being typed."""
         self._origin = pointer
         self._motions: dict[str, Callable[[], None]] = {
             **dict.fromkeys(("up", "k"), lambda: self._move(-1)),
@@ -250,12 +211,6 @@ class ScrollMode:
         return " · ".join(words)
 
     def press(self, key: str, text: str) -> Outcome:
-        """Act on a key.
-
-        Args:
-            key: Its name, with `ctrl+` and `alt+` before it.
-            text: What it types; empty for nothing.
-        """
         if self.prompt is not None:
             self._type(key, text)
             return Outcome.STAY
@@ -299,7 +254,6 @@ class ScrollMode:
         self.selection.extend(self.pointer)
 
     def _type(self, key: str, text: str) -> None:
-        """Take a key of the search that is being typed."""
         prompt = self.prompt or ""
         if key == "enter":
             self.prompt = None

@@ -47,12 +47,7 @@ _IN_OUTBOX = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a message stands among those that wait for the same agent.
-
-    Attributes:
-        position: From 1.
-        count: How many wait.
-    """
+    """Where a message stands among those that wait for the same agent."""
 
     position: int
     count: int
@@ -60,24 +55,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Messages as they are listed.
+    """Messages as they are listed."""
 
-    Attributes:
-        tasks: The messages, what concerns a person most last.
-        places: Where those stand that wait to be typed, by task id.
-    """
-
-    tasks: Sequence[Task] = ()
+    tasks: Sequence[Task] = ()  # the messages, what concerns a person most last
     places: Mapping[str, Place] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def in_order(tasks: Sequence[Task], sessions: Iterable[AgentSession]) -> Listing:
-    """Order messages for a list.
-
-    Args:
-        tasks: The messages, oldest first.
-        sessions: The agents, in their order.
-    """
     known = {task.id: task for task in tasks}
     queue: list[Task] = []
     places: dict[str, Place] = {}
@@ -96,19 +80,11 @@ def _waits(task: Task) -> bool:
 
 
 _REPLY = "↳ "
-_LEAST_WITH_UNREAD = 24
-"""Cells for folder and port that leave room for a count."""
+_LEAST_WITH_UNREAD = 24  # cells for folder and port that leave room for a count
 
 
 def agent_row(agent: AgentView, width: int, now: float, *, active: bool) -> Content:
-    """Two lines: name, state and since when; folder, watch, unread messages and port.
-
-    Args:
-        agent: The agent.
-        width: Cells of the row.
-        now: The session's monotonic clock, seconds.
-        active: Whether it is in focus.
-    """
+    """Two lines: name, state and since when; folder, watch, unread messages and port."""
     mark = agent.mark()
     since = age(max(0.0, now - agent.since)) if agent.exit is None else ""
     head = f"{agent.number} "
@@ -139,15 +115,7 @@ def agent_row(agent: AgentView, width: int, now: float, *, active: bool) -> Cont
 def message_row(
     task: Task, labels: Mapping[str, str], width: int, now: datetime, place: Place | None = None
 ) -> Content:
-    """Two lines and up to two more: who to whom, how far, since when; the text; why; the answer.
-
-    Args:
-        task: The message.
-        labels: What agents are called, by id.
-        width: Cells of the row.
-        now: The time, aware.
-        place: Where it stands among those that wait; None for one that does not.
-    """
+    """Two lines and up to two more: who to whom, how far, since when; the text; why; the answer."""
     mark = delivery_mark(task)
     old = age((now - task.updated_at).total_seconds())
     tail = (
@@ -178,7 +146,6 @@ def message_row(
 
 
 def peer_row(peer: Address, width: int) -> Content:
-    """One line: id and folder."""
     name = shorten(peer.agent_id, width - 3)
     folder = (
         shorten(short_path(Path(peer.working_dir)), width - 5 - cell_len(name)) if peer.working_dir else ""
@@ -203,8 +170,7 @@ def short_path(path: Path) -> str:
     return tilde(one_line(str(path)))
 
 
-REFRESH = 10.0
-"""Seconds between two looks at the ages."""
+REFRESH = 10.0  # seconds between two looks at the ages
 MAX_MESSAGES = 200
 MessageCommand = Literal["show", "cancel", "hold", "send_now", "earlier", "later"]
 
@@ -228,7 +194,6 @@ class MessageList(FaultTolerant, Choices):
         command: MessageCommand
 
     def action_command(self, command: MessageCommand) -> None:
-        """Ask for something to be done with the marked message."""
         option = self.highlighted_option
         if option is not None and option.id is not None:
             self.post_message(self.Commanded(option.id, command))
@@ -253,7 +218,6 @@ class ExternalList(FaultTolerant, Choices):
         command: ExternalCommand
 
     def action_command(self, command: ExternalCommand) -> None:
-        """Ask for something to be done with the marked agent."""
         option = self.highlighted_option
         if option is not None and option.id is not None:
             self.post_message(self.Commanded(option.id, command))
@@ -326,7 +290,6 @@ class Sidebar(FaultTolerant, Vertical):
         self.locks = LockPanel(lambda: self.now())  # noqa: PLW0108 - the clock may be replaced
 
     def compose(self) -> ComposeResult:
-        """The lists under their headings, and the keys of the one that had the focus last."""
         yield Section("Agents", id="agents-title")
         yield Choices(id="agents", markup=False, compact=True)
         yield Section("Messages", id="messages-title")
@@ -340,7 +303,6 @@ class Sidebar(FaultTolerant, Vertical):
         yield SidebarKeys(1)
 
     def on_mount(self) -> None:
-        """Keep the ages right while the sidebar is open."""
         self.set_interval(REFRESH, self._age)
 
     def _age(self) -> None:
@@ -349,11 +311,9 @@ class Sidebar(FaultTolerant, Vertical):
             self.watch_listing()
 
     def on_resize(self) -> None:
-        """Rows depend on the width."""
         self._fill_all()
 
     def watch_agents(self) -> None:
-        """Show the agents."""
         self.locks.call_agents({agent.agent_id: agent.label for agent in self.agents})
         if self._shown():
             self._fill(
@@ -369,11 +329,9 @@ class Sidebar(FaultTolerant, Vertical):
             self.query_one("#agents-title", Section).count = str(len(self.agents) or "")
 
     def watch_active(self) -> None:
-        """Mark the agent in focus."""
         self.watch_agents()
 
     def watch_listing(self) -> None:
-        """Show the messages."""
         if not self._shown():
             return
         labels = {agent.agent_id: agent.label for agent in self.agents}
@@ -390,7 +348,6 @@ class Sidebar(FaultTolerant, Vertical):
         self.query_one("#messages-title", Section).count = f"{waiting} open" if waiting else ""
 
     def watch_peers(self) -> None:
-        """Show the agents of other processes; the list is hidden while there is none."""
         self.set_class(not self.peers, "-no-peers")
         if self._shown():
             self._fill(
@@ -398,7 +355,6 @@ class Sidebar(FaultTolerant, Vertical):
             )
 
     def watch_externals(self) -> None:
-        """Show the external agents; the list is hidden while there is none."""
         self.set_class(not self.externals, "-no-externals")
         if self._shown():
             rows = [Option(external_row(each, self._width), id=each.alias) for each in self.externals]
@@ -471,16 +427,10 @@ class Sidebar(FaultTolerant, Vertical):
         self.call_after_refresh(view.scroll_to_highlight)  # rows that were just added have no place yet
 
     def on_descendant_focus(self) -> None:
-        """Tell what the keys do in the list in focus."""
         focused = next((view.id for view in self.query(OptionList) if view.has_focus), None)
         self._show_keys(focused or MESSAGES)
 
     def show_locks(self, look: Look | None) -> None:
-        """Show the locks from now on, or no more.
-
-        Args:
-            look: Tells the locks that hold; None where files are not locked.
-        """
         entered = self.locks.has_focus_within
         self.locks.follow(look)
         if look is None and entered:
@@ -494,7 +444,6 @@ class Sidebar(FaultTolerant, Vertical):
 
     @on(SegmentBar.Pressed)
     def _hint_pressed(self, event: SegmentBar.Pressed) -> None:
-        """Do by the mouse what a key does."""
         event.stop()
         if isinstance(event.bar, SidebarKeys):
             section = event.bar.section
@@ -503,7 +452,6 @@ class Sidebar(FaultTolerant, Vertical):
             named.call_later(named.run_action, event.target)
 
     def action_leave(self) -> None:
-        """Back to the pane."""
         self.post_message(self.Left())
 
     @on(OptionList.OptionSelected, "#agents")
@@ -522,7 +470,6 @@ class Sidebar(FaultTolerant, Vertical):
         self.post_message(self.ExternalChosen(event.option.id or "", "open_external"))
 
     def on_external_list_commanded(self, event: ExternalList.Commanded) -> None:
-        """Pass it on."""
         event.stop()
         self.post_message(self.ExternalChosen(event.alias, event.command))
 
@@ -532,12 +479,10 @@ class Sidebar(FaultTolerant, Vertical):
         self.post_message(self.MessageChosen(event.option.id or "", "show"))
 
     def on_message_list_commanded(self, event: MessageList.Commanded) -> None:
-        """Pass it on."""
         event.stop()
         self.post_message(self.MessageChosen(event.task_id, event.command))
 
     def on_key(self, event: events.Key) -> None:
-        """Tab goes from list to list; the arrows do so too at their ends."""
         lists = [view for view in self.query(OptionList) if view.display and _can_choose(view)]
         focused = next((i for i, view in enumerate(lists) if view.has_focus), None)
         if focused is None or event.key not in ("tab", "shift+tab"):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from rich.cells import cell_len
-from textual.reactive import var
+from textual.reactive import reactive, var
 from textual.timer import Timer
 
 from synapse_tui.keymap import Keymap, key_label, leader_label
@@ -21,6 +21,7 @@ LEADER = "leader"
 NOTICE_SECONDS = {"information": 6.0, "warning": 10.0, "error": 15.0}
 _COLOURS = {"information": "$ink", "warning": "bold $state-waiting", "error": "bold $state-error"}
 _GLYPHS = {"information": "·", "warning": "▲", "error": "×"}
+# which hints stay when room gets short, the most useful first
 _KEEP = (
     "help",
     "compose",
@@ -33,22 +34,17 @@ _KEEP = (
     "previous_agent",
     "interrupt_all",
 )
-"""Which hints stay when room gets short, the most useful first."""
 
 
 class StatusBar(SegmentBar):
     """Key hints and notices; targets are action ids, `leader` and `notice`."""
 
-    keymap: var[Keymap] = var(Keymap)
-    """The keys that hold."""
+    keymap: reactive[Keymap] = reactive(Keymap)  # the keys that hold
     notice: var[str] = var("")
     level: var[Level] = var("information")
-    agents: var[Sequence[AgentView]] = var(())
-    """All agents: those that need a person are named at the right."""
-    active: var[str] = var("")
-    """The agent in focus: what it asks for is on the screen already."""
-    progress: var[str] = var("")
-    """How many agents have started, while some have not."""
+    agents: reactive[Sequence[AgentView]] = reactive(())  # those that need a person are named at the right
+    active: reactive[str] = reactive("")  # the agent in focus: what it asks for is on the screen already
+    progress: reactive[str] = reactive("")  # how many agents have started, while some have not
 
     _expiry: Timer | None = None
     _dialog_of = ""
@@ -71,24 +67,7 @@ class StatusBar(SegmentBar):
         self.notice = ""
         self.refresh()
 
-    def watch_keymap(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
-    def watch_progress(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
-    def watch_agents(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
-    def watch_active(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        """Hints at the left, as many as fit beside the notice at the right."""
         right = self._right(width)
         room = width - width_of(right)
         leader = _hint(LEADER, key_label(self.keymap.leader), "menu")
@@ -102,7 +81,6 @@ class StatusBar(SegmentBar):
         return self._calls(width)
 
     def _calls(self, width: int) -> list[Piece]:
-        """Who needs a person, and for what, with the key beside it; else whose message is held for long."""
         others = [agent for agent in self.agents if agent.agent_id != self.active]
         asking = sorted((agent for agent in others if agent.stuck), key=lambda agent: agent.exit is not None)
         held = sorted(
@@ -131,7 +109,6 @@ class StatusBar(SegmentBar):
     def _label(
         self, width: int, text: str, more: int, style: str, action: str = "next_waiting"
     ) -> list[Piece]:
-        """A call that fits beside some hints, and its key."""
         tail = f" +{more}" if more else ""
         way = self.keymap.way(action)
         text = shorten(text, max(24, width // 2 - cell_len(way) - len(tail) - 4)) + tail
@@ -167,29 +144,16 @@ class TipBar(SegmentBar):
 
     DEFAULT_CSS = "TipBar { display: none; } TipBar.-shown { display: block; }"
 
-    keymap: var[Keymap] = var(Keymap)
-    """The keys that hold."""
-    wrote: var[bool] = var(False)
-    """Whether a message was sent: something else is to be tried then."""
+    keymap: reactive[Keymap] = reactive(Keymap)  # the keys that hold
+    wrote: reactive[bool] = reactive(False)  # whether a message was sent: something else is to be tried then
 
     def begin(self) -> None:
-        """Show the line."""
         self.add_class("-shown")
 
     def end(self) -> None:
-        """Hide the line."""
         self.remove_class("-shown")
 
-    def watch_keymap(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
-    def watch_wrote(self) -> None:
-        """Draw anew."""
-        self.refresh()
-
     def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        """What to try at the left, as much as fits, and how to be rid of it at the right."""
         hide = self.keymap.find(DISMISS)
         key = f"{key_label(self.keymap.leader)} {leader_label(hide)}" if hide.leader else ""
         right = [Piece(f" {key}", "bold $hot", DISMISS), Piece(" hide ", "$ink-muted", DISMISS)]
@@ -204,7 +168,6 @@ class TipBar(SegmentBar):
         return left, right
 
     def _hints(self) -> list[Runs]:
-        """Hints as runs of text, style and target; the ones that are left out first come last."""
         if not self.wrote:
             return [
                 [

@@ -50,15 +50,11 @@ class Highlight(IntEnum):
     """What is laid over a cell by the view itself."""
 
     NONE = 0
-    MATCH = 1
-    """One of the places that the search found."""
-    CURRENT = 2
-    """The place of the search that the view stands on."""
+    MATCH = 1  # one of the places that the search found
+    CURRENT = 2  # the place of the search that the view stands on
     SELECTED = 3
-    CURSOR = 4
-    """The child's cursor in a pane without focus."""
-    POINTER = 5
-    """The cursor of the scroll mode."""
+    CURSOR = 4  # the child's cursor in a pane without focus
+    POINTER = 5  # the cursor of the scroll mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +85,7 @@ def rich_color(code: int) -> RichColor:
 
 
 def color_parameters(code: int, foreground: bool, system: ColorSystem) -> tuple[str, ...]:
-    """Return the SGR parameters that select a colour, brought down to what the outer terminal knows.
-
-    Args:
-        code: -1, a palette index 0 to 255, or `RGB | 0xRRGGBB`.
-        foreground: Whether the foreground is meant, or the background.
-        system: What the outer terminal can show.
-    """
+    """Return the SGR parameters that select a colour, brought down to what the outer terminal knows."""
     if code == DEFAULT_COLOR:
         return ()
     if code & RGB and system is ColorSystem.TRUECOLOR:
@@ -121,13 +111,7 @@ class Look:
 
 
 class Pen:
-    """What a run of cells is drawn with.
-
-    Args:
-        style: The style of the terminal that it draws.
-        look: How it looks once what lies over it is taken into account.
-        system: What the outer terminal can show; None for no colours.
-    """
+    """What a run of cells is drawn with."""
 
     __slots__ = ("_look", "_rich", "link", "sgr", "style")
 
@@ -135,27 +119,20 @@ class Pen:
         self.style = style
         self._look = look
         self._rich: RichStyle | None = None
+        # the whole SGR sequence; it resets first, so that it stands alone
         self.sgr = _sgr(style, look, system)
-        """The whole SGR sequence; it resets first, so that it stands alone."""
+        # the OSC 8 sequence that opens its link; empty for none
         self.link = link_start(look.link) if look.link else ""
-        """The OSC 8 sequence that opens its link; empty for none."""
 
     @property
     def rich(self) -> RichStyle:
-        """The same for rich, as far as rich knows it."""
         if self._rich is None:
             self._rich = _rich_style(self.style, self._look)
         return self._rich
 
 
 class Pens:
-    """Finds the pen of a style under a highlight.
-
-    Args:
-        color_system: `standard`, `256` or `truecolor`, as rich's console names it; None for no colours.
-        no_color: Whether the user asked for no colours (NO_COLOR); highlights then are reverse or underlined.
-        highlights: Colours of the highlights.
-    """
+    """Finds the pen of a style under a highlight."""
 
     def __init__(
         self,
@@ -177,7 +154,6 @@ class Pens:
             self._pens.clear()
 
     def pen(self, style: Style, highlight: Highlight = Highlight.NONE) -> Pen:
-        """Return the pen for cells of that style."""
         # Keyed by identity, for styles are interned and hashing one would cost more than all the rest; the
         # style is kept beside the pen, so that its identity is not given to another.
         key = (id(style), highlight)
@@ -195,7 +171,6 @@ class Pens:
         return Pen(style, look, None if self.colorless else self._system)
 
     def _look(self, style: Style, highlight: Highlight) -> Look:
-        """Return how a style looks with a highlight over it."""
         reverse = style.reverse != self._inverted
         link = clean_link(style.link) if style.link else None
         foreground, background, underline = style.fg, style.bg, style.underline
@@ -242,32 +217,19 @@ def _rich_style(style: Style, look: Look) -> RichStyle:
     )
 
 
-Span = tuple[int, int, Highlight]
-"""First column, column after the last, and what lies over them."""
+Span = tuple[int, int, Highlight]  # first column, column after the last, and what lies over them
 
 
 class Piece(NamedTuple):
-    """Part of a row with one pen.
+    """Part of a row with one pen."""
 
-    Attributes:
-        text: What to write, in the coding of `terminal/cells.py`.
-        cells: Its width.
-        pen: What to write it with.
-    """
-
-    text: str
+    text: str  # what to write, in the coding of `terminal/cells.py`
     cells: int
-    pen: Pen
+    pen: Pen  # what to write it with
 
 
 class TerminalStrip(Strip):
-    """One row of a pane, or a part of one.
-
-    Args:
-        pieces: The parts from left to right.
-        cells: Their width together.
-        column: Column of the outer terminal, from 0, of the first cell.
-    """
+    """One row of a pane, or a part of one."""
 
     __slots__ = ("_made", "column", "pieces")
 
@@ -285,27 +247,17 @@ class TerminalStrip(Strip):
         return self._made
 
     @_segments.setter
-    def _segments(self, segments: list[Segment]) -> None:
-        """Nothing: the base class has none to give."""
+    def _segments(self, segments: list[Segment]) -> None: ...
 
     def divide(self, cuts: Iterable[int]) -> Sequence[Strip]:
-        """Divide the strip at cell positions, by the terminal's own widths.
-
-        Args:
-            cuts: Ascending positions where each part ends; the last one is usually the width.
-        """
+        """Divide the strip at cell positions, by the terminal's own widths."""
         ends = [cut for cut in cuts if cut <= self.cell_length]
         if ends == [self.cell_length]:
             return [self]
         return [self.crop(start, end) for start, end in pairwise([0, *ends])]
 
     def crop(self, start: int, end: int | None = None) -> Strip:
-        """Return the cells from `start` up to `end`; half of a wide character becomes a blank.
-
-        Args:
-            start: First cell.
-            end: Cell after the last; None for all the rest.
-        """
+        """Return the cells from `start` up to `end`; half of a wide character becomes a blank."""
         start = max(0, start)
         end = self.cell_length if end is None else min(end, self.cell_length)
         if (start, end) == (0, self.cell_length):
@@ -315,34 +267,19 @@ class TerminalStrip(Strip):
         return TerminalStrip(list(_cut(self.pieces, start, end)), end - start, self.column + start)
 
     def adjust_cell_length(self, cell_length: int, style: RichStyle | None = None) -> Strip:
-        """Return the strip cut or filled up with blanks to a width.
-
-        Args:
-            cell_length: The width wanted.
-            style: What the blanks are drawn with.
-        """
+        """Return the strip cut or filled up with blanks to a width."""
         if cell_length <= self.cell_length:
             return self.crop(0, cell_length)
         return Strip.join([self, Strip.blank(cell_length - self.cell_length, style)])
 
     def render(self, console: Console) -> str:  # noqa: ARG002 - Textual's signature
-        """Return the text and sequences that draw the strip, the cursor being on its first cell.
-
-        Args:
-            console: Ignored; the pens know what the outer terminal can show.
-        """
         if self._render_cache is None:
             self._render_cache = draw(self.pieces, self.column)
         return self._render_cache
 
 
 def draw(pieces: Iterable[Piece], column: int) -> str:
-    """Return what draws pieces, the cursor being on the first cell; it ends with plain attributes.
-
-    Args:
-        pieces: The parts from left to right.
-        column: Column of the outer terminal, from 0, of the first cell.
-    """
+    """Return what draws pieces, the cursor being on the first cell; it ends with plain attributes."""
     out: list[str] = []
     pen: Pen | None = None
     for text, cells, own in pieces:
@@ -359,14 +296,6 @@ def draw(pieces: Iterable[Piece], column: int) -> str:
 
 
 def build_pieces(line: Line | None, width: int, pens: Pens, spans: Sequence[Span] = ()) -> list[Piece]:
-    """Return the parts of one row of a pane.
-
-    Args:
-        line: The row of the terminal; None for a blank one.
-        width: Cells of the pane; a shorter row is filled up, a longer one is cut.
-        pens: Finds what each style is drawn with.
-        spans: What lies over the cells; of two over one cell the first is seen.
-    """
     pieces: list[Piece] = []
     used = 0
     if line is not None:
@@ -393,7 +322,6 @@ def _cut(pieces: Iterable[Piece], start: int, end: int) -> Iterator[Piece]:
 
 
 def _overlaid(pieces: Sequence[Piece], spans: Sequence[Span], pens: Pens) -> list[Piece]:
-    """Return the pieces with the spans over them; a wide character takes what lies over its first cell."""
     out: list[Piece] = []
     position = 0
     for piece in pieces:
@@ -408,7 +336,6 @@ def _overlaid(pieces: Sequence[Piece], spans: Sequence[Span], pens: Pens) -> lis
 
 
 def _edges(piece: Piece, position: int, spans: Sequence[Span]) -> list[int]:
-    """Return the cells of a piece at which a highlight begins or ends, with both its own ends."""
     edges = {0, piece.cells}
     wanted = sorted(edge - position for span in spans for edge in span[:2])
     inside = [edge for edge in wanted if 0 < edge < piece.cells]
@@ -432,7 +359,6 @@ def _segments(pieces: Iterable[Piece]) -> Iterator[Segment]:
 
 
 def _measured(text: str, cells: int) -> str:
-    """Return the text so changed that rich measures it with that width."""
     for candidate in (text, text[0]):
         missing = cells - cell_len(candidate)
         if missing >= 0:

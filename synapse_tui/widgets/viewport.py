@@ -14,39 +14,30 @@ from synapse_tui.terminal.render import cells
 
 
 class Viewport:
-    """A window of some height onto the scrollback and the screen of a terminal.
-
-    Args:
-        terminal: The terminal; nobody else takes its damage.
-    """
+    """A window of some height onto the scrollback and the screen of a terminal."""
 
     def __init__(self, terminal: Terminal) -> None:
         self.terminal = terminal
-        self.offset = 0
-        """Lines that the view is scrolled back; 0 shows the live screen."""
+        self.offset = 0  # lines that the view is scrolled back; 0 shows the live screen
+        # how rows of the live screen moved as a whole by the last damage; None when they did not
         self.scroll: Scroll | None = None
-        """How rows of the live screen moved as a whole by the last damage; None when they did not."""
         self._total = terminal.scrolled_total
         self._size = (terminal.columns, terminal.lines)
 
     @property
     def height(self) -> int:
-        """Rows of the view: as many as the screen has."""
         return self.terminal.lines
 
     @property
     def first(self) -> int:
-        """Number of the oldest line that still exists."""
         return self._total - len(self.terminal.scrollback)
 
     @property
     def last(self) -> int:
-        """Number of the last line of the screen."""
         return self._total + self.terminal.lines - 1
 
     @property
     def top(self) -> int:
-        """Number of the line in the view's first row."""
         return self._total - self.offset
 
     def row(self, number: int) -> int:
@@ -63,7 +54,6 @@ class Viewport:
         return None
 
     def shown(self, row: int) -> Line | None:
-        """Return the line in a row of the view."""
         return self.line(self.top + row)
 
     def numbers(self) -> range:
@@ -71,22 +61,14 @@ class Viewport:
         return range(self.first, self.last + 1)
 
     def scroll_to(self, offset: int) -> bool:
-        """Scroll the view back by `offset` lines from the live screen, as far as there are lines.
-
-        Returns:
-            Whether the view moved.
-        """
+        """Scroll the view back by `offset` lines from the live screen, as far as there are lines."""
         offset = max(0, min(offset, len(self.terminal.scrollback)))
         moved = offset != self.offset
         self.offset = offset
         return moved
 
     def scroll_into_view(self, number: int) -> bool:
-        """Scroll no further than needed to show a line.
-
-        Returns:
-            Whether the view moved.
-        """
+        """Scroll no further than needed to show a line."""
         row = self.row(number)
         if row < 0:
             return self.scroll_to(self.offset - row)
@@ -103,11 +85,7 @@ class Viewport:
         return True
 
     def absorb(self) -> Iterable[int]:
-        """Take the terminal's damage; a view that is scrolled back stays on its lines.
-
-        Returns:
-            The rows of the view that must be drawn again.
-        """
+        """Take the terminal's damage; a view that is scrolled back stays on its lines."""
         damage = self.terminal.take_damage()
         pushed = self.terminal.scrolled_total - self._total
         self._total += pushed
@@ -123,8 +101,7 @@ class Viewport:
         return [row + before for row in damage.rows if row + before < self.height]
 
 
-MAX_WRAPPED_ROWS = 200
-"""Rows of one logical line that are looked at, in each direction."""
+MAX_WRAPPED_ROWS = 200  # rows of one logical line that are looked at, in each direction
 _WORD_ENDS = frozenset(" \t\u00a0\u3000()[]{}<>\"'`,;|&│┃║▏▕╎┊")
 
 

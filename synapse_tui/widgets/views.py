@@ -31,25 +31,17 @@ if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
 
 SPINNER = "◐◓◑◒"
-HELD = "║"
-"""Before how many messages wait to be typed into an agent."""
-SPINNER_INTERVAL = 0.4
-"""Seconds between two frames; slow, since each one repaints the row of tabs."""
+HELD = "║"  # before how many messages wait to be typed into an agent
+SPINNER_INTERVAL = 0.4  # seconds between two frames; slow, since each one repaints the row of tabs
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A state for the eye.
-
-    Attributes:
-        glyph: One cell.
-        colour: Name of a theme variable.
-        word: What to call it.
-    """
+    """A state for the eye."""
 
     glyph: str
-    colour: str
-    word: str
+    colour: str  # name of a theme variable
+    word: str  # what to call it
 
 
 _STATES = {
@@ -82,13 +74,6 @@ _ASKS = Mark("▲", "state-waiting", "asks")
 
 
 def state_mark(state: AgentState, *, unseen: bool = False, frame: int | None = None) -> Mark:
-    """The mark of an agent.
-
-    Args:
-        state: Its state.
-        unseen: Whether it finished since it was last looked at.
-        frame: Frame of the spinner; None for a mark that stands still.
-    """
     if state is AgentState.READY and unseen:
         return _UNSEEN
     mark = _STATES[state]
@@ -98,7 +83,6 @@ def state_mark(state: AgentState, *, unseen: bool = False, frame: int | None = N
 
 
 def delivery_mark(task: Task) -> Mark:
-    """The mark of a message."""
     return step_mark(task.state, task.delivery, task.reason)
 
 
@@ -116,69 +100,42 @@ def step_mark(state: TaskState, delivery: DeliveryState, reason: str = "") -> Ma
     return _UNREAD if unread else _DELIVERIES[delivery]
 
 
-HELD_LONG = 120.0
-"""Seconds after which a message that is held calls for a person."""
+HELD_LONG = 120.0  # seconds after which a message that is held calls for a person
 _KIND = re.compile(r"^(?:permission|question|dialog): ")
 _PARTS = re.compile(r"\s+[·|–—-]\s+")
+# states as agents write them into their titles: ours stands there
 _STATE_WORDS = ("ready", "working", "waiting", "idle", "starting", "error", "done")
-"""States as agents write them into their titles: ours stands there."""
 _SPINNER = re.compile(r"^(?:[^\x00-\x7f\w]+\s*)+")
 
 
 @dataclass(frozen=True, slots=True)
 class AgentView:
-    """An agent as the widgets show it.
-
-    Attributes:
-        agent_id: Its id.
-        number: Its place, from 1.
-        label: What to call it: its name, else its type, with the port where two share it.
-        agent_type: Its type.
-        state: Its state.
-        detail: What a person should know of the state; one line.
-        since: When the state began, seconds on the session's clock.
-        unseen: Whether it finished or began to wait since it was last in focus.
-        rang: Whether it rang the bell since then.
-        title: Title of its window, one line.
-        exit: How its process ended; None while it runs.
-        end_seen: Whether it was looked at since its end.
-        cwd: Its working folder.
-        port: Where its server listens.
-        held: Messages that wait to be typed into it.
-        held_reason: Why the first of them waits.
-        held_task: UUID of the first of them; empty for none.
-        held_seconds: How long the one that is held longest waits for something else than the person's word.
-        unread: Messages that lie unread in its inbox.
-        unread_task: UUID of the first of them; empty for none.
-        watch: How the watch over it stands: `watched 2/5`, `gave up 5/5`; empty for none.
-        gave_up: Whether the watch was given up, and nothing has happened since.
-        external: Whether it is an A2A agent elsewhere.
-        unproved: Whether its hooks have not been heard of yet, so that no lock keeps it from writing.
-    """
+    """An agent as the widgets show it."""
 
     agent_id: str
-    number: int
-    label: str
+    number: int  # its place, from 1
+    label: str  # what to call it: its name, else its type, with the port where two share it
     agent_type: str
     state: AgentState = AgentState.STARTING
-    detail: str = ""
-    since: float = 0.0
-    unseen: bool = False
-    rang: bool = False
-    title: str = ""
-    exit: ExitStatus | None = None
-    end_seen: bool = False
+    detail: str = ""  # what a person should know of the state; one line
+    since: float = 0.0  # when the state began, seconds on the session's clock
+    unseen: bool = False  # whether it finished or began to wait since it was last in focus
+    rang: bool = False  # whether it rang the bell since then
+    title: str = ""  # title of its window, one line
+    exit: ExitStatus | None = None  # how its process ended; None while it runs
+    end_seen: bool = False  # whether it was looked at since its end
     cwd: Path = Path()
-    port: int = 0
-    held: int = 0
-    held_reason: str = ""
-    held_task: str = ""
+    port: int = 0  # where its server listens
+    held: int = 0  # messages that wait to be typed into it
+    held_reason: str = ""  # why the first of them waits
+    held_task: str = ""  # UUID of the first of them; empty for none
     held_seconds: float = 0.0
-    unread: int = 0
-    unread_task: str = ""
-    watch: str = ""
-    gave_up: bool = False
-    external: bool = False
+    unread: int = 0  # messages that lie unread in its inbox
+    unread_task: str = ""  # UUID of the first of them; empty for none
+    watch: str = ""  # how the watch over it stands: `watched 2/5`, `gave up 5/5`; empty for none
+    gave_up: bool = False  # whether the watch was given up, and nothing has happened since
+    external: bool = False  # whether it is an A2A agent elsewhere
+    # whether its hooks have not been heard of yet, so that no lock keeps it from writing
     unproved: bool = False
 
     @property
@@ -215,7 +172,6 @@ class AgentView:
         return self.exit is None and self.state is AgentState.WAITING
 
     def mark(self, frame: int | None = None) -> Mark:
-        """The mark of its state."""
         return state_mark(self.state, unseen=self.unseen, frame=frame)
 
     @property
@@ -228,12 +184,7 @@ class AgentView:
 
 
 def still_title(title: str, known: Collection[str] = ()) -> str:
-    """A window title without the symbols that agents turn at its beginning, and without what is shown beside.
-
-    Args:
-        title: As the agent set it.
-        known: Words that the pane's title has: names and states; a part that is one of them is left out.
-    """
+    """A window title without spinner symbols, and without the words that the pane's title has anyway."""
     words = {word.casefold() for word in (*known, *_STATE_WORDS)}
     parts = _PARTS.split(_SPINNER.sub("", one_line(title)))
     return " · ".join(part for part in parts if part and part.casefold() not in words)
@@ -245,12 +196,7 @@ def expected_view(spec: AgentSpec, number: int) -> AgentView:
 
 
 def progress(agents: Sequence[AgentView], expected: int = 0) -> str:
-    """How many agents are there, and how many can be written to: `10 agents, 4 ready`; empty once all are.
-
-    Args:
-        agents: Those that have been opened.
-        expected: How many more are being opened.
-    """
+    """How many agents are there, and how many can be written to: `10 agents, 4 ready`; empty once all are."""
     alive = [agent for agent in agents if agent.exit is None and not agent.external]
     ready = sum(agent.state is not AgentState.STARTING for agent in alive)
     count = len(alive) + expected
@@ -265,15 +211,7 @@ def view_agents(
     unproved: AbstractSet[str] = frozenset(),
     now: datetime | None = None,
 ) -> list[AgentView]:
-    """Pictures of all agents in the order of their places.
-
-    Args:
-        sessions: The agents.
-        rang: Ids of those whose bell has not been noticed.
-        seen_ends: Ids of those that have ended and were looked at since.
-        unproved: Ids of those whose hooks have not been heard of.
-        now: The time, aware; None for no ages.
-    """
+    """Pictures of all agents in the order of their places."""
     names = Counter(session.name.lower() for session in sessions if session.name)
     names += Counter(session.agent_type.lower() for session in sessions)
     views = (
@@ -339,12 +277,7 @@ YOU = "you"
 
 
 def party(agent_id: str, labels: Mapping[str, str]) -> str:
-    """What a sender, a receiver or a holder is called: `you`, the agent's name here, else its id.
-
-    Args:
-        agent_id: Who.
-        labels: What agents are called, by id.
-    """
+    """What a sender, a receiver or a holder is called: `you`, the agent's name here, else its id."""
     if agent_id == USER.sender_id:
         return YOU
     return labels.get(agent_id) or one_line(agent_id.removeprefix("synapse-"))

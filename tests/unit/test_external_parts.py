@@ -46,7 +46,8 @@ from synapse_tui.addresses import complete, resolve
 from synapse_tui.content import Part, TaskMessage
 from synapse_tui.errors import AgentNotFound, BudgetSpent, CardRefused, InvalidValue, TaskEnded
 from synapse_tui.model import USER, Sender, Task, TaskState
-from synapse_tui.widgets.conversation import ConversationModel, lines_of, wrapped, wrapped_line
+from synapse_tui.widgets.conversation import ConversationLines, ConversationModel
+from synapse_tui.widgets.text import wrapped, wrapped_line
 
 CARD_URL = "https://agent.example/.well-known/agent-card.json"
 START = datetime(2026, 1, 2, tzinfo=UTC)
@@ -609,7 +610,7 @@ def test_own_messages_stand_at_the_right():
     task = begun(conversation, "写真\nsecond line")
     conversation.apply(task.id, TaskUpdate("", "c1", TaskState.COMPLETED, said("hi")))
     picture = ConversationModel("docs", entries=conversation.entries, tasks=conversation.tasks)
-    lines = lines_of(picture, 60, START)
+    lines = ConversationLines(picture, 60, START, {}).all()
     own = [line for line in lines if any(each.role == "own" for each in line.pieces)]
     assert [line.pieces[0].text for line in own] == [" 写真        ", " second line "]
     assert {line.indent + cell_len(line.pieces[0].text) for line in own} == {59}
