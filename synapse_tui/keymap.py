@@ -1,4 +1,9 @@
-"""The keys that hold: those of the table of actions, or what `tui.keys` in the settings says instead."""
+"""The keys in effect: those of the table of actions, or what `tui.keys` in the settings says instead.
+
+Keys are named as people write them (`ctrl+]`, `f5`, `alt+x`, `shift+tab`). Only keys that every terminal
+tells apart can be named, without any further keyboard protocol: what xterm sends in its default modes
+(ctlseqs, "PC-Style Function Keys" and "Alt and Meta Keys").
+"""
 
 from __future__ import annotations
 
@@ -6,89 +11,40 @@ import difflib
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from types import MappingProxyType
 
-from .actions import ACTIONS, DEFAULT_LEADER, DIGITS, GROUPS, Action
-from .terminal.input import MODIFIER_KEYS
+from .actions import ACTIONS, DEFAULT_LEADER, DIGITS, Action
 
+# fmt: off
 _FUNCTION = tuple(f"f{number}" for number in range(1, 21))
 _CURSOR = ("up", "down", "left", "right", "home", "end", "pageup", "pagedown", "insert", "delete")
 _OTHER = ("enter", "tab", "space", "backspace", "escape")
-_SYNONYMS: Mapping[str, str] = MappingProxyType(
-    {
-        "esc": "escape",
-        "return": "enter",
-        "del": "delete",
-        "ins": "insert",
-        "page_up": "pageup",
-        "pgup": "pageup",
-        "page_down": "pagedown",
-        "pgdn": "pagedown",
-        "comma": ",",
-        "plus": "+",
-        "control": "ctrl",
-        "c": "ctrl",
-        "option": "alt",
-        "opt": "alt",
-        "m": "alt",
-        "s": "shift",
-    }
-)
-_MODIFIERS = ("alt", "ctrl", "shift")  # modifiers in the order in which Textual names them
-# Modifiers that the desktop keeps for itself
-_FOREIGN = frozenset({"super", "meta", "hyper", "cmd", "command", "win", "fn"})
-# Keys that reach a program as another one: in the terminal, or in the widgets' own names
-_SAME_AS: Mapping[str, str] = MappingProxyType(
-    {
-        "ctrl+i": "Tab",
-        "ctrl+m": "Enter",
-        "ctrl+[": "Esc",
-        "ctrl+h": "Backspace",
-        "ctrl+?": "Backspace",
-        "ctrl+@": "Ctrl+Space",
-        "ctrl+enter": "Enter",
-        "ctrl+tab": "Tab",
-        "ctrl+escape": "Esc",
-        "ctrl+backspace": "Backspace",
-        "shift+enter": "Enter",
-        "shift+escape": "Esc",
-        "shift+backspace": "Backspace",
-        "shift+space": "Space",
-        "alt+b": "Ctrl+←",
-        "alt+f": "Ctrl+→",
-        "alt+backspace": "Ctrl+W",
-    }
-)
+_SYNONYMS = {
+    "esc": "escape", "return": "enter", "del": "delete", "ins": "insert", "page_up": "pageup",
+    "pgup": "pageup", "page_down": "pagedown", "pgdn": "pagedown", "comma": ",", "plus": "+",
+    "control": "ctrl", "c": "ctrl", "option": "alt", "opt": "alt", "m": "alt", "s": "shift",
+}
+_MODIFIERS = ("alt", "ctrl", "shift")  # in the order in which Textual names them
+_FOREIGN = frozenset({"super", "meta", "hyper", "cmd", "command", "win", "fn"})  # the desktop keeps these
+_SAME_AS = {  # keys that reach a program as another one: in the terminal, or in the widgets' own names
+    "ctrl+i": "Tab", "ctrl+m": "Enter", "ctrl+[": "Esc", "ctrl+h": "Backspace", "ctrl+?": "Backspace",
+    "ctrl+@": "Ctrl+Space", "ctrl+enter": "Enter", "ctrl+tab": "Tab", "ctrl+escape": "Esc",
+    "ctrl+backspace": "Backspace", "shift+enter": "Enter", "shift+escape": "Esc",
+    "shift+backspace": "Backspace", "shift+space": "Space", "alt+b": "Ctrl+←",
+    "alt+f": "Ctrl+→", "alt+backspace": "Ctrl+W",
+}
+_LABELS = {
+    "left": "←", "right": "→", "up": "↑", "down": "↓", "pageup": "PgUp", "pagedown": "PgDn",
+    "escape": "Esc", "delete": "Del", "insert": "Ins",
+}
+_TEXTUAL = {  # names of Unicode that Textual has replaced
+    "solidus": "slash", "reverse_solidus": "backslash", "commercial_at": "at", "hyphen_minus": "minus",
+    "plus_sign": "plus", "low_line": "underscore",
+}
+# fmt: on
 _NO_SHIFT = "terminals do not tell Shift with a letter beside Ctrl or Alt"
 _BY_ITSELF = "write the character that it types"
 _CONTROL = frozenset("abcdefghijklmnopqrstuvwxyz\\]^_")
-_LABELS: Mapping[str, str] = MappingProxyType(
-    {
-        "left": "←",
-        "right": "→",
-        "up": "↑",
-        "down": "↓",
-        "pageup": "PgUp",
-        "pagedown": "PgDn",
-        "escape": "Esc",
-        "delete": "Del",
-        "insert": "Ins",
-    }
-)
-# Names of Unicode that Textual has replaced
-_TEXTUAL: Mapping[str, str] = MappingProxyType(
-    {
-        "solidus": "slash",
-        "reverse_solidus": "backslash",
-        "commercial_at": "at",
-        "hyphen_minus": "minus",
-        "plus_sign": "plus",
-        "low_line": "underscore",
-    }
-)
-# Characters that begin or end an escape sequence after ESC, which is also what Alt sends
-_ESCAPE_SEQUENCES = frozenset("[]\\^_")
+_ESCAPE_SEQUENCES = frozenset("[]\\^_")  # after ESC, which Alt sends too, these begin or end a sequence
 
 
 def read_key(word: str) -> str:
@@ -254,34 +210,12 @@ class Keymap:
             return f"{key_label(self.leader)} {leader_label(action)}"
         return "the command palette"
 
-    def markdown(self) -> str:
-        lines: list[str] = []
-        for group in GROUPS:
-            lines += [
-                f"## {group}",
-                "",
-                f"| Key | After `{self.leader}` | Action | What it does | Name |",
-                "|---|---|---|---|---|",
-            ]
-            for action in self.in_group(group):
-                own = ", ".join(f"`{key_label(key)}`" for key in action.keys)
-                name = f"`{action.id}`" if action.id != DIGITS else ""
-                lines.append(f"| {own} | {_leader_cell(action)} | {action.title} | {action.help} | {name} |")
-            lines.append("")
-        return "\n".join(lines)
-
 
 def leader_label(action: Action) -> str:
     """The leader keys of an action as shown: the first one, or a range."""
     if action.id == DIGITS:
         return f"{action.leader[0]}-{action.leader[-1]}"
     return key_label(action.leader[0]) if action.leader else ""
-
-
-def _leader_cell(action: Action) -> str:
-    if action.id == DIGITS:
-        return f"`{leader_label(action)}`"
-    return ", ".join(f"`{key_label(key)}`" for key in action.leader)
 
 
 def _place(action: Action) -> tuple[int, str]:
@@ -379,67 +313,3 @@ def _check_conflicts(bindings: Bindings) -> None:
                     f"gives '{key}' to '{action.id}', but it is the key of '{taken[key]}': change one of them"
                 )
             taken[key] = action.id
-
-
-class Step(StrEnum):
-    """What a key means for the leader."""
-
-    # Nothing: it goes its usual way
-    PASS = "pass"  # noqa: S105 - no secret
-    WAIT = "wait"  # the leader was pressed: the next key is a command
-    DO = "do"  # it names an action
-    # It goes to the agent once: the leader itself, or another key that the application takes
-    LITERAL = "literal"
-    CANCEL = "cancel"  # the command was given up
-    UNKNOWN = "unknown"  # it names nothing
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What to do with a key.
-
-    Attributes:
-        step: What it means.
-        action: The action, for `DO`.
-        argument: The key itself where the action wants it (a digit).
-    """
-
-    step: Step
-    action: Action | None = None
-    argument: str = ""
-
-
-class Leader:
-    """Watches keys for the leader and the one after it."""
-
-    def __init__(self, keymap: Keymap) -> None:
-        self.use(keymap)
-        self.pending = False
-
-    def use(self, keymap: Keymap) -> None:
-        self.keymap = keymap
-        self.label = key_label(keymap.leader)
-        self.key = textual_key(keymap.leader)
-
-    def take(self, key: str, character: str | None) -> Verdict:
-        if key.rpartition("+")[2] in MODIFIER_KEYS:
-            return Verdict(Step.WAIT if self.pending else Step.PASS)
-        if not self.pending:
-            self.pending = key == self.key
-            return Verdict(Step.WAIT if self.pending else Step.PASS)
-        self.pending = False
-        if key == self.key:
-            return Verdict(Step.LITERAL)
-        if key in ("escape", "ctrl+c"):
-            return Verdict(Step.CANCEL)
-        name = character if character and character.isprintable() else key
-        action = self.keymap.by_leader_key(name)
-        if action is None:
-            literal = self.keymap.by_key(key) is not None or is_function_key(key)
-            return Verdict(Step.LITERAL if literal else Step.UNKNOWN, argument=name)
-        return Verdict(Step.DO, action, name if action.id == DIGITS else "")
-
-    def cancel(self) -> bool:
-        """Give up a command that was begun; whether one was."""
-        pending, self.pending = self.pending, False
-        return pending

@@ -17,7 +17,7 @@ from .delivery.briefing import Briefing
 from .delivery.intake import Intake, MessageStyle
 from .delivery.outbox_control import OutboxControl
 from .profiles.profile import Profile
-from .run import AgentRun
+from .turns import TurnTracker
 from .watcher import Watcher
 
 
@@ -29,13 +29,13 @@ class Acts:
         take: Takes a message, and gives its own task.
         cancel: Takes a message back.
         wake: Lets everyone who waits for a change of the agent look again.
-        run: Gives its process; None while there is none.
+        turns: Gives the turns of its process; None while there is none.
     """
 
     take: Callable[[MessageRequest], Task]
     cancel: Callable[[str], Awaitable[Task]]
     wake: Callable[[], None]
-    run: Callable[[], AgentRun | None]
+    turns: Callable[[], TurnTracker | None]
 
 
 class Tasking:
@@ -64,7 +64,7 @@ class Tasking:
         told_as: str,
         began: float,
     ) -> None:
-        self._run = acts.run
+        self._turns = acts.turns
         self.outbox = Outbox(book)
         self.control = OutboxControl(book, self.outbox, cancel=acts.cancel, wake=acts.wake)
         self.feed = TaskFeed(book)
@@ -107,18 +107,18 @@ class Tasking:
 
     def running(self) -> str:
         """Id of the task on which the agent works, or that is watched; empty for none."""
-        run = self._run()
-        return (run.turns.running if run is not None else "") or self.watcher.task_id
+        turns = self._turns()
+        return (turns.running if turns is not None else "") or self.watcher.task_id
 
     def _newest(self) -> str:
-        run = self._run()
-        return run.turns.newest if run is not None else ""
+        turns = self._turns()
+        return turns.newest if turns is not None else ""
 
     def _works_on(self, task_id: str) -> bool:
-        run = self._run()
-        return run is not None and run.turns.works_on(task_id)
+        turns = self._turns()
+        return turns is not None and turns.works_on(task_id)
 
     def _answered(self, task_id: str) -> None:
-        run = self._run()
-        if run is not None:
-            run.turns.answered(task_id)
+        turns = self._turns()
+        if turns is not None:
+            turns.answered(task_id)

@@ -436,7 +436,7 @@ class Examination:
 
     async def press(self, *keys: bytes) -> None:
         """Press keys as a person would who has read what the agent asks."""
-        guard = self.session.run.keyboard.guard
+        guard = self.session.keyboard.guard
         await self.until(lambda: not guard.answers_in(self.now), GUARD_TIMEOUT)
         for key in keys:
             self.session.user_input(key)

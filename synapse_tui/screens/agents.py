@@ -1,9 +1,10 @@
-"""Why an agent is in its state: the rule that decided, what it matched, what waits, and the states before."""
+"""What can be done with the agents that run here: go to one, close, restart, rename, interrupt, watch it."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import chop_cells
@@ -27,25 +28,167 @@ from synapse_tui.agents.watch import (
 )
 from synapse_tui.durations import duration, moment
 from synapse_tui.errors import InvalidValue
-from synapse_tui.model import Task
+from synapse_tui.messages.recovery import kept_text
+from synapse_tui.model import AgentState, Task
 from synapse_tui.widgets.text import one_line, pad, plural, printable, shorten
-from synapse_tui.widgets.views import state_mark
+from synapse_tui.widgets.views import AgentView, state_mark
 
 from .composer import MessageText
-from .dialog import Dialog, Form, label
+from .dialog import Confirm, Dialog, Form, Report, label
+from .shell import Shell
 
 if TYPE_CHECKING:
     from synapse_tui.agents.session import AgentSession
     from synapse_tui.agents.watcher import Watcher
-    from synapse_tui.widgets.views import AgentView
 
     from .main import MainScreen
 
-SHOWN = 20
+CONFIRM_SECONDS = 3.0  # how long a second press confirms
+SHOWN = 20  # states of the past
 _NAME_CELLS = 9
 _LEAST_CELLS = 20
 _LINES = 3
 Part = tuple[str, str]
+
+
+class AgentActions:
+    """Actions on the agents that run here; without an id they are about the one in focus."""
+
+    def __init__(self, app: Shell) -> None:
+        self._app = app
+        self._host = app.host
+        self._main = app.main
+        self.clock: Callable[[], float] = monotonic
+        self._interrupt_all_until = 0.0
+
+    def _find(self, agent_id: str) -> tuple[AgentSession, AgentView] | None:
+        agent = self._main.find(agent_id or self._main.active)
+        session = self._host.agents.get(agent.agent_id) if agent is not None else None
+        return (session, agent) if session is not None and agent is not None else None
+
+    def action_next_agent(self) -> None:
+        self._main.step(1)
+
+    def action_previous_agent(self) -> None:
+        self._main.step(-1)
+
+    def action_go_to_agent(self, number: str) -> None:
+        place = int(number) - 1 if number.isdigit() else -1
+        if 0 <= place < len(self._main.agents):
+            self._main.go_to(self._main.agents[place].agent_id)
+        else:
+            self._app.notice(f"there is no agent {number}", "warning")
+
+    def action_next_waiting(self) -> None:
+        agents = self._main.agents
+        start = next((i for i, agent in enumerate(agents) if agent.agent_id == self._main.active), 0)
+        for agent in (*agents[start + 1 :], *agents[:start]):
+            if agent.needs_attention:
+                self._main.go_to(agent.agent_id)
+                return
+        self._app.notice("no other agent needs you")
+
+    def waiting_text(self, *agent_ids: str) -> str:
+        """What becomes of messages that wait for some agents when these end; empty when none does."""
+        found = (self._host.agents.get(agent_id) for agent_id in agent_ids)
+        return kept_text(sum(len(session.control.every()) for session in found if session is not None))
+
+    def action_close_agent(self, agent_id: str = "") -> None:
+        """Close an agent; ask while it works or waits, or messages wait for it."""
+        found = self._find(agent_id)
+        if found is None:
+            return
+        _session, agent = found
+        text = ""
+        if agent.state in (AgentState.PROCESSING, AgentState.WAITING) and agent.exit is None:
+            text = f"{agent.label}: {agent.state_text}\nClosing ends it; what it has not finished is lost."
+        if waiting := self.waiting_text(agent.agent_id):
+            text = f"{text}\n{waiting}.".strip()
+
+        def close() -> None:
+            self._app.spawn(self._host.close(agent.agent_id))
+
+        if text:
+            question = Confirm(f"Close {agent.label}?", text, "Close it")
+            self._app.ask(question, lambda yes: close() if yes else None)
+        else:
+            close()
+
+    def action_restart_agent(self, agent_id: str = "") -> None:
+        """Start an agent anew; ask while it lives."""
+        found = self._find(agent_id)
+        if found is None:
+            return
+        _session, agent = found
+
+        def restart() -> None:
+            self._app.spawn(self._host.restart(agent.agent_id))
+
+        if agent.exit is None:
+            text = f"{agent.label}: {agent.state_text}\nRestarting ends it; it may lose its conversation."
+            question = Confirm(f"Restart {agent.label}?", text, "Restart it")
+            self._app.ask(question, lambda yes: restart() if yes else None)
+        else:
+            restart()
+
+    def action_rename_agent(self, agent_id: str = "") -> None:
+        if found := self._find(agent_id):
+            session, agent = found
+            rename = Rename(agent.label, session.name, lambda name: self._host.rename(agent.agent_id, name))
+            self._app.ask(rename)
+
+    def action_explain_state(self, agent_id: str = "") -> None:
+        if found := self._find(agent_id):
+            session, agent = found
+            text = explanation(session, self._app.today())
+            self._app.ask(Report(f"{agent.label}: why {agent.mark().word}", text))
+
+    def action_watch_agent(self, agent_id: str = "") -> None:
+        """Ask how an agent is to be watched, or show the watch that is on."""
+        found = self._find(agent_id)
+        if found is None:
+            return
+        session, agent = found
+        if session.watcher.on:
+            self._app.ask(WatchView(agent.agent_id, agent.label, session.watcher), self._app.notice)
+        elif agent.exit is not None:
+            self._app.notice(f"{agent.label} has ended", "warning")
+        else:
+            self._app.ask(WatchForm(agent.label, session.watcher), self._app.notice)
+
+    def action_interrupt(self, agent_id: str = "") -> None:
+        """Ask for an optional text, then interrupt."""
+        found = self._find(agent_id)
+        if found is None:
+            return
+        _session, agent = found
+        if agent.exit is not None:
+            self._app.notice(f"{agent.label} has ended", "warning")
+            return
+
+        def interrupt(text: str) -> Awaitable[None]:
+            return self._host.interrupt(agent.agent_id, text)
+
+        self._app.ask(InterruptDialog(self._main, agent, interrupt))
+
+    def action_interrupt_all(self) -> None:
+        """Interrupt all agents at the second press."""
+        running = [agent for agent in self._main.agents if agent.exit is None and not agent.external]
+        count, asking = len(running), sum(agent.asks for agent in running)
+        now = self.clock()
+        if not count:
+            self._app.notice("no agent is running", "warning")
+        elif now < self._interrupt_all_until:
+            self._interrupt_all_until = 0.0
+            self._app.spawn(self._host.interrupt_all())
+            self._app.notice(f"interrupting {plural(count, 'agent')}", "warning")
+        else:
+            self._interrupt_all_until = now + CONFIRM_SECONDS
+            key = self._app.keymap.way("interrupt_all")
+            denied = (
+                f"; what {asking} of them {'ask' if asking > 1 else 'asks'} for is denied" if asking else ""
+            )
+            self._app.notice(f"press {key} again to interrupt {plural(count, 'agent')}{denied}", "warning")
 
 
 def explanation(session: AgentSession, now: datetime) -> Callable[[int], Content]:
@@ -128,26 +271,22 @@ def _row(name: str, value: str, width: int) -> Part:
 
 
 class Rename(Form[str]):
-    """Leaves when the name was taken; an empty name takes the old one away."""
+    """Asks for another name of an agent; an empty one takes the old one away."""
 
     VERB: ClassVar[str] = "Rename"
     SUBTITLE: ClassVar[str] = "Enter renames · Esc cancels"
 
     def __init__(self, agent: str, name: str, rename: Callable[[str], None]) -> None:
-        super().__init__()
-        self._agent = agent
+        super().__init__(f"Rename {agent}")
         self._name_before = name
         self._rename = rename
-
-    def title_text(self) -> str:
-        return f"Rename {self._agent}"
 
     def body(self) -> ComposeResult:
         yield label("Name, by which @name addresses it; empty for none")
         yield Input(self._name_before, id="name", compact=True)
 
     def submit(self) -> None:
-        name = self.query_one(Input).value.strip().removeprefix("@")
+        name = self.value("name").removeprefix("@")
 
         async def work() -> str:
             self._rename(name)
@@ -157,7 +296,7 @@ class Rename(Form[str]):
 
 
 class InterruptDialog(Form[bool]):
-    """Leaves with True when the interrupt was sent."""
+    """Interrupts an agent, with a message for it if the person likes."""
 
     VERB: ClassVar[str] = "Interrupt"
     VARIANT: ClassVar[ButtonVariant] = "error"
@@ -167,13 +306,10 @@ class InterruptDialog(Form[bool]):
     def __init__(
         self, main: MainScreen, agent: AgentView, interrupt: Callable[[str], Awaitable[None]]
     ) -> None:
-        super().__init__()
+        super().__init__(f"Interrupt {agent.label}")
         self._main = main
         self._agent = agent
         self._interrupt = interrupt
-
-    def title_text(self) -> str:
-        return f"Interrupt {self._agent.label}"
 
     def body(self) -> ComposeResult:
         yield label("", "text")
@@ -202,22 +338,16 @@ class InterruptDialog(Form[bool]):
         self.attempt(work)
 
 
-SECOND = 1.0
-
-
 class WatchForm(Form[str]):
-    """Leaves with a sentence when the watch has begun."""
+    """Begins a watch; leaves with a sentence about it."""
 
     VERB: ClassVar[str] = "Watch"
     SUBTITLE: ClassVar[str] = "Tab next field · Enter begins · Esc cancels"
 
     def __init__(self, agent: str, watcher: Watcher) -> None:
-        super().__init__()
+        super().__init__(f"Watch {agent}")
         self._agent = agent
         self._watcher = watcher
-
-    def title_text(self) -> str:
-        return f"Watch {self._agent}"
 
     def body(self) -> ComposeResult:
         yield label("Keeps its task going until the agent says that it is done.", "faint")
@@ -234,25 +364,18 @@ class WatchForm(Form[str]):
         yield Input(id="until", placeholder="none", compact=True)
 
     def submit(self) -> None:
-
         async def work() -> str:
-            order = self._order()
+            order = WatchOrder(
+                every=_number(self.value("every"), "seconds of rest"),
+                nudge=self.value("nudge"),
+                times=int(_number(self.value("times"), "number of times")),
+                until=self.value("until"),
+            )
             self._watcher.begin(order)
             rest = seconds_text(order.every)
             return f"{self._agent} is watched: nudged after {rest} of rest, at most {order.times} times"
 
         self.attempt(work)
-
-    def _order(self) -> WatchOrder:
-        return WatchOrder(
-            every=_number(self._value("every"), "seconds of rest"),
-            nudge=self._value("nudge"),
-            times=int(_number(self._value("times"), "number of times")),
-            until=self._value("until"),
-        )
-
-    def _value(self, field: str) -> str:
-        return self.query_one(f"#{field}", Input).value.strip()
 
 
 class WatchView(Dialog[str]):
@@ -264,13 +387,10 @@ class WatchView(Dialog[str]):
     BINDINGS: ClassVar = [Binding("s", "stop", show=False), Binding("q,enter", "leave", show=False)]
 
     def __init__(self, agent_id: str, agent: str, watcher: Watcher) -> None:
-        super().__init__()
+        super().__init__(f"Watch over {agent}")
         self.agent_id = agent_id
         self._agent = agent
         self._watcher = watcher
-
-    def title_text(self) -> str:
-        return f"Watch over {self._agent}"
 
     def body(self) -> ComposeResult:
         with VerticalScroll(classes="body"):
@@ -278,10 +398,10 @@ class WatchView(Dialog[str]):
 
     def buttons(self) -> ComposeResult:
         yield Button("Stop watching (s)", id="stop", compact=True)
-        yield Button("Close", id="close", compact=True)
+        yield from super().buttons()
 
     def on_mount(self) -> None:
-        self.set_interval(SECOND, self.show_news)
+        self.set_interval(1.0, self.show_news)
 
     def show_news(self) -> None:
         self.query_one("#watch", Static).update(self._text())
@@ -292,9 +412,8 @@ class WatchView(Dialog[str]):
             self._watcher.stop("stopped by you")
             self.dismiss(f"{self._agent} is no longer watched")
 
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "stop":
+    def pressed(self, button: str) -> None:
+        if button == "stop":
             self.action_stop()
         else:
             self.dismiss(None)

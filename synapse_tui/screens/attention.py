@@ -33,7 +33,7 @@ class Attention:
         self._notify = notify
         self._clock = clock
         self._later = later
-        self._rang_at = self._told_at = float("-inf")
+        self._rang_at = self._notified_at = float("-inf")
         self._gap = GAP_SECONDS
         self._waiting: list[tuple[str, str]] = []
         self._made: dict[tuple[str, str], float] = {}
@@ -43,7 +43,7 @@ class Attention:
         if mode in ("bell", "both"):
             self._ring()
         if mode in ("desktop", "both"):
-            self._tell(one_line(name), shorten(one_line(what), TEXT_CELLS))
+            self._announce(one_line(name), shorten(one_line(what), TEXT_CELLS))
 
     def _ring(self) -> None:
         now = self._clock()
@@ -51,7 +51,7 @@ class Attention:
             self._rang_at = now
             self._bell()
 
-    def _tell(self, name: str, what: str) -> None:
+    def _announce(self, name: str, what: str) -> None:
         now, call = self._clock(), (name, what)
         self._made = {each: at for each, at in self._made.items() if now - at < REPEAT_SECONDS}
         made = [at for (whose, _what), at in self._made.items() if whose == name]
@@ -61,7 +61,7 @@ class Attention:
         if self._waiting:
             self._waiting.append(call)
             return
-        quiet = now - self._told_at
+        quiet = now - self._notified_at
         if quiet >= QUIET_SECONDS:
             self._gap = GAP_SECONDS
         self._waiting.append(call)
@@ -78,7 +78,7 @@ class Attention:
 
     def _show(self) -> None:
         calls, self._waiting = self._waiting, []
-        self._told_at = self._clock()
+        self._notified_at = self._clock()
         names = list(dict.fromkeys(name for name, _what in calls))
         if len(calls) == 1:
             self._notify(f"{TITLE}: {calls[0][0]}", calls[0][1])

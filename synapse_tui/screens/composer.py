@@ -152,6 +152,7 @@ class PriorityBar(SegmentBar, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
+        event.prevent_default()
         piece = self.target_at(event.x)
         if piece is not None:
             self.value = int(piece.target)

@@ -1,6 +1,6 @@
-"""Dialogs that nobody asked for: they open while nobody types, and a person goes into them to answer.
+"""Questions that the application asks by itself: they open while nobody types, and take no stray keys.
 
-Whoever types looks at the composer, not at what is about to open over it. So such a dialog waits until the
+Whoever types looks at the composer, not at what is about to open over it. So such a question waits until the
 keyboard has been quiet, steps aside for keys that were not meant for it, which go to the pane in focus as
 they would have without it, and comes back when it is quiet again. Letters and Enter count only once the
 person has moved the focus into it, by Tab, an arrow key or a click. Its own letters and Enter before that
@@ -16,7 +16,7 @@ from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from textual import events, on
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
@@ -31,20 +31,45 @@ from synapse_tui.widgets.sidebar import short_path
 from synapse_tui.widgets.text import plural, printable
 
 from .dialog import Dialog, Result, label
+from .shell import Shell
 
 if TYPE_CHECKING:
     from synapse_tui.agents.profiles.finding import UntrustedFile
-    from synapse_tui.app import SynapseApp
 
-# How long nobody has typed before the dialog opens, and how long it is there before it takes a key
-QUIET_SECONDS = 1.0
-# Who gets input: the screen that is open, the main one below it, or nobody
-Taken = Literal["screen", "main", "nobody"]
+QUIET_SECONDS = 1.0  # without a key before the dialog opens, and on the screen before it takes a key
+Taken = Literal["screen", "main", "nothing"]
+"""Who gets input: the screen that is open, the main one below it, or nothing."""
 _ENTERING = frozenset({"tab", "shift+tab", "up", "down", "left", "right"})
+RESUMES = "Each takes up its last conversation if it can; what it showed stands above."
 
 
-class Unasked(Dialog[Result]):
-    """A dialog that nobody asked for; opened by a `QuestionQueue`."""
+@dataclass(frozen=True, slots=True)
+class RestoreOffer:
+    """A workspace whose agents were lost to a crash or a reboot.
+
+    Attributes:
+        agents: What each was: profile, name, folder.
+        saved_at: When it was saved last, aware.
+        ask: Whether the person is asked; else it is opened at once.
+        view: How it was arranged, as `view_state` gave it.
+        open: Opens the agents with these sizes in columns and lines, and arranges them; gives what failed.
+        forget: The person does not want it.
+        waiting: Counts the messages that still wait for the agents; raises HistoryError when it cannot.
+        missing: Of agents that were asked for, those that none of the agents opened again plainly is.
+    """
+
+    agents: Sequence[str]
+    saved_at: datetime
+    ask: bool
+    view: Mapping[str, object]
+    open: Callable[[Sequence[tuple[int, int]]], Awaitable[Sequence[str]]]
+    forget: Callable[[], None]
+    waiting: Callable[[], Awaitable[int]]
+    missing: Callable[[Sequence[AgentSpec]], list[AgentSpec]]
+
+
+class Question(Dialog[Result]):
+    """A dialog that opens by itself, through a `QuestionQueue`."""
 
     AUTO_FOCUS = ""
     ENTRY: ClassVar[str] = "Button"  # what has the focus once the person is in the dialog
@@ -54,6 +79,7 @@ class Unasked(Dialog[Result]):
 
     @property
     def own_keys(self) -> frozenset[str]:
+        """Its letters and Enter, which answer it once the person is in it."""
         return frozenset(key for key in self._bindings.key_to_bindings if len(key) == 1) | {"enter"}
 
     def enter(self) -> None:
@@ -67,13 +93,13 @@ class Unasked(Dialog[Result]):
 
 
 class QuestionQueue:
-    """Opens dialogs that nobody asked for, one after the other, while nobody types."""
+    """Opens questions one after the other, while nobody types."""
 
-    def __init__(self, app: SynapseApp) -> None:
+    def __init__(self, app: Shell) -> None:
         self._app = app
         self.clock: Callable[[], float] = monotonic
-        self._queue: deque[tuple[Callable[[], Unasked[Any]], Callable[[Any], object]]] = deque()
-        self._shown: Unasked[Any] | None = None
+        self._queue: deque[tuple[Callable[[], Question[Any]], Callable[[Any], object]]] = deque()
+        self._shown: Question[Any] | None = None
         self._shown_at = self._typed_at = float("-inf")
         self._hinted: list[events.Event] = []
         self._hinted_at = float("-inf")
@@ -81,13 +107,16 @@ class QuestionQueue:
 
     @property
     def pending(self) -> bool:
+        """Whether a question is not answered yet."""
         return bool(self._queue)
 
-    def ask(self, make: Callable[[], Unasked[Result]], answered: Callable[[Result | None], object]) -> None:
+    def ask(self, make: Callable[[], Question[Result]], answered: Callable[[Result | None], object]) -> None:
+        """Ask when it is quiet; `make` is called again when the dialog had to step aside."""
         self._queue.append((make, answered))
         self.open_next()
 
     def typed(self, event: events.Event) -> None:
+        """Input has come, for any screen."""
         if not isinstance(event, events.MouseEvent | TerminalKeyRelease):
             self._typed_at = self.clock()
 
@@ -105,7 +134,7 @@ class QuestionQueue:
         make, answered = self._queue[0]
         self._shown = dialog = make()
         self._shown_at = self.clock()
-        self._app.let_go()
+        self._app.release_mention()
 
         def done(result: Any) -> None:  # noqa: ANN401 - each dialog has its own
             self._shown = None
@@ -118,8 +147,8 @@ class QuestionQueue:
         self._timed = False
         self.open_next()
 
-    def takes(self, event: events.Event, dialog: Unasked[Any]) -> Taken:
-        """Decide about input while an unasked dialog is open; it steps aside for what is not for it."""
+    def takes(self, event: events.Event, dialog: Question[Any]) -> Taken:
+        """Decide about input while a question is open; it steps aside for what is not for it."""
         if dialog.entered or isinstance(event, TerminalKeyRelease):
             return "screen"
         if isinstance(event, events.MouseDown):
@@ -132,17 +161,17 @@ class QuestionQueue:
             return "screen"
         if armed and key in _ENTERING:
             dialog.enter()
-            return "nobody"
+            return "nothing"
         if armed and key in dialog.own_keys:
             dialog.show_error("press Tab first: then its letters and Enter count")
             if self.clock() - self._hinted_at >= QUIET_SECONDS:
                 self._hinted.clear()
             self._hinted.append(event)
             self._hinted_at = self.clock()
-            return "nobody"
+            return "nothing"
         if armed and self._agent_asks():
             dialog.show_error("Tab moves into this question; the agent below asks something too.")
-            return "nobody"
+            return "nothing"
         self._shown = None
         self._app.pop_screen()
         return "main"
@@ -155,12 +184,13 @@ class QuestionQueue:
         return [event for event in hinted if isinstance(event, events.Key) and event.is_printable]
 
     def _agent_asks(self) -> bool:
+        """Whether the agent in focus shows a dialog itself, which a key that is for neither could answer."""
         agent = self._app.main.find(self._app.main.active)
         return agent is not None and agent.state is AgentState.WAITING
 
 
-class TrustQuestion(Unasked[bool]):
-    """Shows the files whole; leaves with True when the person trusts what was shown."""
+class TrustQuestion(Question[bool]):
+    """Shows untrusted files whole, since a cloned repository must run nothing by itself."""
 
     BOX_CLASSES: ClassVar[str] = "-wide -alert"
     TITLE_TEXT: ClassVar[str] = "Trust the files of this project?"
@@ -195,58 +225,17 @@ class TrustQuestion(Unasked[bool]):
         yield Button("Trust these files", id="trust", compact=True)
         yield Button("Go on without them", id="cancel", compact=True)
 
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        self.dismiss(event.button.id == "trust")
+    def pressed(self, button: str) -> None:
+        self.dismiss(button == "trust")
 
     def action_leave(self) -> None:
         self.dismiss(False)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionControls:
-    """A session that outlives its terminals.
+class RestoreQuestion(Question[bool]):
+    """Shows what was open before a crash or a reboot; leaves with True to open it again."""
 
-    Attributes:
-        name: Its name.
-        detach: Gives the terminal back; agents and application go on.
-    """
-
-    name: str
-    detach: Callable[[], None]
-
-
-@dataclass(frozen=True, slots=True)
-class RestoreOffer:
-    """A workspace whose agents were lost to a crash or a reboot.
-
-    Attributes:
-        agents: What each was: profile, name, folder.
-        saved_at: When it was saved last, aware.
-        ask: Whether the person is asked; else it is opened at once.
-        view: How it was arranged, as `view_state` gave it.
-        open: Opens the agents with these sizes in columns and lines, and arranges them; gives what failed.
-        forget: The person does not want it.
-        waiting: Counts the messages that still wait for the agents; raises HistoryError when it cannot.
-        missing: Of agents that were asked for, those that none of the agents opened again plainly is.
-    """
-
-    agents: Sequence[str]
-    saved_at: datetime
-    ask: bool
-    view: Mapping[str, object]
-    open: Callable[[Sequence[tuple[int, int]]], Awaitable[Sequence[str]]]
-    forget: Callable[[], None]
-    waiting: Callable[[], Awaitable[int]]
-    missing: Callable[[Sequence[AgentSpec]], list[AgentSpec]]
-
-
-WHAT = "Each takes up its last conversation if it can; what it showed stands above."
-
-
-class RestoreQuestion(Unasked[bool]):
-    """Shows what was open; leaves with True when it is to be opened again."""
-
+    TITLE_TEXT: ClassVar[str] = "Open the last workspace again?"
     SUBTITLE: ClassVar[str] = "Tab to answer · Esc begins anew"
     KEYS: ClassVar[str] = "y open them again · n begin anew · Esc begins anew"
     ENTRY = "#restore"
@@ -260,26 +249,19 @@ class RestoreQuestion(Unasked[bool]):
         super().__init__()
         self._offer = offer
 
-    def title_text(self) -> str:
-        return "Open the last workspace again?"
-
     def body(self) -> ComposeResult:
         when = self._offer.saved_at.astimezone().strftime("%Y-%m-%d %H:%M")
         count = plural(len(self._offer.agents), "agent")
         yield Static(Content(f"{count} ended without being closed, last seen {when}:"), markup=False)
         agents = "\n".join(f"  {printable(agent)}" for agent in self._offer.agents)
         yield Static(Content(f"\n{agents}\n"), markup=False)
-        yield Static(
-            Content(WHAT),
-            id="what",
-            classes="text",
-            markup=False,
-        )
+        yield Static(Content(RESUMES), id="what", classes="text", markup=False)
 
     def on_mount(self) -> None:
         self.run_worker(self._count())
 
     async def _count(self) -> None:
+        """Count the messages that wait, which takes a moment."""
         try:
             count = await self._offer.waiting()
         except HistoryError as error:
@@ -289,11 +271,14 @@ class RestoreQuestion(Unasked[bool]):
                 return
             wait = f"{plural(count, 'message')} for them {'waits' if count == 1 else 'wait'}"
             text = f"{wait}, to be delivered once they are open again; begin anew, and nothing is lost."
-        self.query_one("#what", Static).update(Content(f"{WHAT}\n{text}"))
+        self.query_one("#what", Static).update(Content(f"{RESUMES}\n{text}"))
 
     def buttons(self) -> ComposeResult:
         yield Button("Open them again", id="restore", variant="primary", compact=True)
         yield Button("Begin anew", id="cancel", compact=True)
+
+    def pressed(self, button: str) -> None:
+        self.dismiss(button == "restore")
 
     def action_restore(self) -> None:
         self.dismiss(True)
@@ -301,31 +286,24 @@ class RestoreQuestion(Unasked[bool]):
     def action_leave(self) -> None:
         self.dismiss(False)
 
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        self.dismiss(event.button.id == "restore")
 
-
-class HookQuestion(Unasked[Consent]):
-    """Leaves with the answer; Esc means not now."""
+class HookQuestion(Question[Consent]):
+    """Asks whether hooks may be installed for agents that take them from the user's folders only."""
 
     BOX_CLASSES: ClassVar[str] = "-alert"
     SUBTITLE: ClassVar[str] = "Tab to answer · Esc not now"
     KEYS: ClassVar[str] = "y install · n not now · Esc not now"
     ENTRY = "#yes"
     BINDINGS: ClassVar = [
-        Binding("y", "answer('yes')", show=False),
+        Binding("y", "install", show=False),
         Binding("n", "leave", show=False),
         Binding("right,down", "app.focus_next", show=False),
         Binding("left,up", "app.focus_previous", show=False),
     ]
 
     def __init__(self, agent: str) -> None:
-        super().__init__()
+        super().__init__(f"Let {agent} lock files?")
         self._agent = agent
-
-    def title_text(self) -> str:
-        return f"Let {self._agent} lock files?"
 
     def body(self) -> ComposeResult:
         text = (
@@ -337,18 +315,16 @@ class HookQuestion(Unasked[Consent]):
         yield Static(Content(text), classes="text", markup=False)
 
     def buttons(self) -> ComposeResult:
-        """Yes, not now, never."""
         yield Button("Install it", id="yes", variant="primary", compact=True)
         yield Button("Not now", id="later", compact=True)
         yield Button("Never ask again", id="never", compact=True)
 
-    def action_answer(self, answer: str) -> None:
-        self.dismiss(Consent(answer))
+    def action_install(self) -> None:
+        self.dismiss(Consent.YES)
 
     def action_leave(self) -> None:
         self.dismiss(Consent.LATER)
 
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
+    def pressed(self, button: str) -> None:
         answers = {"yes": Consent.YES, "never": Consent.NEVER}
-        self.dismiss(answers.get(event.button.id or "", Consent.LATER))
+        self.dismiss(answers.get(button, Consent.LATER))

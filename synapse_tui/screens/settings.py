@@ -10,7 +10,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.content import Content
-from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Button, Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
@@ -34,9 +33,15 @@ from synapse_tui.widgets.option_lists import Choices, SearchInput
 from synapse_tui.widgets.setting_rows import about, heading_row, key_cells, layer_row, matching, setting_row
 from synapse_tui.widgets.text import one_line, plural
 
-from .dialog import Dialog, label
-from .messages import MessageCommands
+from .appearance import Appearance
+from .dialog import Dialog, EnterList, label
+from .shell import Shell
 
+FilesNow = Callable[[], SettingsFiles]
+"""Gives the files as they are trusted now; called in a thread."""
+MAX_PROBLEMS = 3  # problems that are shown; the line below says how many more there are
+READ_ONLY = "the settings cannot be changed from here; 'synapse config' can"
+THEME = "tui.theme"
 BOOLEANS = ("true", "false")
 LINES = frozenset({"list", "words", *TABLES})  # kinds that are edited as lines
 HINTS = {
@@ -52,19 +57,198 @@ HINTS = {
 }
 
 
-class Marks(Choices):
-    """A list of which one row is marked; Enter saves, a click only marks."""
+class SettingsActions:
+    """Shows the settings, and keeps a theme."""
 
-    BINDINGS: ClassVar = [Binding("enter", "confirm", show=False)]
+    def __init__(self, app: Shell, appearance: Appearance) -> None:
+        self._app = app
+        self._appearance = appearance
 
-    class Confirmed(Message):
-        """Enter was pressed."""
+    def action_settings(self) -> None:
+        if self._app.settings_files is None:
+            self._app.notice(READ_ONLY, "warning")
+        else:
+            self._app.push_screen(SettingsScreen(self._app.settings_files))
 
-    def action_confirm(self) -> None:
-        self.post_message(self.Confirmed())
+    def action_keep_theme(self, name: str) -> None:
+        """Take colours, and keep them in the person's own settings."""
+        self._app.spawn(self._keep_theme(name))
 
-    def action_select(self) -> None:
-        """A click has marked the row: that is all."""
+    async def _keep_theme(self, name: str) -> None:
+        files = self._app.settings_files
+        self._appearance.choose(name)
+        if files is None:
+            self._app.notice(f"colours: {name}")
+            return
+
+        def write() -> str:
+            files().change("user", lambda file: file.put(THEME, name))
+            now = survey(files())
+            entry = now.find(THEME)
+            return now.obstacle(entry, "user") if entry is not None else ""
+
+        obstacle = await asyncio.to_thread(write)
+        kept = f"for this session only: {obstacle}" if obstacle else "kept in ~/.synapse/settings.json"
+        self._app.notice(f"colours: {name}, {kept}")
+
+
+class SettingsScreen(Dialog[None]):
+    """Lists the settings, and opens an editor for the chosen one."""
+
+    TITLE_TEXT: ClassVar[str] = "Settings"
+    SUBTITLE: ClassVar[str] = "type to find · ↑↓ choose · Enter changes · Esc closes"
+    BOX_CLASSES: ClassVar[str] = "-settings"
+    AUTO_FOCUS = "#query"
+
+    def __init__(self, files: FilesNow) -> None:
+        super().__init__()
+        self._files = files
+        self._key = ""  # the setting that was marked last
+        self._survey: Survey | None = None
+        self._shown: list[Entry] = []
+        self._watch: FileWatch | None = None
+        self._written = ""  # the setting that is being written here: that it changes is no news
+
+    def body(self) -> ComposeResult:
+        yield SearchInput(id="query", placeholder="a part of a name, a meaning or a value", compact=True)
+        yield Static("", id="problems", markup=False)
+        results = Choices(id="results", markup=False, compact=True)
+        results.can_focus = False
+        yield results
+        yield Static("", id="about", markup=False)
+        yield Static("", id="news", classes="faint", markup=False)
+
+    def buttons(self) -> ComposeResult:
+        yield Button("Change", id="change", variant="primary", compact=True)
+        yield Button("Close", id="close", compact=True)
+
+    def on_mount(self) -> None:
+        """Look, and again whenever a file changes."""
+        self.run_worker(self._begin(), exit_on_error=False)
+
+    async def _begin(self) -> None:
+        files = await asyncio.to_thread(self._files)
+        paths = [*(files.path(layer) for layer in files.layers), files.paths.trusted]
+        if self.is_mounted:
+            self._watch = FileWatch(paths, self.show_news)
+        await self._look()
+
+    async def on_unmount(self) -> None:
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            await watch.close()
+
+    def show_news(self) -> None:
+        self.run_worker(self._look(), exclusive=True, group="survey", exit_on_error=False)
+
+    async def _look(self) -> None:
+        before = self._survey
+        self._survey = await asyncio.to_thread(lambda: survey(self._files()))
+        if before is not None:
+            self._show_changes(before, self._survey)
+        self._fill()
+        for screen in self.app.screen_stack:
+            if isinstance(screen, SettingEditor) and screen.is_mounted:
+                screen.show_survey(self._survey)
+
+    def _show_changes(self, before: Survey, now: Survey) -> None:
+        """Say what somebody else has changed while the screen was open."""
+        known = {entry.key: entry.given for entry in before.entries}
+        changed = [entry.key for entry in now.entries if known.get(entry.key, entry.given) != entry.given]
+        others = [key for key in changed if key != self._written]
+        if others:
+            self._show_note(f"changed outside just now: {', '.join(others)}")
+        if self._written in changed:
+            self._written = ""
+
+    def _show_note(self, text: str) -> None:
+        news = self.query_one("#news", Static)
+        news.update(Content(one_line(text)))
+        news.display = bool(text)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._fill)
+
+    @on(Input.Changed, "#query")
+    def _searched(self) -> None:
+        self._fill()
+
+    def _fill(self) -> None:
+        view = self.query_one("#results", OptionList)
+        width = view.size.width - 1
+        if self._survey is None or width <= 0:
+            return
+        marked = self._marked()
+        key = marked.key if marked is not None else self._key
+        self._show_problems()
+        self._shown = matching(self._survey.entries, self.query_one("#query", Input).value)
+        keys, group = key_cells(self._survey.entries, width), ""
+        rows: list[Option] = []
+        for entry in self._shown:
+            if entry.group != group:
+                group = entry.group
+                rows.append(Option(heading_row(group), disabled=True))
+            rows.append(Option(setting_row(entry, keys, width), id=entry.key))
+        view.clear_options()
+        view.add_options(rows or [Option(Content(" no setting is called that"), disabled=True)])
+        ids = [row.id for row in rows]
+        if rows:
+            view.highlighted = ids.index(key) if key in ids else 1
+        else:
+            self.query_one("#about", Static).update("")
+
+    def _show_problems(self) -> None:
+        assert self._survey is not None
+        problems = self._survey.problems
+        told = [f"▲ {one_line(self._survey.shorter(each.message))}" for each in problems[:MAX_PROBLEMS]]
+        if len(problems) > MAX_PROBLEMS:
+            told.append(f"  and {plural(len(problems) - MAX_PROBLEMS, 'more problem')}")
+        label = self.query_one("#problems", Static)
+        label.update(Content.styled("\n".join(told), "$state-waiting"))
+        label.display = bool(told)
+
+    def _marked(self) -> Entry | None:
+        option = self.query_one("#results", OptionList).highlighted_option
+        key = option.id if option is not None else None
+        return next((entry for entry in self._shown if entry.key == key), None)
+
+    @on(OptionList.OptionHighlighted, "#results")
+    def _highlighted(self) -> None:
+        entry = self._marked()
+        if entry is not None and self._survey is not None:
+            label = self.query_one("#about", Static)
+            label.update(about(entry, self._survey, label.content_size.width))
+
+    @on(OptionList.OptionSelected, "#results")
+    @on(Input.Submitted, "#query")
+    def _chosen(self) -> None:
+        entry = self._marked()
+        if entry is not None and self._survey is not None:
+            self._key = entry.key
+            editor = SettingEditor(entry, self._survey, self._files, self._wrote)
+            self.app.push_screen(editor, self._edited)
+
+    def _wrote(self) -> None:
+        self._written = self._key
+
+    def _edited(self, said: str | None) -> None:
+        if said:
+            self._show_note(said)
+            self.show_news()
+
+    def action_leave(self) -> None:
+        """Take the search away, or else leave."""
+        query = self.query_one("#query", Input)
+        if query.value:
+            query.value = ""
+        else:
+            self.dismiss(None)
+
+    def pressed(self, button: str) -> None:
+        if button == "change":
+            self._chosen()
+        else:
+            self.dismiss(None)
 
 
 class SettingEditor(Dialog[str]):
@@ -78,7 +262,7 @@ class SettingEditor(Dialog[str]):
     def __init__(
         self, entry: Entry, now: Survey, files: Callable[[], SettingsFiles], before_write: Callable[[], None]
     ) -> None:
-        super().__init__()
+        super().__init__(entry.key)
         self._entry = entry
         self._survey = now
         self._files = files
@@ -95,9 +279,6 @@ class SettingEditor(Dialog[str]):
         at = self.query_one("#layer", OptionList).highlighted
         return self._places[at if at is not None else 0]
 
-    def title_text(self) -> str:
-        return self._entry.key
-
     def body(self) -> ComposeResult:
         setting = self._entry.setting
         text = setting.help + (" Counts from the next start of the session." if setting.restart else "")
@@ -106,14 +287,16 @@ class SettingEditor(Dialog[str]):
         yield label(f"Value ({hint})" if hint else "Value")
         yield self._field()
         yield label("Written to")
-        yield Marks(*(Option("", id=layer) for layer in self._places), id="layer", markup=False, compact=True)
+        yield EnterList(
+            *(Option("", id=layer) for layer in self._places), id="layer", markup=False, compact=True
+        )
         yield Static("", id="obstacle", markup=False)
 
     def _field(self) -> Widget:
         setting, value = self._entry.setting, self._entry.value
         if self._choices:
             rows = [Option(Content(f" {choice}"), id=choice) for choice in self._choices]
-            return Marks(*rows, id="value", markup=False, compact=True)
+            return EnterList(*rows, id="value", markup=False, compact=True)
         if setting.kind in LINES:
             return TextArea("\n".join(value_lines(value)), id="value", compact=True)
         if is_secret(setting.key):
@@ -210,7 +393,7 @@ class SettingEditor(Dialog[str]):
     # Saving
 
     @on(Input.Submitted, "#value")
-    @on(Marks.Confirmed)
+    @on(EnterList.Confirmed)
     def action_save(self) -> None:
         try:
             value = self._read()
@@ -239,12 +422,10 @@ class SettingEditor(Dialog[str]):
         self._before_write()
         self.attempt(lambda: asyncio.to_thread(work))
 
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        event.stop()
-        if event.button.id == "save":
+    def pressed(self, button: str) -> None:
+        if button == "save":
             self.action_save()
-        elif event.button.id == "unset":
+        elif button == "unset":
             self._unset()
         else:
             self.dismiss(None)
@@ -259,202 +440,3 @@ def _outcome(entry: Entry, now: Survey, layer: Layer, trouble: str) -> str:
     obstacle = now.obstacle(entry, layer) if layer in entry.given else ""
     later = "it counts from the next start of the session" if entry.setting.restart and not obstacle else ""
     return "; ".join(part for part in (said, trouble, obstacle, later) if part)
-
-
-FilesNow = Callable[[], SettingsFiles]
-MAX_PROBLEMS = 3  # how many problems are told; the line below says how many more there are
-
-
-class SettingsScreen(Dialog[None]):
-    """Lists the settings, and opens an editor for the chosen one."""
-
-    TITLE_TEXT: ClassVar[str] = "Settings"
-    SUBTITLE: ClassVar[str] = "type to find · ↑↓ choose · Enter changes · Esc closes"
-    BOX_CLASSES: ClassVar[str] = "-settings"
-    AUTO_FOCUS = "#query"
-
-    def __init__(self, files: FilesNow) -> None:
-        super().__init__()
-        self._files = files
-        self._key = ""  # the setting that was marked last
-        self._survey: Survey | None = None
-        self._shown: list[Entry] = []
-        self._watch: FileWatch | None = None
-        self._written = ""  # the setting that is being written here: that it changes is no news
-
-    def body(self) -> ComposeResult:
-        yield SearchInput(id="query", placeholder="a part of a name, a meaning or a value", compact=True)
-        yield Static("", id="problems", markup=False)
-        results = Choices(id="results", markup=False, compact=True)
-        results.can_focus = False
-        yield results
-        yield Static("", id="about", markup=False)
-        yield Static("", id="news", classes="faint", markup=False)
-
-    def buttons(self) -> ComposeResult:
-        yield Button("Change", id="change", variant="primary", compact=True)
-        yield Button("Close", id="close", compact=True)
-
-    def on_mount(self) -> None:
-        """Look, and again whenever a file changes."""
-        self.run_worker(self._begin(), exit_on_error=False)
-
-    async def _begin(self) -> None:
-        files = await asyncio.to_thread(self._files)
-        paths = [*(files.path(layer) for layer in files.layers), files.paths.trusted]
-        if self.is_mounted:
-            self._watch = FileWatch(paths, self.show_news)
-        await self._look()
-
-    async def on_unmount(self) -> None:
-        watch, self._watch = self._watch, None
-        if watch is not None:
-            await watch.close()
-
-    def show_news(self) -> None:
-        self.run_worker(self._look(), exclusive=True, group="survey", exit_on_error=False)
-
-    async def _look(self) -> None:
-        before = self._survey
-        self._survey = await asyncio.to_thread(lambda: survey(self._files()))
-        if before is not None:
-            self._tell_changes(before, self._survey)
-        self._fill()
-        for screen in self.app.screen_stack:
-            if isinstance(screen, SettingEditor) and screen.is_mounted:
-                screen.show_survey(self._survey)
-
-    def _tell_changes(self, before: Survey, now: Survey) -> None:
-        """Say what somebody else has changed while the screen was open."""
-        known = {entry.key: entry.given for entry in before.entries}
-        changed = [entry.key for entry in now.entries if known.get(entry.key, entry.given) != entry.given]
-        others = [key for key in changed if key != self._written]
-        if others:
-            self._say(f"changed outside just now: {', '.join(others)}")
-        if self._written in changed:
-            self._written = ""
-
-    def _say(self, text: str) -> None:
-        news = self.query_one("#news", Static)
-        news.update(Content(one_line(text)))
-        news.display = bool(text)
-
-    def on_resize(self) -> None:
-        self.call_after_refresh(self._fill)
-
-    @on(Input.Changed, "#query")
-    def _searched(self) -> None:
-        self._fill()
-
-    def _fill(self) -> None:
-        view = self.query_one("#results", OptionList)
-        width = view.size.width - 1
-        if self._survey is None or width <= 0:
-            return
-        marked = self._marked()
-        key = marked.key if marked is not None else self._key
-        self._show_problems()
-        self._shown = matching(self._survey.entries, self.query_one("#query", Input).value)
-        keys, group = key_cells(self._survey.entries, width), ""
-        rows: list[Option] = []
-        for entry in self._shown:
-            if entry.group != group:
-                group = entry.group
-                rows.append(Option(heading_row(group), disabled=True))
-            rows.append(Option(setting_row(entry, keys, width), id=entry.key))
-        view.clear_options()
-        view.add_options(rows or [Option(Content(" no setting is called that"), disabled=True)])
-        ids = [row.id for row in rows]
-        if rows:
-            view.highlighted = ids.index(key) if key in ids else 1
-        else:
-            self.query_one("#about", Static).update("")
-
-    def _show_problems(self) -> None:
-        assert self._survey is not None
-        problems = self._survey.problems
-        told = [f"▲ {one_line(self._survey.shorter(each.message))}" for each in problems[:MAX_PROBLEMS]]
-        if len(problems) > MAX_PROBLEMS:
-            told.append(f"  and {plural(len(problems) - MAX_PROBLEMS, 'more problem')}")
-        label = self.query_one("#problems", Static)
-        label.update(Content.styled("\n".join(told), "$state-waiting"))
-        label.display = bool(told)
-
-    def _marked(self) -> Entry | None:
-        option = self.query_one("#results", OptionList).highlighted_option
-        key = option.id if option is not None else None
-        return next((entry for entry in self._shown if entry.key == key), None)
-
-    @on(OptionList.OptionHighlighted, "#results")
-    def _highlighted(self) -> None:
-        entry = self._marked()
-        if entry is not None and self._survey is not None:
-            label = self.query_one("#about", Static)
-            label.update(about(entry, self._survey, label.content_size.width))
-
-    @on(OptionList.OptionSelected, "#results")
-    @on(Input.Submitted, "#query")
-    def _chosen(self) -> None:
-        entry = self._marked()
-        if entry is not None and self._survey is not None:
-            self._key = entry.key
-            editor = SettingEditor(entry, self._survey, self._files, self._wrote)
-            self.app.push_screen(editor, self._edited)
-
-    def _wrote(self) -> None:
-        self._written = self._key
-
-    def _edited(self, said: str | None) -> None:
-        if said:
-            self._say(said)
-            self.show_news()
-
-    def action_leave(self) -> None:
-        """Take the search away, or else leave."""
-        query = self.query_one("#query", Input)
-        if query.value:
-            query.value = ""
-        else:
-            self.dismiss(None)
-
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        event.stop()
-        if event.button.id == "change":
-            self._chosen()
-        else:
-            self.dismiss(None)
-
-
-NOBODY = "the settings cannot be changed from here; 'synapse config' can"
-THEME = "tui.theme"
-
-
-class SettingsCommands(MessageCommands):
-    """The part of the commands that is about settings."""
-
-    def do_settings(self, _agent_id: str, _task_id: str) -> None:
-        if self.app.settings_files is None:
-            self.app.notice(NOBODY, "warning")
-        else:
-            self.app.push_screen(SettingsScreen(self.app.settings_files))
-
-    def keep_theme(self, name: str) -> None:
-        self.run(self._keep_theme(name))
-
-    async def _keep_theme(self, name: str) -> None:
-        files = self.app.settings_files
-        self.app.appearance.choose(name)
-        if files is None:
-            self.app.notice(f"colours: {name}")
-            return
-
-        def write() -> str:
-            files().change("user", lambda file: file.put(THEME, name))
-            now = survey(files())
-            entry = now.find(THEME)
-            return now.obstacle(entry, "user") if entry is not None else ""
-
-        obstacle = await asyncio.to_thread(write)
-        kept = f"for this session only: {obstacle}" if obstacle else "kept in ~/.synapse/settings.json"
-        self.app.notice(f"colours: {name}, {kept}")

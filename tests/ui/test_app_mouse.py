@@ -12,7 +12,7 @@ from synapse_tui.model import AgentState, DeliveryState, ExitStatus
 from synapse_tui.screens.agents import InterruptDialog
 from synapse_tui.screens.composer import Composer, Draft, Recipient
 from synapse_tui.screens.dialog import Confirm, Report
-from synapse_tui.screens.message_views import MessageDetail
+from synapse_tui.screens.messages import MessageDetail
 from synapse_tui.screens.new_agent import NewAgent
 from synapse_tui.screens.palette import Palette
 from synapse_tui.widgets.terminal_view import TerminalView
