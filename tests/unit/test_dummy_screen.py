@@ -16,7 +16,7 @@ from synapse_tui.dummy.screen import (
     Transcript,
     panel,
 )
-from synapse_tui.dummy.turn import permission, question
+from synapse_tui.dummy.script import permission, question
 from synapse_tui.terminal import Terminal
 
 PLAIN = Style(color=True)

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapse_tui.dummy.app import Journal, parse_options
-from synapse_tui.dummy.turn import _ACTIONS, DIRECTIVES_HELP, Directive, answer, directives
+from synapse_tui.dummy.runner import _ACTIONS
+from synapse_tui.dummy.script import DIRECTIVES_HELP, Directive, answer, directives
 from synapse_tui.dummy.widths import width, wrap
 from synapse_tui.terminal import Terminal
 
