@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import re
-from pathlib import Path
-
 import pytest
+import re
 import yaml
-
+from pathlib import Path
 from synapse_tui.agents.profiles.profile import DoctorPrompt, DoctorRules, key_bytes, key_names
 from synapse_tui.agents.state import decide
-from synapse_tui.cli.doctor_output import show_report
-from synapse_tui.cli.tables import cells
+from synapse_tui.cli.doctor import show_report
+from synapse_tui.cli.output import cells
 from synapse_tui.doctor.examination import GENERAL, Prompts, Sample, how_much
 from synapse_tui.doctor.report import Advice, Report, Result, failed, ok
 from synapse_tui.doctor.runner import CHECKS, NAMES, Order, Scratch
@@ -23,7 +21,6 @@ from synapse_tui.errors import InvalidValue
 from synapse_tui.model import AgentState
 from synapse_tui.paths import UserPaths
 from tests.unit.doctor_kit import profile_of, rule_of, shipped, signals
-
 
 def prompts(
     rules: DoctorRules | None = None,
@@ -170,7 +167,7 @@ def test_a_glance_asks_the_command_for_its_version(tmp_path: Path) -> None:
 def test_the_table_keeps_to_its_width_and_names_where_to_change(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("synapse_tui.cli.doctor_output.columns", lambda: 60)
+    monkeypatch.setattr("synapse_tui.cli.doctor.columns", lambda: 60)
     results = (
         Result(
             "start", ok("a sentence that is far too long for one row, 日本語の文も入る、とても長い"), 1.25
