@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import pytest
 import re
-import yaml
 from pathlib import Path
+
+import pytest
+import yaml
+
 from synapse_tui.agents.profiles.profile import DoctorPrompt, DoctorRules, key_bytes, key_names
 from synapse_tui.agents.state import decide
 from synapse_tui.cli.doctor import show_report
@@ -21,6 +23,7 @@ from synapse_tui.errors import InvalidValue
 from synapse_tui.model import AgentState
 from synapse_tui.paths import UserPaths
 from tests.unit.doctor_kit import profile_of, rule_of, shipped, signals
+
 
 def prompts(
     rules: DoctorRules | None = None,
