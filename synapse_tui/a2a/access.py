@@ -46,15 +46,7 @@ class TokenBuckets:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, caller: str, per_minute: int) -> int:
-        """Take a token.
-
-        Args:
-            caller: Whose.
-            per_minute: Tokens that flow in in a minute, and that the bucket holds; 0 for any number.
-
-        Returns:
-            0 when there was one; else the whole seconds until there is.
-        """
+        """Take a token."""
         if per_minute <= 0:
             return 0
         tokens = self._tokens(caller, per_minute)
@@ -112,7 +104,7 @@ log = logging.getLogger(__name__)
 CHALLENGE = 'Bearer realm="synapse-tui"'
 FAILURES = 60
 """Wrong keys a minute that one address may try."""
-TOLD = 120
+LOGGED = 120
 """Refusals a minute that are written to the log."""
 REFRESH = 1.0
 """Seconds for which the rules hold before it is looked whether they have changed."""
@@ -265,7 +257,6 @@ class Access:
         )
 
     def _is_mine(self, caller: Caller) -> bool:
-        """Whether a caller is the person's own process and needs no key."""
         rules = self.rules
         if not rules.enabled:
             return caller.near and caller.owner is not Owner.OTHER
@@ -277,9 +268,6 @@ class Access:
 
         A right key is let in however many wrong ones came from its address: keys are too long to be guessed,
         and many callers may share an address.
-
-        Raises:
-            HttpProblem: It is wrong, and too many were.
         """
         found = None if self.rules.fault else self.rules.find(caller.key or "")
         if found is None:
@@ -325,9 +313,9 @@ class Access:
         if wait:
             raise _too_many("too many requests", wait)
 
-    def may_tell(self) -> bool:
+    def may_log(self) -> bool:
         """Whether one more refusal is written to the log: a flood must not fill the disk."""
-        return not self._buckets.take("log", TOLD)
+        return not self._buckets.take("log", LOGGED)
 
 
 def _too_many(message: str, wait: int) -> HttpProblem:
@@ -337,7 +325,6 @@ def _too_many(message: str, wait: int) -> HttpProblem:
 
 
 def _not_the_person(caller: Caller) -> HttpProblem:
-    """Why a caller is refused where keys are not in use."""
     hint = "call as the agent's own user, from this machine, or with a key of `synapse auth setup`"
     if caller.owner is Owner.OTHER:
         return HttpProblem(403, "foreign_user", "the caller belongs to another user of this machine", hint)

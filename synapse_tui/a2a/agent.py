@@ -92,45 +92,19 @@ class HostedAgent(Protocol):
         """What its screen shows at present, at most some 4,000 characters, for `GET /status`."""
 
     def accept(self, request: MessageRequest) -> Task:
-        """Take a message.
-
-        Returns:
-            The task that stands for it from now on; of one that goes on with a task, that task.
-
-        Raises:
-            MessageError: The message cannot be taken.
-            TaskNotFound: It goes on with a task that is not known.
-            TaskEnded: It goes on with a task that has ended.
-            AgentExited: The agent has ended.
-        """
+        """Take a message."""
 
     def task(self, task_id: str) -> Task:
-        """The newest snapshot of a task.
-
-        Raises:
-            TaskNotFound: There is none of that id.
-        """
+        """The newest snapshot of a task."""
 
     async def find_task(self, task_id: str) -> Task:
-        """The task of that id or unique prefix, also one that is in the history only.
-
-        Raises:
-            TaskNotFound: There is none.
-        """
+        """The task of that id or unique prefix, also one that is in the history only."""
 
     async def page(self, query: TaskQuery) -> TaskPage:
-        """The tasks that a query means, also those that are in the history only; the newest change first.
-
-        Raises:
-            InvalidValue: Its cursor is none.
-        """
+        """The tasks that a query means, also those that are in the history only; the newest change first."""
 
     async def cancel(self, task_id: str) -> Task:
-        """Cancel a task: take it out of the outbox, or stop the turn that works on it.
-
-        Raises:
-            TaskNotFound: There is none of that id.
-        """
+        """Cancel a task: take it out of the outbox, or stop the turn that works on it."""
 
 
 CardForm = Literal["dual", "v1"]

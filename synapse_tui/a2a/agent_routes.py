@@ -71,12 +71,6 @@ async def act(
 
 
 def _chosen(control: OutboxControl, task_id: str, action: Action, sender_id: str) -> Sequence[WaitingMessage]:
-    """The messages that are meant.
-
-    Raises:
-        TaskNotFound: None of that id waits.
-        HttpProblem: The caller may not do that.
-    """
     if sender_id and action in _OF_THE_PERSON:
         raise HttpProblem(
             403, "order_is_the_persons", f"agents may not {action} messages", "send with another priority"
@@ -172,11 +166,6 @@ class ReadBody(BaseModel):
 
 
 def _reader(agent: Agent, verified_id: VerifiedId) -> str:
-    """Who reads.
-
-    Raises:
-        HttpProblem: Another agent.
-    """
     if verified_id not in ("", USER.sender_id, agent.agent_id):
         raise HttpProblem(
             403,
@@ -213,7 +202,6 @@ async def mark_read(agent: Agent, _reader: Reader, body: ReadBody | None = None)
 
 
 def _fitting(messages: Sequence[WaitingMessage]) -> Sequence[WaitingMessage]:
-    """As many of the first messages as one answer brings."""
     length, count = 0, 0
     for message in messages[:MAX_MESSAGES]:
         length += len(message.task.text)
@@ -287,7 +275,6 @@ def _passage_json(passage: Passage, seconds: float) -> dict[str, Any]:
 
 
 def _running_json(task: Task) -> dict[str, Any]:
-    """A task with the beginning of its text."""
     return {
         "id": task.id,
         "sender": sender_json(task.sender),

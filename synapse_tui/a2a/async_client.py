@@ -77,12 +77,6 @@ class AsyncClient:
     ) -> tuple[int, bytes]:
         """Make a call in a sender's name; gives status and body of the answer, whatever they are.
 
-        Args:
-            endpoint: URL of the server.
-            call: The request.
-            sender_id: Who signs it; empty for nobody.
-            seconds: How long the answer may take; 0 for the client's own.
-
         Raises:
             PeerUnreachable: No answer came.
         """

@@ -98,7 +98,7 @@ class BodyFiles:
             self._closed()
 
 
-class Sieve:
+class FileExtractor:
     """Takes the files out of a body.
 
     Args:
@@ -166,7 +166,6 @@ class Sieve:
         return end
 
     def _text(self, data: bytes, at: int) -> int:
-        """Go on in a string; it ends at a quote that is not escaped."""
         start = at
         while at < len(data):
             if self._escaped:
@@ -193,7 +192,6 @@ class Sieve:
         return at
 
     def _take(self) -> None:
-        """Let what has come of the string, and the rest of it, go to a file."""
         over = not self._in_string
         del self._left[len(self._left) - len(self._string) - over :]
         word, file = self._files.create()
@@ -441,30 +439,21 @@ async def _drain(pieces: AsyncIterator[bytes]) -> None:
 
 
 class _LargeBody:
-    """A body whose files go to the disk while it comes.
-
-    Args:
-        room: Lets it work.
-        files: Where they go.
-        most: Bytes of JSON that may be left.
-    """
+    """A body whose files go to the disk while it comes."""
 
     def __init__(self, room: LargeBodies, files: BodyFiles, most: int) -> None:
         self._room = room
         self._files = files
-        self._sieve = Sieve(files, most)
+        self._sieve = FileExtractor(files, most)
         self._digest = hashlib.sha256()
 
     async def add(self, chunks: Sequence[bytes]) -> None:
-        """Take the next bytes."""
         await self._room.work(self._add, b"".join(chunks))
 
     def whole(self) -> Body:
-        """All that has come."""
         return Body(self._sieve.end(), self._digest.hexdigest(), self._files)
 
     def close(self) -> None:
-        """It is not needed."""
         self._files.close()
 
     def _add(self, data: bytes) -> None:

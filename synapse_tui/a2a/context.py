@@ -40,11 +40,6 @@ def sender_of(
     A claim that no signature proves stays a claim (`verified` is False); agents of this very host can always
     prove themselves, so nobody else may claim to be one.
 
-    Args:
-        metadata: The message's metadata; its `sender` is the claim.
-        verified_id: Who sends it, as a signature or the kernel proves; empty for nobody known.
-        is_ours: Tells whether an id is that of an agent of this host.
-
     Raises:
         MessageError: The claim is malformed.
         HttpProblem: It names another sender than the signature, a reserved one, or an agent of this host.
@@ -91,7 +86,6 @@ def _names_like(claimed: str) -> set[str]:
 
 
 def _is_false_user(claimed: str) -> bool:
-    """Whether a name reads like the person's without being it."""
     return claimed != USER.sender_id and _SIGNS.sub("", fold(clean_line(claimed))) == USER.sender_id
 
 
@@ -220,11 +214,6 @@ Shared = Annotated[Services, Depends(_services)]
 def find_task(agent: HostedAgent, task_id: str, caller: Visitor | None = None) -> Task:
     """The task of an id or of a unique beginning of one.
 
-    Args:
-        agent: Whose task it is.
-        task_id: The id.
-        caller: Who asks; None where only the person and agents can.
-
     Raises:
         TaskNotFound: There is none, or it is none of the caller's business.
         HttpProblem: Several begin so.
@@ -241,11 +230,6 @@ def find_task(agent: HostedAgent, task_id: str, caller: Visitor | None = None) -
 
 async def find_kept_task(agent: HostedAgent, task_id: str, caller: Visitor) -> Task:
     """The task of an id or of a unique beginning of one, also one that only the history knows.
-
-    Args:
-        agent: Whose task it is.
-        task_id: The id.
-        caller: Who asks.
 
     Raises:
         TaskNotFound: There is none, or it is none of the caller's business.
@@ -271,18 +255,7 @@ Seen = Annotated[str, Query(max_length=64, description="`updated_at` of the snap
 
 
 async def waited(request: Request, agent: HostedAgent, task: Task, seen: str, seconds: float) -> Task:
-    """Wait until a task differs from what was seen; ends early when the server stops or the caller leaves.
-
-    Args:
-        request: The caller's request, its body read.
-        agent: Whose task it is.
-        task: The task.
-        seen: `updated_at` of what the caller has seen; empty for the task as it is now.
-        seconds: How long at most.
-
-    Returns:
-        The newest snapshot.
-    """
+    """Wait until a task differs from what was seen; ends early when the server stops or the caller leaves."""
     # A plus sign that was not escaped is a space by now.
     found = await while_wanted(request, agent.desk.wait(task.id, seen.replace(" ", "+"), seconds))
     if found is None:
@@ -294,15 +267,7 @@ async def waited(request: Request, agent: HostedAgent, task: Task, seen: str, se
 
 
 async def while_wanted(request: Request, work: Coroutine[Any, Any, T]) -> tuple[T, bool] | None:
-    """Wait for something as long as the server goes on and the caller is there.
-
-    Args:
-        request: The caller's request, its body read.
-        work: Gives what is waited for.
-
-    Returns:
-        That, and whether the caller is still there; None when it did not come.
-    """
+    """Wait for something as long as the server goes on and the caller is there."""
     wanted = asyncio.ensure_future(work)
     stopping = asyncio.ensure_future(request.state.stopping.wait())
     left = asyncio.ensure_future(_left(request))
@@ -317,7 +282,6 @@ async def while_wanted(request: Request, work: Coroutine[Any, Any, T]) -> tuple[
 
 
 async def _left(request: Request) -> None:
-    """Return when the caller hangs up."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
@@ -331,11 +295,6 @@ def _collect(agent: HostedAgent, task: Task, caller: str) -> None:
 
 def check_ring(agent: HostedAgent, request: MessageRequest, services: Services) -> None:
     """See that the sender may wait for an agent; what interrupts ends one of the waits, and may.
-
-    Args:
-        agent: Who is to answer.
-        request: The message.
-        services: Knows the other agents of the host; those of other hosts are no part of what is seen.
 
     Raises:
         HttpProblem: The agent waits for the sender, or for one that waits for the sender, and so on.
@@ -356,7 +315,6 @@ def check_ring(agent: HostedAgent, request: MessageRequest, services: Services) 
 
 
 def _path(agent: HostedAgent, sender: str, services: Services) -> list[str]:
-    """The shortest way from an agent over those that it waits for to the sender; empty for none."""
     before: dict[str, str] = {agent.agent_id: ""}
     desks = deque([(agent.agent_id, agent.desk)])
     while desks:

@@ -60,11 +60,7 @@ def _external(shared: Shared) -> ExternalAgents:
 
 
 def _person(principal: Caller, verified_id: VerifiedId) -> None:
-    """Only the person names URLs to be called: for others they would be a way out of a sandbox.
-
-    Raises:
-        HttpProblem: It is somebody else.
-    """
+    """Only the person names URLs to be called: for others they would be a way out of a sandbox."""
     if not principal.admin or verified_id not in ("", USER.sender_id):
         raise HttpProblem(
             403,
@@ -166,12 +162,9 @@ async def cancel_external_task(
 
 
 async def _add_request(body: DiscoverBody, request: Request, shared: Shared) -> AddRequest:
-    """What is to be added; somebody elsewhere may not name addresses of this machine's network.
-
-    Raises:
-        HttpProblem: The token is to come from the host's environment: a program that may reach this server,
-            and not read that environment, could have any secret of it sent to a URL of its own.
-    """
+    """What is to be added; somebody elsewhere may not name addresses of this machine's network."""
+    # A program that can reach this server, and cannot read its host's environment, could have any secret of
+    # it sent to a URL of its own.
     if body.token_env:
         raise HttpProblem(
             403,
@@ -195,18 +188,12 @@ async def _add_request(body: DiscoverBody, request: Request, shared: Shared) -> 
 
 
 def _sender(principal: Principal, metadata: Mapping[str, Any], verified_id: str, is_ours: IsOurs) -> Sender:
-    """Who writes: a hosted agent by its signature, else the person."""
     claimed = sender_of(metadata, verified_id, is_ours=is_ours)
     person = principal.admin and claimed.sender_id in ("external", USER.sender_id)
     return USER if person else claimed
 
 
 def _task(external: ExternalAgents, alias: str, task_id: str, principal: Principal) -> Task:
-    """A task that a caller may see: the person every one, an agent those that it asked.
-
-    Raises:
-        TaskNotFound: There is none.
-    """
     task = external.task(alias, task_id)
     if not principal.admin and task.sender.sender_id != principal.name:
         raise TaskNotFound(

@@ -50,13 +50,6 @@ class WebGuard:
     def check(self, headers: Headers, server: tuple[str, int | None] | None) -> bool:
         """Check a request.
 
-        Args:
-            headers: Its headers.
-            server: The address at which it arrived.
-
-        Returns:
-            Whether it was made by a name of the loopback interface, and by nobody for somebody else.
-
         Raises:
             HttpProblem: It was made by a name that is none of ours, or by a web page.
         """
@@ -93,7 +86,6 @@ def _has_port(name: str) -> bool:
 
 
 def _authority(server: tuple[str, int | None] | None) -> str:
-    """An address as the header Host has it."""
     if server is None:
         return ""
     address = server[0].partition("%")[0]
@@ -138,7 +130,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 METHODS = frozenset({"GET", "HEAD", "POST", "DELETE"})
 
 
-class Gate:
+class Guard:
     """An ASGI application that guards another one.
 
     Args:
@@ -180,46 +172,41 @@ class Gate:
         if scope["type"] != "http":
             await _refuse_websocket(scope, receive, send)
             return
-        visit = _Visit(scope, receive)
+        request = _Request(scope, receive)
         try:
-            await self._admit(visit)
+            await self._admit(request)
         except HttpProblem as problem:
-            if self._access.may_tell():
+            if self._access.may_log():
                 log.info("refused request: %s", problem.message, extra={"agent_id": self._agent.agent_id})
-            visit.close()
-            await self._refuse(visit, problem, send)
+            request.close()
+            await self._refuse(request, problem, send)
             return
         except BaseException:
-            visit.close()
+            request.close()
             raise
         try:
-            await self._app(scope, replay(visit.body.content, receive), send)
+            await self._app(scope, replay(request.body.content, receive), send)
         finally:
-            visit.close()
+            request.close()
 
-    async def _admit(self, visit: _Visit) -> None:
-        """Check a request, and tell the application what is known of it.
-
-        Raises:
-            HttpProblem: It is refused.
-        """
-        scope = visit.scope
+    async def _admit(self, request: _Request) -> None:
+        scope = request.scope
         _check_room(scope)
         _check_method(scope["method"])
-        near = self._guard.check(visit.headers, scope.get("server"))
+        near = self._guard.check(request.headers, scope.get("server"))
         await self._access.refresh()
         caller = Caller(
             near=near and _from_here(scope),
             owner=await self._connection_owner(scope),
-            key=_key_of(visit.headers),
+            key=_key_of(request.headers),
             address=(scope.get("client") or ("",))[0],
         )
-        principal = self._judge(visit, caller)
-        calling = await self._calling_agent(visit, caller)  # while it still waits for its body to be read
-        await visit.read_body(self._bodies)
-        if scope["method"] == "POST" and visit.body.content:
-            check_content_type(visit.headers)
-        sender_id = self._verified_sender(visit, principal) or calling
+        principal = self._judge(request, caller)
+        calling = await self._calling_agent(request, caller)  # while it still waits for its body to be read
+        await request.read_body(self._bodies)
+        if scope["method"] == "POST" and request.body.content:
+            check_content_type(request.headers)
+        sender_id = self._verified_sender(request, principal) or calling
         if sender_id:
             principal = signed_by(sender_id)
         assert isinstance(principal, Principal)
@@ -228,25 +215,20 @@ class Gate:
         state = scope["state"]
         state["agent"] = self._agent
         state["sender_id"] = sender_id
-        state["files"] = visit.body.files
+        state["files"] = request.body.files
         state["principal"] = principal
         state["is_ours"] = self._checker.is_ours
         state["services"] = self._services
         state["stopping"] = self.stopping
 
-    def _judge(self, visit: _Visit, caller: Caller) -> Principal | HttpProblem:
-        """Who the caller is, or why it is refused unless its signature, which is checked later, is good.
-
-        Raises:
-            HttpProblem: It is refused, and has no signature.
-        """
+    def _judge(self, request: _Request, caller: Caller) -> Principal | HttpProblem:
         try:
             return self._access.judge(caller)
         except HttpProblem as problem:
             rules = self._access.rules
-            if caller.key is None and rules.enabled and not rules.fault and visit.reads_card:
+            if caller.key is None and rules.enabled and not rules.fault and request.reads_card:
                 return NOBODY
-            if SIGNATURE_HEADER.lower() not in visit.headers:
+            if SIGNATURE_HEADER.lower() not in request.headers:
                 raise
             return problem
 
@@ -260,18 +242,15 @@ class Gate:
             notebook["owner"] = await self._owner((client[0], client[1]), (server[0], server[1]))
         return notebook["owner"]
 
-    async def _calling_agent(self, visit: _Visit, caller: Caller) -> str:
+    async def _calling_agent(self, request: _Request, caller: Caller) -> str:
         """The agent of this host from inside which a call comes that is neither signed nor made with a key.
 
         It would be taken for the person's own. Only what changes something is looked at.
-
-        Raises:
-            HttpProblem: It is not known whose process calls.
         """
-        scope = visit.scope
+        scope = request.scope
         if scope["method"] in ("GET", "HEAD") or not (caller.near and caller.owner is Owner.OURS):
             return ""
-        if self._proves_itself(visit, caller):
+        if self._proves_itself(request, caller):
             return ""
         client, server = scope.get("client"), scope.get("server")
         notebook: dict[str, str | None] = scope["state"].get("connection", {})
@@ -294,26 +273,22 @@ class Gate:
             )
         return found
 
-    def _proves_itself(self, visit: _Visit, caller: Caller) -> bool:
+    def _proves_itself(self, request: _Request, caller: Caller) -> bool:
         """Whether a key or a signature decides who calls: one that nobody here knows proves nothing."""
         if caller.key is not None and self._access.rules.enabled:
             return True
-        sender = ",".join(visit.headers.get(SENDER_HEADER.lower(), []))
-        return SIGNATURE_HEADER.lower() in visit.headers and self._checker.is_ours(sender)
+        sender = ",".join(request.headers.get(SENDER_HEADER.lower(), []))
+        return SIGNATURE_HEADER.lower() in request.headers and self._checker.is_ours(sender)
 
-    def _verified_sender(self, visit: _Visit, principal: Principal | HttpProblem) -> str:
-        """The sender that a signature proves; "" when there is none, or it is of an agent unknown here.
-
-        Raises:
-            HttpProblem: The signature is no good, or the call of a caller that needs it has none that is.
-        """
-        signatures = visit.headers.get(SIGNATURE_HEADER.lower(), [])
+    def _verified_sender(self, request: _Request, principal: Principal | HttpProblem) -> str:
+        """The sender that a signature proves; "" when there is none, or it is of an agent unknown here."""
+        signatures = request.headers.get(SIGNATURE_HEADER.lower(), [])
         if not signatures:
             return ""
-        sender = ",".join(visit.headers.get(SENDER_HEADER.lower(), []))
-        method, target, body = visit.scope["method"], _target(visit.scope), visit.body
-        request = SignedRequest(method, self._agent.port, target, body.content, body.digest)
-        verdict = self._checker.check(request, sender=sender, signature=",".join(signatures))
+        sender = ",".join(request.headers.get(SENDER_HEADER.lower(), []))
+        method, target, body = request.scope["method"], _target(request.scope), request.body
+        signed = SignedRequest(method, self._agent.port, target, body.content, body.digest)
+        verdict = self._checker.check(signed, sender=sender, signature=",".join(signatures))
         if verdict is Verdict.VERIFIED:
             return sender
         if verdict is not Verdict.STRANGER:
@@ -324,10 +299,10 @@ class Gate:
             raise _unproved(principal)
         return ""
 
-    async def _refuse(self, visit: _Visit, problem: HttpProblem, send: Send) -> None:
-        if visit.unread and not await self._bodies.drop(visit.headers, visit.receive):
+    async def _refuse(self, request: _Request, problem: HttpProblem, send: Send) -> None:
+        if request.unread and not await self._bodies.drop(request.headers, request.receive):
             problem.headers["connection"] = "close"
-        answer = refusal(visit.scope["path"], problem)
+        answer = refusal(request.scope["path"], problem)
         headers = {
             "content-type": "application/json",
             "content-length": str(len(answer.body)),
@@ -338,13 +313,8 @@ class Gate:
         await send({"type": "http.response.body", "body": answer.body})
 
 
-class _Visit:
-    """One request on its way through the gate.
-
-    Args:
-        scope: Its scope; gets a `state` if it has none.
-        receive: Gives its body.
-    """
+class _Request:
+    """One request on its way through the gate."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.scope = scope
@@ -356,11 +326,9 @@ class _Visit:
 
     @property
     def reads_card(self) -> bool:
-        """Whether only a card is read."""
         return is_card(self.scope["method"], self.scope["path"])
 
     async def read_body(self, bodies: BodyReader) -> None:
-        """Read the body; once."""
         self.unread = False
         self.body = await bodies.read(self.headers, self.receive)
         if self.body.files is not None:  # what is behind the gate reads what is left
@@ -369,7 +337,6 @@ class _Visit:
             self.scope["headers"] = [*others, (b"content-length", left)]
 
     def close(self) -> None:
-        """The files of the body are not needed any more."""
         if self.body.files is not None:
             self.body.files.close()
 
@@ -380,7 +347,6 @@ _SIGNATURE_HINT = (
 
 
 def _unproved(refused: HttpProblem) -> HttpProblem:
-    """What a caller is told that needs a key or a signature, and whose signature proves nothing here."""
     return HttpProblem(
         401,
         f"signature_{Verdict.STRANGER}",
@@ -391,7 +357,6 @@ def _unproved(refused: HttpProblem) -> HttpProblem:
 
 
 def _check_room(scope: Scope) -> None:
-    """Refuse what comes over a connection that is one too many."""
     if scope["state"].get("connection", {}).get("crowded"):
         raise HttpProblem(
             503,
@@ -411,7 +376,6 @@ def _check_method(method: str) -> None:
 
 
 def _from_here(scope: Scope) -> bool:
-    """Whether a connection begins on this machine's loopback interface; one without an address does."""
     client = scope.get("client")
     if client is None:
         return True
@@ -422,11 +386,6 @@ def _from_here(scope: Scope) -> bool:
 
 
 def _key_of(headers: Headers) -> str | None:
-    """The key that a caller shows; None for none.
-
-    Raises:
-        HttpProblem: It shows two.
-    """
     bearers = [value.partition(" ") for value in headers.get("authorization", ())]
     shown = {key.strip() for scheme, _, key in bearers if scheme.lower() == "bearer"}
     shown |= set(headers.get(KEY_HEADER.lower(), ()))
@@ -449,7 +408,6 @@ def _headers(scope: Scope) -> dict[str, list[str]]:
 
 
 def _target(scope: Scope) -> str:
-    """Path and query as they were sent."""
     path: bytes = scope.get("raw_path") or scope["path"].encode()
     query: bytes = scope.get("query_string", b"")
     target = path.partition(b"?")[0] + (b"?" + query if query else b"")
@@ -466,7 +424,7 @@ FREE_TURNS = 3
 """Turns of the loop after each request in which none begins: a key needs some from keyboard to screen."""
 
 
-class Turnstile:
+class RequestPacer:
     """An ASGI application that lets one request in some turns of the loop into another application.
 
     The loop is also the keyboard's and the screen's. Requests that arrive together would otherwise all be

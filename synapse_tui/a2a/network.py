@@ -163,10 +163,6 @@ def server_context(files: TlsFiles) -> ssl.SSLContext:
 def client_context(network: Network, *, local: bool) -> ssl.SSLContext:
     """What calls over https trust.
 
-    Args:
-        network: Whose certificates.
-        local: Whether this machine is called, where our servers show a certificate that we know.
-
     Raises:
         ConfigError: A file cannot be used.
     """
@@ -248,11 +244,6 @@ def bind_loopback(port: int, further: Sequence[str] = (), *, scheme: str = "http
 
     All addresses are taken or none: whoever held [::1] of our port would get what is sent to `localhost`.
 
-    Args:
-        port: 1 to 65535, or 0 for any free one.
-        further: Addresses; `0.0.0.0` for all of IPv4, `::` for all there are.
-        scheme: What will be spoken there.
-
     Raises:
         PortsExhausted: It is taken, or this user may not bind it.
         ConfigError: A further address is none of this machine.
@@ -285,13 +276,7 @@ def _addresses(further: Sequence[str]) -> list[str]:
 
 
 def adopted_sockets(port: int, descriptors: Sequence[int], *, scheme: str = "http") -> LoopbackSockets:
-    """The sockets of a port that this process held before it executed another program.
-
-    Args:
-        port: The port.
-        descriptors: What `keep` gave.
-        scheme: What will be spoken there.
-    """
+    """The sockets of a port that this process held before it executed another program."""
     sockets = tuple(socket.socket(fileno=descriptor) for descriptor in descriptors)
     for sock in sockets:
         sock.set_inheritable(False)
@@ -302,12 +287,6 @@ def free_port(
     ports: Iterable[int], *, preferred: int = 0, further: Sequence[str] = (), scheme: str = "http"
 ) -> LoopbackSockets:
     """Take the first free port of a range.
-
-    Args:
-        ports: The range, in the order of trying.
-        preferred: Tried before all others (the port that the agent had last); 0 for none.
-        further: Addresses besides the loopback ones.
-        scheme: What will be spoken there.
 
     Raises:
         PortsExhausted: None is free.

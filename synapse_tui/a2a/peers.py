@@ -61,13 +61,6 @@ class TcpSocket:
 def find_socket(local: Address, remote: Address) -> TcpSocket | None:
     """Look up the socket of one end of a connection.
 
-    Args:
-        local: Its own address.
-        remote: The address it is connected to.
-
-    Returns:
-        The socket; None when there is none.
-
     Raises:
         NoAnswer: The kernel, or a sandbox, does not answer such questions.
         ValueError: An address is none.
@@ -103,11 +96,6 @@ def _query(local: Address, remote: Address) -> bytes:
 
 def read_reply(reply: bytes, local_port: int, remote_port: int) -> TcpSocket | None:
     """Read the kernel's answer.
-
-    Args:
-        reply: A netlink message.
-        local_port: Port of the socket that was asked for; the kernel offers a listening one in its stead.
-        remote_port: Port it is connected to.
 
     Raises:
         NoAnswer: It is an error other than "no such socket".
@@ -179,12 +167,6 @@ def is_stranger(client: Address, server: Address) -> bool:
 def ask_kernel(client: Address, server: Address, *, uid: int, find: Find = find_socket) -> Owner:
     """Ask for the client's socket; takes microseconds.
 
-    Args:
-        client: The caller's address.
-        server: Ours.
-        uid: Ours.
-        find: Finds a socket.
-
     Raises:
         NoAnswer: The kernel does not tell.
         ValueError: An address is none.
@@ -199,18 +181,7 @@ def ask_kernel(client: Address, server: Address, *, uid: int, find: Find = find_
 async def agent_at(
     client: Address, server: Address, processes: Mapping[int, str], token_of: Callable[[str], str | None]
 ) -> str | None:
-    """The agent of whose processes one holds the client's end of a connection.
-
-    Args:
-        client: The caller's address.
-        server: Ours.
-        processes: Agents by the ids of their processes.
-        token_of: Gives the token of an agent.
-
-    Returns:
-        Its id; empty for none, and where that is not told; None for a caller that has gone, or is not found
-        among the processes of this system.
-    """
+    """The agent of whose processes one holds the client's end of a connection."""
     if not processes or not sys.platform.startswith("linux"):
         return ""
     return await asyncio.to_thread(_agent_at, client, server, dict(processes), token_of)
@@ -236,7 +207,6 @@ def _agent_at(
 
 
 def _holder(inode: int, processes: Mapping[int, str], token_of: Callable[[str], str | None]) -> str | None:
-    """The agent of the process that holds a socket; empty for another process, None for none that is seen."""
     tree = _ProcessTree(processes)
     wanted = f"socket:[{inode}]"
     agents = set(processes.values())
@@ -259,7 +229,6 @@ def _pids() -> list[int]:
 
 
 def _sees_all_processes() -> bool:
-    """Whether this process is in no container that hides those outside."""
     with contextlib.suppress(OSError):
         return os.readlink(PROC / "self" / "ns" / "pid") == _FIRST_NAMESPACE  # noqa: PTH115 - no path
     return False
@@ -279,18 +248,13 @@ def _hides_files(pid: int) -> bool:
 
 
 class _ProcessTree:
-    """Finds the agent in whose session, or below whose process, a process runs.
-
-    Args:
-        processes: Agents by the ids of their processes.
-    """
+    """Finds the agent in whose session, or below whose process, a process runs."""
 
     def __init__(self, processes: Mapping[int, str]) -> None:
         self._processes = processes
         self._sessions: dict[int, str] = {}
 
     def agent_of(self, pid: int, depth: int = 0) -> str:
-        """The agent of a process; empty for none."""
         if pid <= 1 or depth > _DEEPEST:
             return ""
         try:
@@ -329,14 +293,7 @@ def _judge(owner: int, inode: int, uid: int) -> Owner:
 
 
 def look_up(client: Address, server: Address, *, folder: Path, uid: int) -> Owner:
-    """Find both ends of a connection in the kernel's tables.
-
-    Args:
-        client: The caller's address.
-        server: Ours.
-        folder: Where `tcp` and `tcp6` lie.
-        uid: Ours.
-    """
+    """Find both ends of a connection in the kernel's tables."""
     try:
         ends = {_hex(client, mapped): _hex(server, mapped) for mapped in (False, True)}
     except ValueError:

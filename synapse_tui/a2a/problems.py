@@ -116,12 +116,7 @@ _DOMAIN = "a2a-protocol.org"
 
 
 def refusal(path: str, error: SynapseError) -> Answer:
-    """The answer that tells a caller of an error.
-
-    Args:
-        path: What was called.
-        error: What is wrong.
-    """
+    """The answer that tells a caller of an error."""
     answer = answer_for(error)
     if path in JSONRPC_PATHS and answer.status != 405:  # whoever does not POST speaks no JSON-RPC
         told: dict[str, object] = {

@@ -73,13 +73,6 @@ async def request_of(
 ) -> MessageRequest:
     """A message as the agent takes it; its files are written into the agent's project.
 
-    Args:
-        agent: Who is to be given it.
-        body: The message.
-        caller: Who sends it.
-        priority: 1 to 5.
-        files: The files of the request's body, where that is large.
-
     Raises:
         MessageError: It cannot be taken.
         HttpProblem: The same.
@@ -131,13 +124,6 @@ def _without_text(body: SendBody, caller: Visitor, priority: int) -> MessageRequ
 
 async def task_events(agent: HostedAgent, task: Task) -> AsyncGenerator[dict[str, str], None]:
     """The task as it is, then what happens to it until it has ended.
-
-    Args:
-        agent: Whose task it is.
-        task: The task.
-
-    Yields:
-        Events `task`, the task, and `artifact`, some of what the agent writes.
 
     Raises:
         SlowReader: The reader is too far behind.
@@ -226,7 +212,6 @@ async def _reply(
 
 
 async def _reply_of(agent: HostedAgent, task_id: str, body: SendBody, files: BodyFiles | None) -> Reply:
-    """An agent's own answer; files in it are kept like those that come with messages."""
     state = _state(body.metadata, _STATES)
     as_message = body.metadata.get("as_message") is True
     content = content_of(body.message.parts, files)
@@ -265,9 +250,6 @@ async def take_answer(
     Only the agent that was asked may answer. One of another host cannot prove itself here: then the whole id,
     which only it was told, stands for that.
 
-    Returns:
-        The outgoing task; where it had ended, the message by which the agent is told.
-
     Raises:
         TaskNotFound: There is no such outgoing task.
         HttpProblem: The answer is not from the one who was asked.
@@ -298,7 +280,6 @@ async def take_answer(
 
 
 def _answer_text(body: SendBody) -> str:
-    """The text of an answer; an agent may have written nothing at all."""
     try:
         return text_of(body.message.parts)
     except MessageError:
@@ -426,18 +407,6 @@ async def _take(
 
 
 def _named(agent: HostedAgent, content: str, services: Services) -> tuple[HostedAgent, str]:
-    """The agent that a message is for, and its text without the name of that.
-
-    Args:
-        agent: Who is called.
-        content: `@ClaudeCode go on`; what names no agent, such as `@README.md`, is part of the text.
-        services: Know the agents.
-
-    Raises:
-        AmbiguousAddress: Several others are named alike.
-        AgentExited: The agent has ended.
-        HttpProblem: It is served by another process.
-    """
     found = _MENTION.fullmatch(content)
     if found is None or fold(found["name"]) == ALL:
         return agent, content
@@ -458,7 +427,6 @@ def _named(agent: HostedAgent, content: str, services: Services) -> tuple[Hosted
 
 
 def _resolved(name: str, candidates: Sequence[Address]) -> list[Address]:
-    """Whom an address means; empty for nobody."""
     try:
         return resolve(name, candidates)
     except AgentNotFound:
@@ -512,7 +480,6 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
 
 
 def _invalid(error: RequestValidationError, body_hint: str) -> SynapseError:
-    """Say what pydantic found in the words of the dialect."""
     first = error.errors()[0]
     place = list(first["loc"])
     if first["type"] == "json_invalid":
@@ -530,7 +497,6 @@ def _invalid(error: RequestValidationError, body_hint: str) -> SynapseError:
 
 
 def _body_hint(request: Request) -> str:
-    """What a route takes."""
     path = request.scope["route"].path
     return f"a body is {_BODIES[path]}" if path in _BODIES else f"docs/http.md says what {path} takes"
 
@@ -562,7 +528,6 @@ async def _on_http(request: Request, error: Exception) -> Response:
 
 
 def _unread(cause: BaseException | None) -> HttpProblem | None:
-    """Why FastAPI could not read a body as JSON; None where that is not what happened."""
     if isinstance(cause, UnicodeDecodeError):
         found = cause.object[cause.start : cause.start + 1].hex()
         return HttpProblem(

@@ -26,20 +26,18 @@ from uvicorn.server import ServerState
 from synapse_tui.process_times import open_files_limit
 
 from .agent import NO_SERVICES, HostedAgent, Services
-from .guard import App, Gate
-from .network import LoopbackSockets, bind_loopback, free_port, server_context
+from .guard import App, Guard
+from .network import LoopbackSockets, server_context
 from .peers import Address, OwnerOf, is_stranger, owner_of
 from .routes import build_app
 from .signing import SignatureChecker, TokenVerifier, nobody
-
-__all__ = ["AgentServer", "LoopbackSockets", "bind_loopback", "build_app", "free_port"]
 
 protocol_log = logging.getLogger(f"{__name__}.protocol")
 protocol_log.setLevel(logging.ERROR)  # anybody could fill the disk with warnings about requests that are none
 
 MAX_CONNECTIONS = 400
 """Of one server."""
-LOBBY = 64
+OVERFLOW = 64
 """Further ones that are told to come again."""
 RESERVED = 256
 """Descriptors for all else: terminals, logs, databases, calls to others."""
@@ -51,19 +49,19 @@ for room."""
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """How many seconds one caller may take.
 
     Attributes:
         head: In which a request line and its headers must have come.
-        lobby: The same, of a connection that is one too many.
+        overflow: The same, of a connection that is one too many.
         unread: For which it may leave unread what was sent to it.
         idle: For which its connection stays open between requests.
         hurry: The same, where room is getting scarce.
     """
 
     head: float = 10.0
-    lobby: float = 2.0
+    overflow: float = 2.0
     unread: float = 60.0
     idle: int = 30
     hurry: int = 1
@@ -77,16 +75,16 @@ _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Lengt
 
 def room_of_process() -> int:
     """How many connections this process can have."""
-    return max(open_files_limit() - RESERVED - LOBBY, LOBBY)
+    return max(open_files_limit() - RESERVED - OVERFLOW, OVERFLOW)
 
 
-class Room:
+class ConnectionLimits:
     """How many connections there are, and may be.
 
     Args:
         each: Connections of one server at most; never more than half of all.
         in_all: Those of all servers of the process; None for as many as it can have.
-        patience: How long their callers may take.
+        timeouts: How long their callers may take.
         stranger: Whether a connection, given the client's and the server's address, is not of this user.
     """
 
@@ -94,32 +92,32 @@ class Room:
         self,
         each: int = MAX_CONNECTIONS,
         in_all: int | None = None,
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
         stranger: Callable[[Address, Address], bool] = is_stranger,
     ) -> None:
-        self.patience = patience or Patience()
+        self.timeouts = timeouts or Timeouts()
         self.stranger = stranger
         self._in_all = room_of_process() if in_all is None else in_all
         self._each = max(1, min(each, self._in_all // 2))
         self._reserved = min(RESERVED, open_files_limit() // 5)
         """So many descriptors stay free, as far as idle connections hold them."""
-        self._idle: dict[PatientProtocol, float] = {}
+        self._idle: dict[LimitedProtocol, float] = {}
         """Connections without a request under way, and since when; idle for longest first."""
-        self._closing: set[PatientProtocol] = set()
+        self._closing: set[LimitedProtocol] = set()
         """Closed here to make room; their descriptors are free in a moment."""
         self.taken = 0
         self.strangers = 0
 
-    def idle(self, connection: PatientProtocol) -> None:
+    def idle(self, connection: LimitedProtocol) -> None:
         """No request of a connection is under way."""
         if connection not in self._closing:
             self._idle.setdefault(connection, time.monotonic())
 
-    def busy(self, connection: PatientProtocol) -> None:
+    def busy(self, connection: LimitedProtocol) -> None:
         """A request of it is under way."""
         self._idle.pop(connection, None)
 
-    def gone(self, connection: PatientProtocol) -> None:
+    def gone(self, connection: LimitedProtocol) -> None:
         """It has ended."""
         self.busy(connection)
         self._closing.discard(connection)
@@ -129,14 +127,7 @@ class Room:
         return descriptor >= open_files_limit() - self._reserved
 
     def make_room(self, descriptor: int) -> bool:
-        """Close connections that have been idle for longest, until so many descriptors are free as should be.
-
-        Args:
-            descriptor: The newest.
-
-        Returns:
-            Whether enough of them are, or will be in a moment.
-        """
+        """Close the connections idle for longest; says whether enough descriptors are or will be free."""
         excess = descriptor - (open_files_limit() - self._reserved) + 1 - len(self._closing)
         until = time.monotonic() - MOMENT
         for connection in [each for each, since in self._idle.items() if since <= until][: max(excess, 0)]:
@@ -152,17 +143,12 @@ class Room:
         return self.taken > 0 and not self._idle and not self._closing
 
     def crowded(self, here: int, strangers: int = 0) -> bool:
-        """Whether a server has one connection too many.
-
-        Args:
-            here: How many it has.
-            strangers: How many of them are strangers', where the one in question is.
-        """
+        """Whether a server has one connection too many."""
         return self._over(here, strangers, 0)
 
     def full(self, here: int, strangers: int = 0) -> bool:
         """Whether it cannot even say so; see `crowded`."""
-        return self._over(here, strangers, LOBBY)
+        return self._over(here, strangers, OVERFLOW)
 
     def _over(self, here: int, strangers: int, more: int) -> bool:
         if here > self._each + more or self.taken > self._in_all + more:
@@ -177,8 +163,8 @@ class Room:
         return here > self._each * 3 // 4 or self.taken > self._in_all * 3 // 4
 
 
-class PatientProtocol(H11Protocol):
-    """uvicorn's protocol with an end to its patience.
+class LimitedProtocol(H11Protocol):
+    """uvicorn's protocol with an end to its timeouts.
 
     Each connection has a notebook that all its requests find in `scope["state"]["connection"]`; `crowded`
     stands in it where the connection is one too many.
@@ -197,14 +183,14 @@ class PatientProtocol(H11Protocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
-        room: Room,
+        room: ConnectionLimits,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.logger = protocol_log
         self._room = room
         self.stranger = False
-        self._head = _Timer(self.loop, room.patience.head, self._give_up)
-        self._unread = _Timer(self.loop, room.patience.unread, self._cut)
+        self._head = _Timer(self.loop, room.timeouts.head, self._give_up)
+        self._unread = _Timer(self.loop, room.timeouts.unread, self._cut)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection, or turn it away."""
@@ -219,7 +205,7 @@ class PatientProtocol(H11Protocol):
             transport.close()
             return
         if crowded:
-            self._head.seconds = self._room.patience.lobby
+            self._head.seconds = self._room.timeouts.overflow
         self._watch_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -248,9 +234,9 @@ class PatientProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         """Wait for the next request, or see that the last bytes are read."""
-        patience = self._room.patience
+        timeouts = self._room.timeouts
         scarce = self._room.scarce(len(self.connections))
-        self.timeout_keep_alive = patience.hurry if scarce else patience.idle
+        self.timeout_keep_alive = timeouts.hurry if scarce else timeouts.idle
         super().on_response_complete()
         if not self.transport.is_closing():
             self._watch_head()
@@ -277,7 +263,6 @@ class PatientProtocol(H11Protocol):
             self._head.stop()
 
     def _asked(self) -> bool:
-        """Whether there has been a request."""
         return self.cycle is not None
 
     def _give_up(self) -> None:
@@ -305,7 +290,7 @@ class Acceptor:
     def __init__(
         self,
         sock: socket.socket,
-        room: Room,
+        room: ConnectionLimits,
         make: Callable[[], asyncio.Protocol],
         *,
         tls: ssl.SSLContext | None,
@@ -390,13 +375,7 @@ class Acceptor:
 
 
 class _Timer:
-    """Waits once.
-
-    Args:
-        loop: Counts the time.
-        seconds: How long.
-        end: Called when it is over.
-    """
+    """Waits once."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float, end: Callable[[], None]) -> None:
         self.seconds = seconds
@@ -405,12 +384,10 @@ class _Timer:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Begin to wait, unless it is being waited already."""
         if self._timer is None:
             self._timer = self._loop.call_later(self.seconds, self._over)
 
     def stop(self) -> None:
-        """Wait no longer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -450,18 +427,18 @@ class AgentServer:
         services: Services = NO_SERVICES,
         app: App | None = None,
         owner: OwnerOf = owner_of,
-        room: Room | None = None,
+        room: ConnectionLimits | None = None,
     ) -> None:
         self.agent = agent
         self.sockets = sockets
         self._tls = services.network.tls if sockets.scheme == "https" else None
-        self._gate = Gate(
+        self._gate = Guard(
             app or build_app(), agent, checker=SignatureChecker(token_of), services=services, owner=owner
         )
         self._server = _Server(
             uvicorn.Config(
                 self._gate,
-                http=PatientProtocol,
+                http=LimitedProtocol,
                 ws="none",
                 lifespan="off",
                 interface="asgi3",
@@ -472,7 +449,7 @@ class AgentServer:
                 date_header=False,
                 timeout_graceful_shutdown=GRACE,
             ),
-            room or Room(),
+            room or ConnectionLimits(),
         )
         self._task: asyncio.Task[None] | None = None
 
@@ -516,7 +493,7 @@ class AgentServer:
 class _Server(uvicorn.Server):
     """uvicorn's server without signals and without its tick of ten times a second."""
 
-    def __init__(self, config: uvicorn.Config, room: Room) -> None:
+    def __init__(self, config: uvicorn.Config, room: ConnectionLimits) -> None:
         super().__init__(config)
         self._room = room
         self.ready = asyncio.Event()
@@ -533,7 +510,7 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: Sequence[socket.socket] | None = None) -> None:
         config, tls = self.config, self.config.ssl
-        make = functools.partial(PatientProtocol, config, self.server_state, {}, room=self._room)
+        make = functools.partial(LimitedProtocol, config, self.server_state, {}, room=self._room)
         # Not asyncio's own servers: one that has no descriptor left waits until somebody goes.
         self.servers = [
             Acceptor(sock, self._room, make, tls=tls, handshake=HANDSHAKE)  # type: ignore[misc]

@@ -87,12 +87,6 @@ def _words(by: Sender) -> str:
 
 
 def _of_an_agent(agent: HostedAgent, order: WatchOrder) -> WatchOrder:
-    """The order of an agent: over the task that it names, else the newest of its own that goes on.
-
-    Raises:
-        TaskNotFound: There is no such task.
-        HttpProblem: It has sent none.
-    """
     named = iter([find_task(agent, order.task)]) if order.task else agent.tasks.newest()
     mine = (
         task
@@ -147,11 +141,6 @@ class WebhookBody(BaseModel):
 
 
 def _desk(shared: Shared, verified_id: VerifiedId) -> PushService:
-    """The desk, for a person.
-
-    Raises:
-        HttpProblem: An agent asks, or there is no desk.
-    """
     if verified_id not in ("", USER.sender_id):
         raise HttpProblem(
             403,

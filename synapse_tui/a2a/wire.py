@@ -57,10 +57,6 @@ _PRIVATE = frozenset(
 def check_media_type(media_type: str, where: str) -> None:
     """See that the type of a part is one that something can be made of.
 
-    Args:
-        media_type: The type, with parameters or not; empty for none.
-        where: Which part it is, for the error.
-
     Raises:
         HttpProblem: It is no media type, or one that only its sender knows (415).
     """
@@ -89,10 +85,6 @@ def content_of(
     parts: Sequence[Mapping[str, Any]], files: BodyFiles | None = None
 ) -> tuple[Part | Upload, ...]:
     """The content of a message.
-
-    Args:
-        parts: Its parts as they came.
-        files: The files of its body, where that is large.
 
     Raises:
         HttpProblem: A part is of a kind or a type that is not taken (415).
@@ -374,7 +366,6 @@ def _error_json(task: Task) -> dict[str, str] | None:
 
 
 def _parts_of(task: Task) -> list[dict[str, Any]]:
-    """The content of the message that made a task."""
     first = next((each.parts for each in task.messages if each.role == "user"), ())
     return [part_json(part) for part in first] or [text_json(task.text)]
 

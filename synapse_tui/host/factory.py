@@ -23,7 +23,7 @@ from synapse_tui.safety.service import FileSafety
 from synapse_tui.settings import Settings
 
 from .history import HistoryKeeper
-from .spool import SpoolKeeper
+from .spool import Spools
 
 
 class Tokens:
@@ -77,7 +77,7 @@ class SessionFactory:
     guardian: Guardian
     tokens: Tokens
     history: HistoryKeeper
-    spools: SpoolKeeper
+    spools: Spools
     network: Network
     safety: FileSafety
     make_id: Callable[[], str]

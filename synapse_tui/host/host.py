@@ -55,8 +55,8 @@ from .peers import PeerWatch
 from .records import RecordKeeper
 from .replies import Replies
 from .routing import Receipt, Router, desks_of, name_at
-from .serving import Reach, Servers
-from .spool import SpoolKeeper
+from .serving import AccessSettings, Servers
+from .spool import Spools
 from .watchdog import Watchdog
 
 log = logging.getLogger(__name__)
@@ -119,7 +119,7 @@ class Host:
             profile_files=profile_files,
         )
         self.following.listeners.append(self._follow)
-        self._reach = Reach(settings, events=self.events, look=self.following.look)
+        self._reach = AccessSettings(settings, events=self.events, look=self.following.look)
         self.history = HistoryKeeper(
             location_of(settings, paths.history, paths=paths, project=project),
             project,
@@ -158,7 +158,7 @@ class Host:
         )
         self._servers.ready = self._record
         self._router = Router(self._agents, self._peers, self._servers, self.externals, project)
-        self._spools = SpoolKeeper(
+        self._spools = Spools(
             project,
             home=paths.home,
             registry=registry,

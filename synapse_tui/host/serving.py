@@ -20,7 +20,7 @@ from synapse_tui.settings import Settings
 if TYPE_CHECKING:
     from synapse_tui.a2a.async_client import AsyncClient
     from synapse_tui.a2a.guard import App
-    from synapse_tui.a2a.server import AgentServer, Room
+    from synapse_tui.a2a.server import AgentServer, ConnectionLimits
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class Servers:
         key: str = "",
     ) -> None:
         self._key = key
-        self._room: Room | None = None
+        self._room: ConnectionLimits | None = None
         self._name_of = name_of
         self._token_of = token_of
         self._events = events
@@ -92,16 +92,16 @@ class Servers:
         task.add_done_callback(self._starting.discard)
 
     async def _serve(self, agent_id: str) -> None:
-        from synapse_tui.a2a.guard import Turnstile  # noqa: PLC0415
+        from synapse_tui.a2a.guard import RequestPacer  # noqa: PLC0415
         from synapse_tui.a2a.server import (  # noqa: PLC0415
             AgentServer,
-            Room,
+            ConnectionLimits,
             build_app,
         )
 
         session, sockets = self._waiting.pop(agent_id)
-        self._app = self._app or Turnstile(build_app())
-        self._room = self._room or Room()
+        self._app = self._app or RequestPacer(build_app())
+        self._room = self._room or ConnectionLimits()
         server = AgentServer(
             session,
             sockets,
@@ -167,7 +167,7 @@ class Servers:
             await self._client.close()
 
 
-class Reach:
+class AccessSettings:
     """The rules about callers, and where and how agents are served.
 
     Keys that are made or taken back in the user's settings count at once; addresses, names and certificates

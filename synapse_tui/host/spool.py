@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from synapse_tui.a2a.async_client import AsyncClient
 
 
-class SpoolDesk:
+class SpoolGateway:
     """Carries requests of this host's agents to agents of this machine, and nothing else anywhere.
 
     Args:
@@ -71,14 +71,7 @@ class SpoolDesk:
         self._clock = clock
 
     async def carry(self, taken: Taken) -> SpoolAnswer:
-        """Carry a request to its server.
-
-        Args:
-            taken: What was found in a spool.
-
-        Returns:
-            The server's answer; where it has none, why.
-        """
+        """Carry a request to its server."""
         try:
             return await self._carry(taken)
         except PeerUnreachable as error:
@@ -110,11 +103,6 @@ class SpoolDesk:
         return SpoolAnswer(status, body)
 
     def _verified_sender(self, request: SpoolRequest) -> str:
-        """The agent whose signature the request carries.
-
-        Raises:
-            HttpProblem: There is no good signature of an agent of this host.
-        """
         url = urlsplit(request.endpoint)
         signed = SignedRequest(
             request.method, url.port or 80, url.path.rstrip("/") + request.target, request.body
@@ -132,11 +120,7 @@ class SpoolDesk:
         return sender
 
     async def _check_endpoint(self, endpoint: str) -> None:
-        """Make sure that a request is for an agent: other services of this machine are none of theirs.
-
-        Raises:
-            PeerUnreachable: It is for something else, or for an agent that has ended.
-        """
+        """Make sure that a request is for an agent: other services of this machine are none of theirs."""
         if endpoint in self._endpoints():
             return
         live, _ = await asyncio.to_thread(self._registry.scan)
@@ -159,7 +143,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 60.0
 """Seconds between two attempts to make a folder again that was swept away."""
 
 
-class SpoolCarrier:
+class SpoolWorker:
     """Takes what is put into one spool.
 
     Args:
@@ -171,7 +155,7 @@ class SpoolCarrier:
     """
 
     def __init__(
-        self, agent_id: str, spool: SpoolFolder, desk: SpoolDesk, watch: SpoolWatch, *, token: str
+        self, agent_id: str, spool: SpoolFolder, desk: SpoolGateway, watch: SpoolWatch, *, token: str
     ) -> None:
         self.spool = spool
         self._agent_id = agent_id
@@ -282,7 +266,6 @@ class SpoolCarrier:
             log.warning("a spool takes no answer: %s", error, extra={"agent_id": self._agent_id})
 
     async def _note(self, names: list[str]) -> None:
-        """Remember answers until they are collected, or given up."""
         loop = asyncio.get_running_loop()
         self._answers.extend((loop.time(), name) for name in names)
         await self._discard()
@@ -318,7 +301,7 @@ VARIABLE = "SYNAPSE_SPOOL"
 """Tells an agent's processes where its spool is."""
 
 
-class SpoolKeeper:
+class Spools:
     """Gives each agent a spool and carries what is put there.
 
     Args:
@@ -342,7 +325,7 @@ class SpoolKeeper:
     ) -> None:
         self._project = project
         self._home = Path(os.path.realpath(home))
-        self._desk = SpoolDesk(
+        self._desk = SpoolGateway(
             registry,
             # Of this host's senders only the agents have a spool: the person's own token never proves one.
             token_of=lambda sender: None if sender == USER.sender_id else tokens(sender),
@@ -351,7 +334,7 @@ class SpoolKeeper:
         )
         self._tokens = tokens
         self._made: dict[str, SpoolFolder] = {}
-        self._carriers: dict[str, SpoolCarrier] = {}
+        self._carriers: dict[str, SpoolWorker] = {}
         self._markers: set[Path] = set()
         """Folders `.synapse` that were made for a spool."""
         self._watch: SpoolWatch | None = None
@@ -363,17 +346,7 @@ class SpoolKeeper:
         self._sweep(self._project / FOLDER / SPOOL)
 
     def make(self, agent_id: str, profile: Profile, folder: Path, environ: Mapping[str, str]) -> Path | None:
-        """Make the spool of an agent that is about to be started.
-
-        Args:
-            agent_id: The agent.
-            profile: What is known of its kind.
-            folder: Its working folder, a real path.
-            environ: The environment that it inherits.
-
-        Returns:
-            The spool; None when none can be made, which hinders only agents in a sandbox.
-        """
+        """Make the spool of an agent that is about to be started."""
         place = AgentPlace(agent_id, folder, self._project, self._home, profile.sandbox, environ)
         marker = folder / FOLDER
         marked = marker.exists()
@@ -394,12 +367,7 @@ class SpoolKeeper:
             self._remove(spool)
 
     def add(self, agent_id: str, environ: Mapping[str, str]) -> None:
-        """Carry what an agent puts into its spool, from now on.
-
-        Args:
-            agent_id: The agent.
-            environ: Its environment: its secret and its spool, also one that another host has made.
-        """
+        """Carry what an agent puts into its spool, from now on."""
         spool = self._made.pop(agent_id, None)
         if spool is None and environ.get(VARIABLE):
             spool = SpoolFolder(Path(environ[VARIABLE]))
@@ -407,7 +375,7 @@ class SpoolKeeper:
             return
         if self._watch is None:
             self._watch = SpoolWatch(self._on_change)
-        self._carriers[agent_id] = carrier = SpoolCarrier(
+        self._carriers[agent_id] = carrier = SpoolWorker(
             agent_id, spool, self._desk, self._watch, token=self._tokens(agent_id) or environ["SYNAPSE_TOKEN"]
         )
         carrier.start()

@@ -48,12 +48,7 @@ _ALLOW = (
 
 
 def forbidden(error: OSError, folder: Path | None) -> bool:
-    """Whether connecting failed because of where this process runs, and not for want of a server.
-
-    Args:
-        error: What connecting failed with.
-        folder: The spool; None when there is none.
-    """
+    """Whether connecting failed because of where this process runs, and not for want of a server."""
     if error.errno in _FORBIDDEN:
         return True
     # A sandbox may have a network of its own, with a loopback on which nobody listens.
@@ -70,7 +65,6 @@ def _elsewhere(folder: Path) -> bool:
 
 
 def _host(folder: Path) -> tuple[str, str]:
-    """What a host says of itself in its spool: its network, and the version of the files that it writes."""
     content = read_private(folder / HOST_FILE, 1000).decode("ascii", "replace")
     if not content:  # it is being written at this moment
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder / HOST_FILE))
@@ -139,12 +133,6 @@ class SpoolClient:
     def exchange(self, request: SpoolRequest) -> SpoolAnswer:
         """Have a request carried to its server.
 
-        Args:
-            request: The request; when it expires is filled in here.
-
-        Returns:
-            The answer of the server.
-
         Raises:
             PeerUnreachable: There is none; the message tells whether the request may have arrived.
         """
@@ -189,12 +177,6 @@ class SpoolClient:
             pause = self._rest(pause)
 
     def _check_folder(self) -> None:
-        """Make sure that what is written there is read by nobody else.
-
-        Raises:
-            OSError: It cannot be seen.
-            PeerUnreachable: It is no folder of this user's alone.
-        """
         status = self._folder.lstat()
         private = stat.S_ISDIR(status.st_mode) and not stat.S_IMODE(status.st_mode) & 0o077
         if not private or status.st_uid != os.geteuid():
@@ -204,12 +186,7 @@ class SpoolClient:
             )
 
     def _check_version(self) -> None:
-        """Make sure that the host can answer: an older one would carry the request, and not sign the answer.
-
-        Raises:
-            OSError: The host cannot be seen.
-            PeerUnreachable: It is of another version.
-        """
+        """Refuse a host of another version: an older one would not sign the answer."""
         try:
             _network, version = _host(self._folder)
         except ValueError as error:
@@ -280,11 +257,6 @@ class _Wanted:
     refused: str = ""
 
     def read(self) -> SpoolAnswer | None:
-        """The host's answer; None as long as there is none, whatever others have put there.
-
-        Raises:
-            PeerUnreachable: The host says that no server answered.
-        """
         try:
             found = SpoolAnswer.decode(self.seal.open(read_private(self.path, MAX_ANSWER)))
         except FileNotFoundError:
@@ -297,7 +269,6 @@ class _Wanted:
         return found
 
     def ignored(self) -> str:
-        """What to add to the reason why there is no answer."""
         if not self.refused and _exists(self.plain):
             self.refused = "the agent's host has not signed it"
         return f"; a file that looks like an answer was ignored: {self.refused}" if self.refused else ""
@@ -317,11 +288,6 @@ def _exists(path: Path) -> bool:
 
 
 def _remove(path: Path) -> bool:
-    """Remove a file.
-
-    Returns:
-        Whether it was there.
-    """
     try:
         path.unlink()
     except OSError:

@@ -158,13 +158,7 @@ class AnswerSeal:
 
     @classmethod
     def of(cls, token: str, name: str, request: bytes) -> AnswerSeal:
-        """The seal of the answer to one request.
-
-        Args:
-            token: The agent's secret.
-            name: Id of the request.
-            request: The content of its file.
-        """
+        """The seal of the answer to one request."""
         text = f"spool answer {name} {hashlib.sha256(request).hexdigest()}"
         return cls(hmac.digest(token.encode(), text.encode(), "sha256"))
 
@@ -304,9 +298,6 @@ TRIES = 50
 
 def lock(folder: Path) -> int:
     """Take the lock of a spool.
-
-    Returns:
-        A descriptor; the lock is given back when it is closed.
 
     Raises:
         OSError: It cannot be taken, or another host has it.

@@ -117,9 +117,6 @@ class SpoolFolder:
     def take(self, limit: int) -> list[Taken]:
         """Take requests, the oldest first; what has no business there is removed on the way.
 
-        Args:
-            limit: How many at most.
-
         Raises:
             OSError: The folder cannot be read, or was swept.
         """
@@ -161,14 +158,6 @@ class SpoolFolder:
 
     def answer(self, one: Taken, answer: SpoolAnswer, token: str) -> list[str]:
         """Put the answer to a request that was taken; one that nobody collects is left for `discard`.
-
-        Args:
-            one: The request.
-            answer: What came of it.
-            token: The secret of the spool's agent, to sign with.
-
-        Returns:
-            The names of the files that were written.
 
         Raises:
             OSError: It cannot be written.
@@ -313,11 +302,7 @@ def temporary_prefix() -> str:
 
 
 def remove_abandoned(parent: Path) -> None:
-    """Remove the spools in a folder whose hosts are gone.
-
-    Args:
-        parent: A folder `.synapse/spool`, or one for temporary files.
-    """
+    """Remove the spools in a folder whose hosts are gone."""
     own = parent.name == SPOOL and parent.parent.name == FOLDER
     for folder in _folders(parent, "" if own else temporary_prefix()):
         if is_abandoned(folder):
@@ -325,7 +310,6 @@ def remove_abandoned(parent: Path) -> None:
 
 
 def _folders(parent: Path, prefix: str) -> Iterator[Path]:
-    """The folders of this user in a folder."""
     try:
         with os.scandir(parent) as entries:
             found = [Path(entry.path) for entry in entries if _ours(entry, prefix)]

@@ -48,7 +48,7 @@ class SpoolWatch:
 
     def __init__(self, changed: Changed, *, native: bool = True) -> None:
         self._changed = changed
-        self._looker = _Looker(changed)
+        self._looker = _Poller(changed)
         self._inotify: _Inotify | None = None
         if native and sys.platform == "linux":
             with contextlib.suppress(OSError):
@@ -80,11 +80,7 @@ class SpoolWatch:
 
 
 class _Inotify:
-    """Folders by the numbers that the kernel gives them.
-
-    Raises:
-        OSError: The kernel has no instance left, or no inotify.
-    """
+    """Folders by the numbers that the kernel gives them."""
 
     def __init__(self, changed: Changed) -> None:
         self._changed = changed
@@ -123,7 +119,7 @@ class _Inotify:
         return [folder] if folder is not None and (appeared or swept or gone) else []
 
 
-class _Looker:
+class _Poller:
     """Looks into folders, in a thread of its own that exists only while there is a folder to look into."""
 
     def __init__(self, changed: Changed) -> None:

@@ -16,7 +16,9 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.a2a.guard import Receive, Scope, Send
-from synapse_tui.a2a.server import AgentServer, bind_loopback, build_app
+from synapse_tui.a2a.network import bind_loopback
+from synapse_tui.a2a.routes import build_app
+from synapse_tui.a2a.server import AgentServer
 from tests.fake_agent import FakeAgent
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 
 from synapse_tui.a2a.agent import NO_SERVICES, Services
-from synapse_tui.a2a.server import AgentServer, Room, bind_loopback
+from synapse_tui.a2a.network import bind_loopback
+from synapse_tui.a2a.server import AgentServer, ConnectionLimits
 from synapse_tui.a2a.signing import TokenVerifier, nobody
 from tests.fake_agent import FakeAgent
 
@@ -21,7 +22,7 @@ async def running(
     token_of: TokenVerifier = nobody,
     agent: FakeAgent | None = None,
     services: Services = NO_SERVICES,
-    room: Room | None = None,
+    room: ConnectionLimits | None = None,
 ) -> AsyncIterator[tuple[FakeAgent, AgentServer]]:
     """An agent on a port of its own."""
     network = services.network

@@ -16,7 +16,7 @@ from synapse_tui.a2a.async_client import AsyncClient
 from synapse_tui.a2a.client import Client, PlainConnection
 from synapse_tui.agents.profiles.finding import load_profiles
 from synapse_tui.host.factory import Tokens
-from synapse_tui.host.spool import SpoolKeeper
+from synapse_tui.host.spool import Spools
 from synapse_tui.model import Sender
 from synapse_tui.paths import shipped_profiles
 from synapse_tui.spool.client import SpoolClient
@@ -61,11 +61,11 @@ class SpoolRig:
         self._stack = stack
         self.keeper = self.new_keeper()
 
-    def new_keeper(self) -> SpoolKeeper:
+    def new_keeper(self) -> Spools:
         async def client() -> AsyncClient:
             return self.client
 
-        return SpoolKeeper(
+        return Spools(
             self.shell.folder,
             home=self.shell.home,
             registry=self.shell.registry,

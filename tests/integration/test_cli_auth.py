@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.a2a.agent import Services
-from synapse_tui.a2a.server import AgentServer, bind_loopback
+from synapse_tui.a2a.network import bind_loopback
+from synapse_tui.a2a.server import AgentServer
 from synapse_tui.events import EventBus
 from synapse_tui.host.following import SettingsFollower
-from synapse_tui.host.serving import Reach
+from synapse_tui.host.serving import AccessSettings
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
 from tests.fake_agent import FakeAgent
@@ -48,7 +49,7 @@ class Server:
             environ=environ,
             events=EventBus(),
         )
-        reach = Reach(settings, events=EventBus(), look=self.following.look, clock=lambda: self.now)
+        reach = AccessSettings(settings, events=EventBus(), look=self.following.look, clock=lambda: self.now)
         self.following.listeners.append(reach.follow)
         sockets = bind_loopback(0)
         self.port = sockets.port

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from synapse_tui.a2a.external import transport
-from synapse_tui.a2a.server import AgentServer, bind_loopback
+from synapse_tui.a2a.network import bind_loopback
+from synapse_tui.a2a.server import AgentServer
 from synapse_tui.cli.group import synapse
 from synapse_tui.cli.output import run_command
 from tests.fake_agent import FakeAgent

@@ -14,7 +14,7 @@ from synapse_tui.a2a.problems import HttpProblem
 from synapse_tui.errors import ConfigError
 from synapse_tui.events import Event, EventBus, Notice
 from synapse_tui.host.following import SettingsFollower
-from synapse_tui.host.serving import Reach
+from synapse_tui.host.serving import AccessSettings
 from synapse_tui.model import AgentSpec, TaskState
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
@@ -70,7 +70,7 @@ async def test_a_file_that_lost_its_end_takes_no_key_away(tmp_path: Path, left: 
         events=EventBus(),
         native=native,
     )
-    reach = Reach(settings, events=EventBus(), look=following.look, clock=lambda: now)
+    reach = AccessSettings(settings, events=EventBus(), look=following.look, clock=lambda: now)
     following.listeners.append(reach.follow)
     following.start()
     access = reach.access

@@ -13,8 +13,9 @@ import httpx
 import pytest
 
 from synapse_tui.a2a.agent import Services
+from synapse_tui.a2a.network import bind_loopback
 from synapse_tui.a2a.push import PushService
-from synapse_tui.a2a.server import AgentServer, bind_loopback
+from synapse_tui.a2a.server import AgentServer
 from synapse_tui.model import AgentSpec
 from tests.fake_agent import FakeAgent
 from tests.integration.push_kit import answer, receiving, telling

@@ -13,7 +13,7 @@ from synapse_tui.a2a import calls
 from synapse_tui.a2a.async_client import AsyncClient
 from synapse_tui.a2a.calls import Call
 from synapse_tui.a2a.client import Client
-from synapse_tui.a2a.server import bind_loopback
+from synapse_tui.a2a.network import bind_loopback
 from synapse_tui.a2a.signing import TokenVerifier, nobody
 from synapse_tui.errors import PeerRefused, PeerUnreachable, TaskNotFound
 from synapse_tui.model import USER, AgentState, Sender, TaskState

@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from synapse_tui.a2a import bodies
-from synapse_tui.a2a.server import LOBBY, Patience, Room, room_of_process
+from synapse_tui.a2a.server import OVERFLOW, ConnectionLimits, Timeouts, room_of_process
 from tests.fake_agent import FakeAgent
 from tests.integration.server_kit import BODY, Connection, http, running
 from tests.waiting import PATIENCE, until
 
-IMPATIENT = Patience(head=0.05, lobby=0.05, unread=0.1, idle=30, hurry=1)
+IMPATIENT = Timeouts(head=0.05, overflow=0.05, unread=0.1, idle=30, hurry=1)
 
 
 async def opened(stack: contextlib.AsyncExitStack, port: int, count: int) -> list[Connection]:
@@ -60,7 +60,7 @@ async def test_two_hundred_callers_are_served_at_once(stack: contextlib.AsyncExi
 async def test_a_flood_is_told_to_come_again_and_another_agent_is_not_touched(
     stack: contextlib.AsyncExitStack,
 ) -> None:
-    room = Room(each=4, in_all=9)
+    room = ConnectionLimits(each=4, in_all=9)
     agent, _ = await stack.enter_async_context(running(room=room))
     other, _ = await stack.enter_async_context(running("codex", room=room))
     held = await opened(stack, agent.port, 4)
@@ -77,9 +77,9 @@ async def test_a_flood_is_told_to_come_again_and_another_agent_is_not_touched(
 
 
 async def test_beyond_the_lobby_connections_are_closed(stack: contextlib.AsyncExitStack) -> None:
-    room = Room(each=2, in_all=10, patience=Patience(head=120, lobby=120))
+    room = ConnectionLimits(each=2, in_all=10, timeouts=Timeouts(head=120, overflow=120))
     agent, _ = await stack.enter_async_context(running(room=room))
-    crowd = await opened(stack, agent.port, 2 + LOBBY)
+    crowd = await opened(stack, agent.port, 2 + OVERFLOW)
     last = (await opened(stack, agent.port, 1))[0]
     with contextlib.suppress(ConnectionError):
         assert (await last.reader.read()).startswith(b"HTTP/1.1 503 ")
@@ -89,7 +89,7 @@ async def test_beyond_the_lobby_connections_are_closed(stack: contextlib.AsyncEx
 async def test_strangers_leave_half_of_the_room(stack: contextlib.AsyncExitStack) -> None:
     """Whoever may not even ask does not keep the person out by opening connections."""
     theirs: set[int] = set()
-    room = Room(each=4, in_all=100, stranger=lambda client, _server: client[1] in theirs)
+    room = ConnectionLimits(each=4, in_all=100, stranger=lambda client, _server: client[1] in theirs)
     agent, _ = await stack.enter_async_context(running(room=room))
 
     async def stranger() -> Connection:
@@ -103,7 +103,7 @@ async def test_strangers_leave_half_of_the_room(stack: contextlib.AsyncExitStack
         return connection
 
     first = [await stranger() for _ in range(2)]
-    crowd = [await stranger() for _ in range(LOBBY // 2)]
+    crowd = [await stranger() for _ in range(OVERFLOW // 2)]
     last = await stranger()
     with contextlib.suppress(ConnectionError):
         assert (await last.reader.read()).startswith(b"HTTP/1.1 503 ")
@@ -120,7 +120,7 @@ async def test_strangers_leave_half_of_the_room(stack: contextlib.AsyncExitStack
 
 async def test_a_caller_that_trickles_its_request_is_given_up(stack: contextlib.AsyncExitStack) -> None:
     """Slowloris: headers that never end."""
-    agent, _ = await stack.enter_async_context(running(room=Room(patience=IMPATIENT)))
+    agent, _ = await stack.enter_async_context(running(room=ConnectionLimits(timeouts=IMPATIENT)))
     [again] = await opened(stack, agent.port, 1)
     assert await asked(again, agent.port) == 200
     silent, slow = await opened(stack, agent.port, 2)
@@ -132,7 +132,7 @@ async def test_a_caller_that_trickles_its_request_is_given_up(stack: contextlib.
 
 
 async def test_a_connection_may_rest_between_requests(stack: contextlib.AsyncExitStack) -> None:
-    agent, _ = await stack.enter_async_context(running(room=Room(patience=IMPATIENT)))
+    agent, _ = await stack.enter_async_context(running(room=ConnectionLimits(timeouts=IMPATIENT)))
     [resting] = await opened(stack, agent.port, 1)
     assert await asked(resting, agent.port) == 200
     [silent] = await opened(stack, agent.port, 1)
@@ -141,7 +141,7 @@ async def test_a_connection_may_rest_between_requests(stack: contextlib.AsyncExi
 
 
 async def test_a_request_that_is_worked_on_is_not_given_up(stack: contextlib.AsyncExitStack) -> None:
-    agent, _ = await stack.enter_async_context(running(room=Room(patience=IMPATIENT)))
+    agent, _ = await stack.enter_async_context(running(room=ConnectionLimits(timeouts=IMPATIENT)))
     [busy] = await opened(stack, agent.port, 1)
     _, answer = await busy.ask(http("POST", "/tasks/send", agent.port, BODY))
     path = f"/tasks/{json.loads(answer)['task']['id']}"
@@ -162,7 +162,7 @@ class Talkative(FakeAgent):
 
 
 async def test_a_caller_that_does_not_read_is_cut(stack: contextlib.AsyncExitStack) -> None:
-    room = Room(patience=IMPATIENT)
+    room = ConnectionLimits(timeouts=IMPATIENT)
     agent, _ = await stack.enter_async_context(running(agent=Talkative(), room=room))
     with socket.socket() as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -200,12 +200,12 @@ async def test_a_refused_caller_with_a_whole_body_keeps_its_connection(
 def test_room_is_what_the_process_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = [(1024, 4096)]
     monkeypatch.setattr(resource, "getrlimit", lambda _which: limits[-1])
-    assert room_of_process() == 1024 - 256 - LOBBY
+    assert room_of_process() == 1024 - 256 - OVERFLOW
     limits.append((65_536, 65_536))
-    assert room_of_process() == 65_536 - 256 - LOBBY
+    assert room_of_process() == 65_536 - 256 - OVERFLOW
     limits.append((resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     assert room_of_process() > 100_000
     limits.append((300, 300))
-    room = Room()
+    room = ConnectionLimits()
     assert not room.crowded(1)
-    assert room.crowded(LOBBY)
+    assert room.crowded(OVERFLOW)

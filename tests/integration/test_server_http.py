@@ -15,8 +15,8 @@ import threading
 
 import pytest
 
-from synapse_tui.a2a.network import LoopbackSockets
-from synapse_tui.a2a.server import AgentServer, bind_loopback, free_port
+from synapse_tui.a2a.network import LoopbackSockets, bind_loopback, free_port
+from synapse_tui.a2a.server import AgentServer
 from synapse_tui.errors import PortsExhausted
 from synapse_tui.model import USER, MessageRequest, Task
 from tests.fake_agent import FakeAgent

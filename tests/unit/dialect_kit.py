@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import httpx
 
 from synapse_tui.a2a.agent import NO_SERVICES, Services
-from synapse_tui.a2a.guard import Gate
+from synapse_tui.a2a.guard import Guard
 from synapse_tui.a2a.peers import Address, Owner
 from synapse_tui.a2a.routes import build_app
 from synapse_tui.a2a.signing import SignatureChecker, SignedRequest, signature_headers
@@ -39,7 +39,7 @@ async def served(
     body_timeout: float = 30,
 ) -> AsyncIterator[httpx.AsyncClient]:
     checker = SignatureChecker(TOKENS.get)
-    gate = Gate(
+    gate = Guard(
         build_app(),
         agent,
         checker=checker,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from synapse_tui.a2a.access import FAILURES, TOLD, Access, AccessRules, Caller, Principal, TokenBuckets
+from synapse_tui.a2a.access import FAILURES, LOGGED, Access, AccessRules, Caller, Principal, TokenBuckets
 from synapse_tui.a2a.peers import Owner
 from synapse_tui.a2a.problems import HttpProblem
 from synapse_tui.paths import UserPaths
@@ -291,7 +291,7 @@ def test_strangers_are_counted_by_their_address() -> None:
 
 def test_a_flood_of_refusals_does_not_fill_the_log() -> None:
     access = Access(AccessRules(), clock=Clock())
-    assert [access.may_tell() for _ in range(500)].count(True) == TOLD
+    assert [access.may_log() for _ in range(500)].count(True) == LOGGED
 
 
 def test_buckets_are_not_kept_for_ever() -> None:

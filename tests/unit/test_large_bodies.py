@@ -23,8 +23,8 @@ from synapse_tui.a2a.bodies import (
     PIECE,
     BodyFiles,
     BodyReader,
+    FileExtractor,
     LargeBodies,
-    Sieve,
 )
 from synapse_tui.a2a.problems import HttpProblem
 from synapse_tui.agents.delivery.incoming import MAX_FILES
@@ -310,7 +310,7 @@ async def test_room_is_given_back_when_a_message_comes_again(agent: GivenAgent) 
 
 def sieved(body: bytes, cuts: list[int]) -> tuple[Any, BodyFiles]:
     files = BodyFiles()
-    sieve = Sieve(files, MAX_AT_ONCE)
+    sieve = FileExtractor(files, MAX_AT_ONCE)
     for start, end in zip([0, *cuts], [*cuts, len(body)], strict=True):
         sieve.feed(body[start:end])
     return json.loads(sieve.end()), files
@@ -357,7 +357,7 @@ def test_more_files_than_a_message_may_have_are_never_opened() -> None:
     body = json.dumps([{"raw": "AAAA" * LONG}] * (MAX_FILES + 1)).encode()
     files = BodyFiles()
     with pytest.raises(HttpProblem) as refused:
-        Sieve(files, MAX_AT_ONCE).feed(body)
+        FileExtractor(files, MAX_AT_ONCE).feed(body)
     files.close()
     assert (refused.value.status, refused.value.code) == (413, "too_many_files")
 
@@ -380,5 +380,5 @@ def test_broken_base64(broken: str) -> None:
     body = b'{"raw": "' + b"A" * LONG * 2 + broken.encode() + b'"}'
     files = BodyFiles()
     with pytest.raises((HttpProblem, MessageError)):
-        Sieve(files, MAX_AT_ONCE).feed(body)
+        FileExtractor(files, MAX_AT_ONCE).feed(body)
     files.close()

@@ -9,13 +9,13 @@ import pytest
 
 from synapse_tui.a2a.access import Access, AccessRules
 from synapse_tui.a2a.agent import NO_SERVICES, Services
-from synapse_tui.a2a.card_security import CardShape, card_security
 from synapse_tui.a2a.guard import WebGuard
 from synapse_tui.a2a.network import Network
 from synapse_tui.a2a.problems import HttpProblem
+from synapse_tui.a2a.protocol.cards import CardShape, card_security
 from synapse_tui.errors import ConfigError
 from synapse_tui.events import EventBus, Notice
-from synapse_tui.host.serving import Reach
+from synapse_tui.host.serving import AccessSettings
 from synapse_tui.paths import UserPaths
 from synapse_tui.settings import Settings, load_settings
 from synapse_tui.settings.files import SettingsFile
@@ -38,10 +38,10 @@ def set_to(paths: UserPaths, values: Mapping[str, object]) -> Settings:
     return load_settings(paths.home / "nowhere", paths=paths, environ={}, trusted=lambda path, data: False)
 
 
-def reach_of(paths: UserPaths, values: dict[str, object]) -> tuple[Reach, list[Notice]]:
+def reach_of(paths: UserPaths, values: dict[str, object]) -> tuple[AccessSettings, list[Notice]]:
     events, told = EventBus(), list[Notice]()
     events.subscribe(lambda event: told.append(event) if isinstance(event, Notice) else None)
-    return Reach(set_to(paths, values), events=events), told
+    return AccessSettings(set_to(paths, values), events=events), told
 
 
 def test_nobody_else_reaches_agents_where_nothing_is_set(paths: UserPaths) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from typing import Any
 
-from synapse_tui.a2a.guard import Turnstile
+from synapse_tui.a2a.guard import RequestPacer
 from tests.waiting import PATIENCE
 
 
@@ -14,13 +14,13 @@ async def nothing(*_: Any) -> Any:
     return {}
 
 
-def make() -> tuple[Turnstile, list[str]]:
+def make() -> tuple[RequestPacer, list[str]]:
     log: list[str] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         log.append(scope["path"])
 
-    return Turnstile(app, free_turns=2), log
+    return RequestPacer(app, free_turns=2), log
 
 
 async def test_the_loop_does_everything_else_between_two_requests() -> None:

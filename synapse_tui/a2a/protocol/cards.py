@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -14,12 +16,63 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from synapse_tui import __version__
-from synapse_tui.a2a.agent import CardForm, HostedAgent
-from synapse_tui.a2a.card_security import CardShape, card_security, keys_demanded
+from synapse_tui.a2a.agent import CardForm, HostedAgent, Services
+from synapse_tui.a2a.calls import KEY_HEADER
 from synapse_tui.a2a.problems import REST_PREFIX
 from synapse_tui.addresses import identity_of
 
 from .calls import SYNAPSE, Call, call_from
+
+CardShape = Literal["1.0", "0.3", "dual"]
+"""Whose fields a card has: those of one version of the protocol, or both."""
+
+_API_KEY = {"description": f"A key of this agent's owner in the header {KEY_HEADER}", "name": KEY_HEADER}
+_BEARER = {"description": "The same key as a bearer token", "scheme": "Bearer"}
+_V1: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "apiKey": {"apiKeySecurityScheme": {**_API_KEY, "location": "header"}},
+        "bearer": {"httpAuthSecurityScheme": _BEARER},
+    }
+)
+_V03: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "apiKey": {"type": "apiKey", "in": "header", **_API_KEY},
+        "bearer": {"type": "http", **_BEARER},
+    }
+)
+
+
+def keys_demanded(services: Services) -> bool:
+    """Whether everyone but the person and the agents must show a key."""
+    return services.access is not None and services.access.rules.enabled
+
+
+def card_security(services: Services, shape: CardShape) -> dict[str, Any]:
+    """The fields of a card that name its security schemes; each of them suffices.
+
+    Args:
+        services: Tells whether keys are demanded.
+        shape: Which fields; a dual card's schemes have those of both versions side by side, as the SDK writes
+            them.
+
+    Returns:
+        Fields to be added to the card as JSON; none where no key is demanded of everyone.
+    """
+    if not keys_demanded(services):
+        return {}
+    fields: dict[str, Any] = {"securitySchemes": {name: _scheme(name, shape) for name in _V1}}
+    if shape != "0.3":
+        fields["securityRequirements"] = [{"schemes": {name: {"list": []}}} for name in _V1]
+    if shape != "1.0":
+        fields["security"] = [{name: []} for name in _V03]
+    return fields
+
+
+def _scheme(name: str, shape: CardShape) -> dict[str, Any]:
+    new = _V1[name] if shape != "0.3" else {}
+    old = _V03[name] if shape != "1.0" else {}
+    return {**new, **old}
+
 
 INPUT_MODES = ["text/plain", "application/json", "application/octet-stream", "*/*"]
 OUTPUT_MODES = ["text/plain", "application/json", "application/octet-stream"]

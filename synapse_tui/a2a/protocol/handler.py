@@ -28,7 +28,6 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import Message
 
 from synapse_tui.a2a.agent import HostedAgent
-from synapse_tui.a2a.card_security import keys_demanded
 from synapse_tui.a2a.context import Visitor, check_ring
 from synapse_tui.a2a.push import PushConfig, PushProtocol, PushService
 from synapse_tui.content import Part, TaskMessage
@@ -38,7 +37,7 @@ from synapse_tui.messages.tasks import is_asked, make_cursor
 from synapse_tui.model import MessageRequest, Task, TaskPage, TaskQuery, TaskState
 
 from .calls import Call, call_of, find_task, translated, translated_stream
-from .cards import extended_json
+from .cards import extended_json, keys_demanded
 from .convert import (
     NO_FILES,
     Draft,
