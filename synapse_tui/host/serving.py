@@ -93,11 +93,8 @@ class Servers:
 
     async def _serve(self, agent_id: str) -> None:
         from synapse_tui.a2a.guard import RequestPacer  # noqa: PLC0415
-        from synapse_tui.a2a.server import (  # noqa: PLC0415
-            AgentServer,
-            ConnectionLimits,
-            build_app,
-        )
+        from synapse_tui.a2a.routes import build_app  # noqa: PLC0415
+        from synapse_tui.a2a.server import AgentServer, ConnectionLimits  # noqa: PLC0415
 
         session, sockets = self._waiting.pop(agent_id)
         self._app = self._app or RequestPacer(build_app())
