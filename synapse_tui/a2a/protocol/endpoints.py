@@ -79,12 +79,9 @@ def _not_finite(_number: str) -> NoReturn:
 
 log = logging.getLogger(__name__)
 
-KEEP_ALIVE = 15.0
-"""Seconds without an event after which a comment is sent."""
-SEND_TIMEOUT = 30.0
-"""Seconds in which a reader must have taken what was sent."""
-END_TIMEOUT = 1.0
-"""Seconds in which it must take the end of a stream."""
+KEEP_ALIVE = 15.0  # seconds without an event after which a comment is sent
+SEND_TIMEOUT = 30.0  # seconds in which a reader must have taken what was sent
+END_TIMEOUT = 1.0  # seconds in which it must take the end of a stream
 _SEPARATOR = "\r\n"
 _COMMENT = b": keep-alive\r\n\r\n"
 
