@@ -39,7 +39,6 @@ log = logging.getLogger(__name__)
 
 LONGEST = 86_400.0  # seconds that a task is followed at most
 CANCEL_TIMEOUT = 10.0
-REPORT_INTERVAL = 0.1  # least seconds between two reports about a running task
 UNKNOWN_TASK = 404
 """The status of an agent that does not know the task that a message continues: it has not taken it."""
 IDLE = 60.0  # seconds of silence in a stream after which the task is polled
@@ -61,8 +60,7 @@ class RemoteWorker:
     Args:
         environ: Gives the environment that tokens are read from.
         files: Gives the folder for an agent's files.
-        report: Called with a conversation and its task after a change: at once when the task came to rest,
-            otherwise ten times a second at most.
+        report: Called with a conversation and its task after every change.
     """
 
     def __init__(
@@ -73,12 +71,9 @@ class RemoteWorker:
     ) -> None:
         self._environ = environ
         self._files = files
-        self._listener = report
+        self._report = report
         self._turns: dict[str, asyncio.Lock] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
-        # A timer for each task that was reported just now, and the tasks that have changed since.
-        self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._changed: set[str] = set()
         self._pace = Pace()
 
     def send(
@@ -112,7 +107,7 @@ class RemoteWorker:
             newest = conversation.change(
                 task.id, state=TaskState.CANCELED, delivery=DeliveryState.CANCELED, reason=why
             )
-        self._report(conversation, newest, at_once=True)
+        self._report(conversation, newest)
         return newest
 
     def drop(self, task_id: str) -> None:
@@ -123,9 +118,6 @@ class RemoteWorker:
     async def stop(self) -> None:
         """Stop; the next process follows what goes on at the agents."""
         running = tuple(self._running.values())
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
@@ -157,27 +149,7 @@ class RemoteWorker:
             log.exception("a conversation failed", extra={"alias": conversation.alias})
             reason = f"unexpected {type(error).__name__}: see the log"
         if not conversation.get(task_id).state.final:
-            self._report(conversation, conversation.fail(task_id, reason), at_once=True)
-
-    def _report(self, conversation: Conversation, task: Task, *, at_once: bool) -> None:
-        timer = self._timers.get(task.id)
-        if timer is not None and not at_once:
-            self._changed.add(task.id)
-            return
-        if timer is not None:
-            timer.cancel()
-        self._changed.discard(task.id)
-        loop = asyncio.get_running_loop()
-        self._timers[task.id] = loop.call_later(REPORT_INTERVAL, self._report_changed, conversation, task.id)
-        self._listener(conversation, task)
-
-    def _report_changed(self, conversation: Conversation, task_id: str) -> None:
-        del self._timers[task_id]
-        if task_id not in self._changed:
-            return
-        self._changed.discard(task_id)
-        if conversation.knows(task_id):
-            self._report(conversation, conversation.get(task_id), at_once=False)
+            self._report(conversation, conversation.fail(task_id, reason))
 
     async def _send(
         self, agent: ExternalAgent, conversation: Conversation, task_id: str, text: str, message_id: str
@@ -214,7 +186,7 @@ class RemoteWorker:
     ) -> None:
         if files.has_work(update):
             update = await asyncio.to_thread(files.save, update)
-        self._report(conversation, conversation.apply(task_id, update), at_once=update.at_rest)
+        self._report(conversation, conversation.apply(task_id, update))
 
     @contextlib.asynccontextmanager
     async def _connected(self, agent: ExternalAgent) -> AsyncGenerator[Peer, None]:
