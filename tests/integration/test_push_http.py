@@ -167,14 +167,14 @@ async def test_the_command_makes_lists_tells_and_removes_webhooks(tmp_path):
         assert json.loads((await shell.run("webhook", "log", "codex", "--limit", "1", "--json")).out)
         assert "key=word" not in listed.out + log.out
         gone = await shell.run("webhook", "remove", "codex", url)
-        assert (gone.code, gone.out) == (0, f"{made['id']}: {made['url']} is told no more\n")
+        assert (gone.code, gone.out) == (0, f"{made['id']}: {made['url']} is removed\n")
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         (("add", "codex", "http://127.0.0.1/", "--secret-env", "NONE"), "NONE has no secret"),
-        (("remove", "codex", "../outbox"), "is no id of a webhook"),
+        (("remove", "codex", "../outbox"), "is not the id of a webhook"),
     ],
 )
 async def test_what_the_command_cannot_do(tmp_path, words, told):

@@ -19,8 +19,8 @@ from a2a.client.client import Client
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
-from synapse_tui.a2a import dialect
-from synapse_tui.a2a.dialect import Call, PeerTask
+from synapse_tui.a2a import calls
+from synapse_tui.a2a.calls import Call, PeerTask
 from synapse_tui.content import Artifact, Part, TaskMessage
 from synapse_tui.errors import CardRefused, PeerRefused, TaskNotFound
 from synapse_tui.model import TaskState
@@ -251,7 +251,8 @@ class DialectPeer:
             "context_id": outgoing.context_id or None,
             "metadata": {"response_expected": True, "message_id": outgoing.message_id},
         }
-        call = Call("POST", "/tasks/send", json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
+        data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        call = Call("POST", "/tasks/send", calls.read_task, data)
         yield await self._call(call, sends=True)
 
     async def subscribe(self, task_id: str) -> AsyncGenerator[Update, None]:
@@ -259,15 +260,15 @@ class DialectPeer:
         yield await self.get(task_id)
 
     async def get(self, task_id: str) -> TaskUpdate:
-        return await self._call(dialect.task_call(task_id), sends=False)
+        return await self._call(calls.task(task_id), sends=False)
 
     async def cancel(self, task_id: str) -> TaskUpdate:
-        return await self._call(dialect.task_call(task_id, "cancel"), sends=False)
+        return await self._call(calls.cancel(task_id), sends=False)
 
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def _call(self, call: Call, *, sends: bool) -> TaskUpdate:
+    async def _call(self, call: Call[PeerTask], *, sends: bool) -> TaskUpdate:
         headers = {"Accept": "application/json"}
         if call.body:
             headers["Content-Type"] = "application/json"
@@ -280,8 +281,7 @@ class DialectPeer:
         except (httpx.HTTPError, TimeoutError) as error:
             raise problem_of(error, self._url, sends=sends) from error
         try:
-            answer = dialect.read_answer(self._url, response.status_code, response.content)
-            return _dialect_task(dialect.read_task(self._url, answer))
+            return _dialect_task(call.read(self._url, response.status_code, response.content))
         except TaskNotFound as error:
             raise PeerRefused(error.message, 404, error.hint) from error
 

@@ -346,7 +346,7 @@ class PushService:
 
     def _make_sender(self) -> Send:
         module = importlib.import_module("synapse_tui.a2a.push.sender")
-        sender: Send = module.PushSender(self.policy, certificates=client_context(self._network, near=False))
+        sender: Send = module.PushSender(self.policy, certificates=client_context(self._network, local=False))
         return sender
 
     def _note(self, delivery: Delivery) -> None:

@@ -1,0 +1,172 @@
+"""The panel that opens after the leader key: every key that may follow, by mouse too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
+
+from textual import events
+from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import var
+from textual.widget import Widget
+
+from synapse_tui.actions import DIGITS, Action
+from synapse_tui.keymap import Keymap, leader_label
+
+from .error_handling import FaultTolerant
+from .segment_bar import Piece, SegmentBar, width_of
+from .text import pad
+
+COLUMN = 26  # cells of one entry
+KEY = 4  # cells of its key
+
+
+class WhichKey(FaultTolerant, Widget, can_focus=False):
+    """Lists the leader's keys in columns; a click does what its entry says."""
+
+    DEFAULT_CSS = """
+    WhichKey {
+        layer: hints; dock: bottom; height: auto; width: 100%; margin-bottom: 1; padding: 0 1; display: none;
+        background: $dialog; color: $ink; border-top: solid $line;
+    }
+    """
+    ALLOW_SELECT: ClassVar[bool] = False
+
+    keymap: var[Keymap] = var(Keymap)  # the keys that hold
+
+    @dataclass
+    class Chosen(Message):
+        """An entry was clicked."""
+
+        action_id: str
+
+    def watch_keymap(self) -> None:
+        self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        return self._grid(width)[0]
+
+    def _entries(self) -> list[Action]:
+        return [action for action in self.keymap.actions if action.leader]
+
+    def _grid(self, width: int) -> tuple[int, int]:
+        """Rows, and cells of a column: narrower ones where the screen has too few rows."""
+        count = len(self._entries())
+        most_rows = max(1, self.app.size.height - 4)
+        columns = max(1, width // COLUMN, ceil(count / most_rows))
+        return ceil(count / columns), max(1, min(COLUMN, width // columns))
+
+    def render(self) -> Content:
+        entries = self._entries()
+        rows, column = self._grid(self.content_size.width)
+        parts: list[tuple[str, str]] = []
+        for row in range(rows):
+            for action in entries[row::rows]:
+                key = leader_label(action).replace("Enter", "⏎")  # the column of keys is narrow
+                parts += [
+                    (pad(key, KEY), "bold $hot"),
+                    (pad(_short_title(action), column - KEY - 1), "$ink"),
+                    (" ", ""),
+                ]
+            parts.append(("\n", ""))
+        return Content.assemble(*parts)
+
+    def action_at(self, x: int, y: int) -> Action | None:
+        entries = self._entries()
+        rows, column = self._grid(self.content_size.width)
+        index = x // column * rows + y
+        return entries[index] if y < rows and index < len(entries) else None
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        offset = event.get_content_offset(self)
+        action = self.action_at(offset.x, offset.y) if offset else None
+        if action is not None and action.id != DIGITS:
+            self.post_message(self.Chosen(action.id))
+
+
+def _short_title(action: Action) -> str:
+    return {
+        "go_to_agent": "go to agent",
+        "next_waiting": "next that needs you",
+        "main_pane": "main pane",
+    }.get(action.id, action.title.lower())
+
+
+@runtime_checkable
+class Keyed(Protocol):
+    """An application with keys."""
+
+    keymap: Keymap
+
+
+def keys_of(app: object) -> Keymap:
+    """The keys of an application."""
+    return app.keymap if isinstance(app, Keyed) else Keymap()
+
+
+# A key, what it does in a word, and the action of the section that does it
+Hint: TypeAlias = tuple[str, str, str]
+MESSAGES = "messages"  # the section whose keys are told before any had the focus
+# The hints of each section, by the id of its list, in at most two rows
+HINTS: Mapping[str, tuple[Sequence[Hint], ...]] = {
+    "agents": ((("Enter", "go to", "select"),),),
+    MESSAGES: (
+        (
+            ("Enter", "open", "command('show')"),
+            ("c", "cancel", "command('cancel')"),
+            ("h", "hold/release", "command('hold')"),
+        ),
+        (
+            ("s", "send now", "command('send_now')"),
+            ("⇧↑", "earlier", "command('earlier')"),
+            ("⇧↓", "later", "command('later')"),
+        ),
+    ),
+    "locks": (
+        (
+            ("Enter", "open", "choose('show_file')"),
+            ("r", "release", "choose('release_lock')"),
+            ("t", "take", "choose('take_lock')"),
+        ),
+    ),
+    "externals": (
+        (
+            ("Enter", "open", "select"),
+            ("c", "card", "command('external_card')"),
+            ("x", "remove", "command('remove_external')"),
+        ),
+    ),
+    "peers": ((("Enter", "write", "select"),),),
+}
+
+
+class SidebarKeys(SegmentBar):
+    """What the keys do in one of the lists; it can be done by the mouse as well.
+
+    Attributes:
+        section: The id of the list whose keys are told.
+    """
+
+    DEFAULT_CSS = "SidebarKeys { background: $dialog; }"
+
+    section: var[str] = var(MESSAGES)
+
+    def __init__(self, row: int) -> None:
+        super().__init__()
+        self._place = row
+
+    def watch_section(self) -> None:
+        self.refresh()
+
+    def pieces(self, width: int, /) -> tuple[Sequence[Piece], Sequence[Piece]]:
+        shown: list[Piece] = []
+        for key, word, target in next(iter(HINTS[self.section][self._place :]), ()):
+            hint = [Piece(f" {key}", "bold $hot", target), Piece(f" {word} ", "$ink-muted", target)]
+            if width_of(shown) + width_of(hint) <= width:
+                shown += hint
+        return shown, []
