@@ -223,6 +223,17 @@ async def test_new_agent_is_asked_for_and_gets_the_focus():
         assert active(app) == "synapse-codex-8127"
 
 
+async def test_a_name_that_is_too_long_is_refused_instead_of_cut():
+    host = three_agents()
+    async with running(host) as (app, pilot):
+        for keys in ((LEADER, "n", "tab"), (LEADER, "r")):
+            await pilot.press(*keys)
+            await pilot.press(*"parser-" * 5, "enter")
+            await until(lambda: "a name has at most 32" in text_of(app))
+            await pilot.press("escape")
+            await until(lambda: at_main(app))
+
+
 async def test_errors_of_a_new_agent_stay_in_the_dialog():
     host = three_agents()
     host.fail["open"] = CommandNotFound("claude", "claude", "npm install -g claude")
