@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,7 +16,7 @@ from synapse_tui.errors import InvalidValue
 from .caller import Caller
 from .commands import CommandGroup, json_option, limit_option
 from .completion import complete_agents
-from .output import note, plain, show, show_json, show_table
+from .output import plain, show, show_json, show_list
 
 _AGENT = click.argument("agent", shell_complete=complete_agents)
 
@@ -89,7 +89,7 @@ def list_command(*, agent: str, as_json: bool) -> None:
         )
         for each in found
     ]
-    _show(("ID", "URL", "EVENTS", "SIGNED", "PERSISTS"), rows, found, "no webhooks", as_json=as_json)
+    show_list(found, ("ID", "URL", "EVENTS", "SIGNED", "PERSISTS"), rows, "no webhooks", as_json=as_json)
 
 
 @webhook_command.command(name="log")
@@ -114,7 +114,7 @@ def log_command(*, agent: str, webhook: str, limit: int, as_json: bool) -> None:
         for each in found
     ]
     heads = ("AT", "EVENT", "TASK", "STATE", "TRIES", "STATUS", "ERROR", "URL")
-    _show(heads, rows, found, "no calls yet", as_json=as_json)
+    show_list(found, heads, rows, "no calls yet", as_json=as_json, shrinking=("ERROR",))
 
 
 @webhook_command.command(name="remove")
@@ -142,22 +142,6 @@ def _read(agent: str, target: str) -> list[dict[str, Any]]:
     caller = Caller.of()
     endpoint = caller.find_one(agent).endpoint
     return caller.client().webhooks(endpoint, Call("GET", target), sender_id=caller.agent_id)
-
-
-def _show(
-    heads: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    found: Sequence[Mapping[str, Any]],
-    nothing: str,
-    *,
-    as_json: bool,
-) -> None:
-    if as_json:
-        show_json(found)
-    elif rows:
-        show_table(heads, rows, shrinking=("ERROR",))
-    else:
-        note(nothing)
 
 
 def _id(webhook: str) -> str:
