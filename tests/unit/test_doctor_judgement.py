@@ -26,7 +26,14 @@ from synapse_tui.doctor.checks import (
 )
 from synapse_tui.doctor.examination import RuleUse, Sample
 from synapse_tui.doctor.report import Advice, Outcome, Report, Result, failed, ok
-from synapse_tui.doctor.turns import judge_hazards, judge_pieces, judge_turn
+from synapse_tui.doctor.turns import (
+    bullet_of,
+    judge_answer,
+    judge_bullets,
+    judge_hazards,
+    judge_long_answer,
+    judge_turn,
+)
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus, TaskState
 from tests.unit.doctor_kit import keys, rule_of, seen, shipped, signals, task, unsent
 
@@ -77,20 +84,6 @@ def test_an_answer_or_the_agents_own_record_proves_a_turn() -> None:
     assert (recorded.outcome, "record" in recorded.evidence) == (OK, True)
 
 
-def test_an_answer_that_proves_nothing_is_not_shown() -> None:
-    verdict = judge_turn(seen(answer="I will not", proof=""), DUMMY)
-    assert verdict.outcome is NOT_SHOWN
-    assert "--expect" in verdict.advice[0].value
-
-
-def test_a_turn_without_an_end_fails_with_the_last_state() -> None:
-    last = Sample(0.0, UNKNOWN, title="who knows")
-    working = task(TaskState.WORKING, DeliveryState.SUBMITTED)
-    verdict = judge_turn(seen(working, ended=False, answer="", proof="", last=last, seconds=60.0), DUMMY)
-    assert (verdict.outcome, "UNKNOWN" in verdict.evidence) == (FAILED, True)
-    assert [key for key, _ in keys(verdict)] == ["states"]
-
-
 @pytest.mark.parametrize(
     ("reason", "fields", "wanted"),
     [
@@ -116,20 +109,6 @@ def test_a_message_that_was_not_submitted_names_the_key(
     assert verdict.outcome is FAILED
     assert reason in verdict.evidence
     assert verdict.advice[0].key == wanted
-
-
-def test_the_key_that_submitted_is_told() -> None:
-    lost = unsent("agent did not take Enter; the text is left in the composer")
-    other = judge_turn(dataclasses.replace(lost, entered=b"\n"), DUMMY)
-    assert keys(other) == [("submit.enter", "lf")]
-    late = judge_turn(dataclasses.replace(lost, entered=b"\r"), DUMMY)
-    assert keys(late) == [("submit.pause", "1000")]
-
-
-def test_lines_that_arrived_one_by_one() -> None:
-    verdict = judge_pieces(seen(proof="", recorded="part"), DUMMY)
-    assert (verdict.outcome, keys(verdict)) == (FAILED, [("submit.multiline", "false")])
-    assert judge_pieces(seen(), DUMMY).outcome is OK
 
 
 def test_hazards_name_the_sign_that_the_profile_lacks() -> None:
@@ -243,13 +222,6 @@ def test_what_came_of_synapse_reply(fields: dict[str, object], outcome: Outcome,
     assert (verdict.advice[0].key if verdict.advice else None) == key
 
 
-def test_a_dialog_that_no_rule_may_approve_names_the_key() -> None:
-    silent = dataclasses.replace(DUMMY, doctor=dataclasses.replace(DUMMY.doctor, approve=None))
-    verdict = judge_reply(Replying("AB-CD", replied=False, refused=True, last=ASKING), silent)
-    assert verdict.advice[0].key == "doctor.approve"
-    assert verdict.advice[0].value == r"{screen: '^\s*❯\s+\d+\.\s+Yes\b'}"
-
-
 # -- signals and the end ---------------------------------------------------------------------------------
 
 
@@ -303,3 +275,40 @@ def test_a_report_tells_each_advice_once() -> None:
     assert report.json()["ok"] is False
     assert [check["outcome"] for check in report.json()["checks"]] == ["failed", "failed", "ok"]
     assert not Report("made", "", "", "", True, "", results[2:]).failed
+
+
+def test_an_artifact_with_a_row_of_the_frame() -> None:
+    assert judge_answer(seen(), {"? for help"}, DUMMY).outcome is OK
+    verdict = judge_answer(seen(answer="AB-CD\n      ? for help"), {"? for help"}, DUMMY)
+    assert (verdict.outcome, verdict.advice[0].key) == (FAILED, "composer.hints")
+    assert judge_answer(seen(answer=f"AB-CD\n{'─' * 40}"), (), DUMMY).outcome is FAILED
+    own = seen(answer="AB-CD\n      ? for help", own_words="AB-CD\n      ? for help")
+    assert judge_answer(own, {"? for help"}, DUMMY).outcome is OK
+    missing = judge_answer(seen(answer="", proof=""), (), DUMMY)
+    assert (missing.outcome, missing.advice[0].key) == (FAILED, "composer.above")
+
+
+def test_an_artifact_with_the_tail_of_a_long_message() -> None:
+    short, long = seen(answer="says: AB-CD"), seen(answer="… 62 lines in all\n\n● says: AB-CD")
+    bare = dataclasses.replace(DUMMY, transcript=None)
+    assert judge_long_answer(short, short, (), bare).outcome is OK
+    verdict = judge_long_answer(long, short, (), bare)
+    assert (verdict.outcome, "62 lines in all" in verdict.evidence) == (FAILED, True)
+    assert judge_long_answer(long, short, (), shipped("claude")).outcome is NOT_SHOWN
+    chatty = seen(answer="Sure:\nAB-CD")
+    assert judge_long_answer(chatty, chatty, (), bare).outcome is OK
+
+
+def test_an_artifact_with_a_bullet() -> None:
+    screen = ["> say AB", "  CD", "", "● says: AB", "  CD", "", "❯ "]
+    assert (bullet_of(screen, "AB"), bullet_of(screen[:2], "AB"), bullet_of([], "AB")) == ("●", "", "")
+    assert judge_bullets(["Bash(ls)\n⎿  a\n\nDone.", "Here:\n● one\n● two"], "●") is None
+    assert judge_bullets(["● Done."], "") is None
+    verdict = judge_bullets(["fine", "  Bash(ls)\n  ⎿  a\n\n● Done."], "●")
+    assert verdict is not None
+    assert (verdict.outcome, "'● Done.'" in verdict.evidence) == (FAILED, True)
+
+
+def test_an_artifact_is_not_proved_by_the_record() -> None:
+    verdict = judge_answer(seen(answer="something else", proof="", recorded="whole"), (), DUMMY)
+    assert verdict.outcome is NOT_SHOWN

@@ -1,13 +1,23 @@
-"""Keys to bytes in every mode that a child can set."""
+"""Keys, mouse events and pastes to bytes, in every mode that a child can set."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from synapse_tui.terminal.input import KeyEvent, encode_input, encode_key
-from synapse_tui.terminal.modes import Modes
+from synapse_tui.terminal.input import (
+    KeyEvent,
+    MouseEvent,
+    encode_focus,
+    encode_input,
+    encode_key,
+    encode_mouse,
+    encode_paste,
+)
+from synapse_tui.terminal.modes import Modes, MouseMode
 
 K = KeyEvent
 LEGACY = Modes()
@@ -22,41 +32,27 @@ def text(character: str, **held: Any) -> KeyEvent:
 LEGACY_TABLE = [
     (text("a"), b"a"),
     (text("A"), b"A"),
-    (text("é"), "é".encode()),
     (text("漢"), "漢".encode()),
-    (text("😀"), "😀".encode()),
-    (text(" "), b" "),
     (K("space"), b" "),
     (K("", "あい"), "あい".encode()),
     (K("enter"), b"\r"),
     (K("enter", shift=True), b"\x1b\r"),
     (K("enter", alt=True), b"\x1b\r"),
     (K("enter", ctrl=True), b"\r"),
-    (K("enter", shift=True, alt=True), b"\x1b\r"),
     (K("tab"), b"\t"),
     (K("tab", shift=True), b"\x1b[Z"),
-    (K("tab", alt=True), b"\x1b\t"),
-    (K("tab", ctrl=True), b"\t"),
     (K("escape"), b"\x1b"),
     (K("escape", alt=True), b"\x1b\x1b"),
     (K("backspace"), b"\x7f"),
-    (K("backspace", shift=True), b"\x7f"),
     (K("backspace", ctrl=True), b"\x08"),
     (K("backspace", alt=True), b"\x1b\x7f"),
-    (K("backspace", ctrl=True, alt=True), b"\x1b\x08"),
     (text("c", ctrl=True), b"\x03"),
-    (text("z", ctrl=True), b"\x1a"),
     (text("c", ctrl=True, shift=True), b"\x03"),
     (text("c", ctrl=True, alt=True), b"\x1b\x03"),
     (K("space", ctrl=True), b"\x00"),
-    (text("@", ctrl=True), b"\x00"),
     (text("2", ctrl=True), b"\x00"),
     (text("[", ctrl=True), b"\x1b"),
-    (text("\\", ctrl=True), b"\x1c"),
-    (text("]", ctrl=True), b"\x1d"),
     (text("6", ctrl=True), b"\x1e"),
-    (text("^", ctrl=True), b"\x1e"),
-    (text("_", ctrl=True), b"\x1f"),
     (text("/", ctrl=True), b"\x1f"),
     (text("8", ctrl=True), b"\x7f"),
     (text("1", ctrl=True), b"1"),
@@ -65,45 +61,30 @@ LEGACY_TABLE = [
     (text("b", alt=True), b"\x1bb"),
     (K("b", alt=True, shift=True), b"\x1bB"),
     (K("1", alt=True, shift=True, shifted="!"), b"\x1b!"),
-    (text("é", alt=True), b"\x1b\xc3\xa9"),
     (K("space", alt=True), b"\x1b "),
     (text("c", super=True), b""),
-    (K("c", meta=True), b""),
     (K("up"), b"\x1b[A"),
-    (K("down"), b"\x1b[B"),
-    (K("right"), b"\x1b[C"),
-    (K("left"), b"\x1b[D"),
     (K("home"), b"\x1b[H"),
-    (K("end"), b"\x1b[F"),
     (K("up", shift=True), b"\x1b[1;2A"),
-    (K("up", alt=True), b"\x1b[1;3A"),
     (K("left", ctrl=True), b"\x1b[1;5D"),
     (K("left", ctrl=True, shift=True, alt=True), b"\x1b[1;8D"),
     (K("left", super=True), b"\x1b[1;9D"),
-    (K("insert"), b"\x1b[2~"),
     (K("delete"), b"\x1b[3~"),
     (K("page_up"), b"\x1b[5~"),
-    (K("page_down"), b"\x1b[6~"),
     (K("delete", ctrl=True), b"\x1b[3;5~"),
     (K("f1"), b"\x1bOP"),
-    (K("f4"), b"\x1bOS"),
     (K("f1", shift=True), b"\x1b[1;2P"),
     (K("f3", ctrl=True), b"\x1b[1;5R"),
     (K("f5"), b"\x1b[15~"),
-    (K("f12"), b"\x1b[24~"),
     (K("f12", ctrl=True), b"\x1b[24;5~"),
-    (K("f13"), b"\x1b[25~"),
     (K("f20"), b"\x1b[34~"),
     (K("f21"), b""),
     (K("menu"), b"\x1b[29~"),
     (K("pause"), b""),
     (K("left_shift"), b""),
-    (K("caps_lock"), b""),
-    (K("media_play"), b""),
     (K("kp_5", "5"), b"5"),
     (K("kp_enter"), b"\r"),
     (K("kp_left"), b"\x1b[D"),
-    (K("kp_page_up"), b"\x1b[5~"),
     (K("kp_begin"), b"\x1b[E"),
     (K("a", "", kind="release"), b""),
     (K("a", "a", kind="repeat"), b"a"),
@@ -160,21 +141,17 @@ def test_shift_enter_for_a_legacy_child_can_be_chosen(fallback):
 OTHER_KEYS_TABLE = [
     # event, level 1, level 2
     (text("a"), b"a", b"a"),
-    (text("A"), b"A", b"A"),
     (K("enter"), b"\r", b"\r"),
     (K("enter", shift=True), b"\x1b[27;2;13~", b"\x1b[27;2;13~"),
-    (K("enter", ctrl=True), b"\x1b[27;5;13~", b"\x1b[27;5;13~"),
     (K("enter", alt=True), b"\x1b\r", b"\x1b[27;3;13~"),
     (K("tab", ctrl=True), b"\x1b[27;5;9~", b"\x1b[27;5;9~"),
     (K("tab", shift=True), b"\x1b[Z", b"\x1b[27;2;9~"),
-    (K("tab"), b"\t", b"\t"),
     (K("escape"), b"\x1b", b"\x1b"),
     (K("escape", shift=True), b"\x1b", b"\x1b[27;2;27~"),
     (K("backspace"), b"\x7f", b"\x7f"),
     (K("backspace", ctrl=True), b"\x08", b"\x1b[27;5;127~"),
     (text("a", ctrl=True), b"\x01", b"\x1b[27;5;97~"),
     (text("i", ctrl=True), b"\x1b[27;5;105~", b"\x1b[27;5;105~"),
-    (text("m", ctrl=True), b"\x1b[27;5;109~", b"\x1b[27;5;109~"),
     (K("a", ctrl=True, shift=True), b"\x1b[27;6;65~", b"\x1b[27;6;65~"),
     (text("a", alt=True), b"\x1ba", b"\x1b[27;3;97~"),
     (text("1", ctrl=True), b"\x1b[27;5;49~", b"\x1b[27;5;49~"),
@@ -182,7 +159,6 @@ OTHER_KEYS_TABLE = [
     (K("space", ctrl=True), b"\x00", b"\x1b[27;5;32~"),
     (text("c", super=True), b"\x1b[27;9;99~", b"\x1b[27;9;99~"),
     (K("up", ctrl=True), b"\x1b[1;5A", b"\x1b[1;5A"),
-    (K("delete", shift=True), b"\x1b[3;2~", b"\x1b[3;2~"),
     (K("f1", shift=True), b"\x1b[1;2P", b"\x1b[1;2P"),
     (K("kp_5", "5", shift=True), b"5", b"5"),
     (K("left_shift", shift=True), b"", b""),
@@ -199,23 +175,17 @@ def test_modify_other_keys(event, first, second):
 KITTY_TABLE = [
     # flags, event, bytes
     (1, text("a"), b"a"),
-    (1, text("A"), b"A"),
     (1, text("あ"), "あ".encode()),
     (1, K("enter"), b"\r"),
-    (1, K("tab"), b"\t"),
-    (1, K("backspace"), b"\x7f"),
     (1, K("escape"), b"\x1b[27u"),
     (1, K("enter", shift=True), b"\x1b[13;2u"),
     (1, K("enter", alt=True), b"\x1b[13;3u"),
-    (1, K("enter", ctrl=True), b"\x1b[13;5u"),
     (1, K("tab", shift=True), b"\x1b[9;2u"),
     (1, K("backspace", alt=True), b"\x1b[127;3u"),
     (1, text("c", ctrl=True), b"\x1b[99;5u"),
-    (1, text("i", ctrl=True), b"\x1b[105;5u"),
     (1, K("space", ctrl=True), b"\x1b[32;5u"),
     (1, text("a", alt=True), b"\x1b[97;3u"),
     (1, text("a", super=True), b"\x1b[97;9u"),
-    (1, K("a", hyper=True), b"\x1b[97;17u"),
     (1, K("a", meta=True), b"\x1b[97;33u"),
     (1, K("a", "a", caps_lock=True), b"a"),
     (1, K("up", caps_lock=True), b"\x1b[A"),
@@ -224,13 +194,10 @@ KITTY_TABLE = [
     (1, K("f1"), b"\x1b[P"),
     (1, K("f2", ctrl=True), b"\x1b[1;5Q"),
     (1, K("f3"), b"\x1b[13~"),
-    (1, K("f3", shift=True), b"\x1b[13;2~"),
     (1, K("f5"), b"\x1b[15~"),
     (1, K("f13"), b"\x1b[57376u"),
-    (1, K("f35"), b"\x1b[57398u"),
     (1, K("delete"), b"\x1b[3~"),
     (1, K("menu"), b"\x1b[57363u"),
-    (1, K("media_play"), b"\x1b[57428u"),
     (1, K("kp_5", "5"), b"5"),
     (1, K("kp_enter"), b"\x1b[57414u"),
     (1, K("kp_left"), b"\x1b[57417u"),
@@ -241,7 +208,6 @@ KITTY_TABLE = [
     (2, text("c", ctrl=True, kind="repeat"), b"\x1b[99;5:2u"),
     (2, K("escape"), b"\x1b"),
     (2, K("escape", kind="release"), b"\x1b[27;1:3u"),
-    (3, text("a"), b"a"),
     (3, K("a", "a", kind="repeat"), b"a"),
     (3, K("a", kind="release"), b"\x1b[97;1:3u"),
     (3, K("up", kind="repeat"), b"\x1b[1;1:2A"),
@@ -259,7 +225,6 @@ KITTY_TABLE = [
     (9, text("a"), b"\x1b[97u"),
     (9, text("A"), b"\x1b[97;2u"),
     (9, K("enter"), b"\x1b[13u"),
-    (9, K("backspace"), b"\x1b[127u"),
     (9, K("left_shift", shift=True), b"\x1b[57441;2u"),
     (9, K("a", "a", caps_lock=True, num_lock=True), b"\x1b[97;193u"),
     (11, K("enter", kind="release"), b"\x1b[13;1:3u"),
@@ -270,12 +235,10 @@ KITTY_TABLE = [
     (25, text("a"), b"\x1b[97;;97u"),
     (25, text("A"), b"\x1b[97;2;65u"),
     (25, K("", "あい"), b"\x1b[0;;12354:12356u"),
-    (25, K("enter"), b"\x1b[13u"),
     (25, K("kp_5", "5"), b"\x1b[57404;;53u"),
     (31, text("A"), b"\x1b[97:65;2;65u"),
     (31, K("a", "a", kind="repeat"), b"\x1b[97;1:2;97u"),
     (31, K("a", kind="release"), b"\x1b[97;1:3u"),
-    (31, K("up"), b"\x1b[A"),
 ]
 
 
@@ -337,3 +300,141 @@ class TestEncodeInput:
 
     def test_without_bytes_the_event_is_encoded(self):
         assert encode_input(K("up"), b"", LEGACY) == b"\x1b[A"
+
+
+M = MouseEvent
+
+
+def sgr(mode: MouseMode) -> Modes:
+    return Modes(mouse=mode, mouse_encoding="sgr")
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (M(0, 0, 1), b"\x1b[<0;1;1M"),
+        (M(0, 0, 3), b"\x1b[<2;1;1M"),
+        (M(9, 4, 1, "release"), b"\x1b[<0;10;5m"),
+        (M(9, 4, 0, "wheel_up"), b"\x1b[<64;10;5M"),
+        (M(9, 4, 0, "wheel_right"), b"\x1b[<67;10;5M"),
+        (M(9, 4, 8), b"\x1b[<128;10;5M"),
+        (M(9, 4, 11, "release"), b"\x1b[<131;10;5m"),
+        (M(9, 4, 1, "move"), b"\x1b[<32;10;5M"),
+        (M(9, 4, 0, "move"), b"\x1b[<35;10;5M"),
+        (M(9, 4, 1, shift=True), b"\x1b[<4;10;5M"),
+        (M(9, 4, 1, ctrl=True), b"\x1b[<16;10;5M"),
+        (M(9, 4, 0, "wheel_up", shift=True, alt=True, ctrl=True), b"\x1b[<92;10;5M"),
+        (M(500, 300, 1), b"\x1b[<0;501;301M"),
+    ],
+)
+def test_sgr(event, expected):
+    assert encode_mouse(event, sgr(1003)) == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "press", "wheel", "release", "drag", "hover"),
+    [
+        (0, False, False, False, False, False),
+        (9, True, False, False, False, False),
+        (1000, True, True, True, False, False),
+        (1002, True, True, True, True, False),
+        (1003, True, True, True, True, True),
+    ],
+)
+def test_only_what_the_mode_wants_is_reported(mode, press, wheel, release, drag, hover):
+    modes = sgr(mode)
+    assert bool(encode_mouse(M(0, 0, 1), modes)) is press
+    assert bool(encode_mouse(M(0, 0, 0, "wheel_up"), modes)) is wheel
+    assert bool(encode_mouse(M(0, 0, 1, "release"), modes)) is release
+    assert bool(encode_mouse(M(0, 0, 1, "move"), modes)) is drag
+    assert bool(encode_mouse(M(0, 0, 0, "move"), modes)) is hover
+
+
+def test_x10_mode_tells_no_modifiers_and_no_further_buttons():
+    modes = Modes(mouse=9)
+    assert encode_mouse(M(0, 0, 1, shift=True, ctrl=True), modes) == b"\x1b[M !!"
+    assert encode_mouse(M(0, 0, 8), modes) == b""
+
+
+def test_bytes_encoding():
+    modes = Modes(mouse=1003, mouse_encoding="x10")
+    assert encode_mouse(M(0, 0, 1), modes) == b"\x1b[M !!"
+    assert encode_mouse(M(10, 5, 3, "release", ctrl=True), modes) == b"\x1b[M\x33+&"
+    assert encode_mouse(M(222, 222, 1), modes) == b"\x1b[M \xff\xff"
+    assert encode_mouse(M(223, 0, 1), modes) == b""
+    assert encode_mouse(M(0, 0, 0, "move"), modes) == b"\x1b[MC!!"
+
+
+def test_utf8_encoding():
+    modes = Modes(mouse=1003, mouse_encoding="utf8")
+    assert encode_mouse(M(222, 0, 1), modes) == b"\x1b[M " + "\xff".encode() + b"!"
+    assert encode_mouse(M(2014, 0, 1), modes) == b"\x1b[M " + chr(2047).encode() + b"!"
+    assert encode_mouse(M(2015, 0, 1), modes) == b""
+
+
+def test_urxvt_encoding():
+    modes = Modes(mouse=1003, mouse_encoding="urxvt")
+    assert encode_mouse(M(9, 4, 1), modes) == b"\x1b[32;10;5M"
+    assert encode_mouse(M(9, 4, 1, "release"), modes) == b"\x1b[35;10;5M"
+    assert encode_mouse(M(300, 4, 0, "wheel_down"), modes) == b"\x1b[97;301;5M"
+
+
+def test_pixels_are_of_the_middle_of_the_cell():
+    modes = Modes(mouse=1003, mouse_encoding="sgr-pixels")
+    assert encode_mouse(M(0, 0, 1), modes, cell_size=(10, 20)) == b"\x1b[<0;6;11M"
+    assert encode_mouse(M(2, 1, 1, "release"), modes, cell_size=(10, 20)) == b"\x1b[<0;26;31m"
+
+
+def test_alternate_scroll_sends_cursor_keys_on_the_alternate_screen_only():
+    up, down = M(3, 3, 0, "wheel_up"), M(3, 3, 0, "wheel_down")
+    modes = Modes(alternate_scroll=True, alternate_screen=True)
+    assert encode_mouse(up, modes) == b"\x1b[A" * 3
+    assert encode_mouse(down, modes) == b"\x1b[B" * 3
+    modes.application_cursor = True
+    assert encode_mouse(up, modes) == b"\x1bOA" * 3
+    assert encode_mouse(M(3, 3, 1), modes) == b""
+    assert encode_mouse(M(3, 3, 0, "wheel_left"), modes) == b""
+    assert encode_mouse(up, Modes(alternate_scroll=True)) == b""
+    assert encode_mouse(up, Modes(alternate_screen=True)) == b""
+    modes.mouse, modes.mouse_encoding = 1000, "sgr"
+    assert encode_mouse(up, modes) == b"\x1b[<64;4;4M"
+
+
+PLAIN, BRACKETED = Modes(), Modes(bracketed_paste=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("hello", b"hello"),
+        ("", b""),
+        ("a\nb", b"a\rb"),
+        ("a\r\nb\rc", b"a\rb\rc"),
+        ("\tx", b"\tx"),
+        ("漢字 😀", "漢字 😀".encode()),
+        ("a\x1b[201~rm -rf\r", b"arm -rf\r"),
+        ("a\x1b[200~b", b"ab"),
+        ("a\x9b201~b", b"ab"),
+        ("a\x1b[20\x1b[201~1~b", b"a[201~b"),
+        ("\x1b[31mred\x1b[0m", b"[31mred[0m"),
+        ("\x00\x03\x04\x7f\x9b", b""),
+        ("\ud800", b"?"),
+    ],
+)
+def test_paste(text, data):
+    assert encode_paste(text, PLAIN) == data
+    assert encode_paste(text, BRACKETED) == b"\x1b[200~" + data + b"\x1b[201~"
+
+
+@given(st.text(alphabet=st.sampled_from("\x1b[201~0\x9b;a\r\n")))
+def test_no_paste_ends_early(text):
+    data = encode_paste(text, BRACKETED)
+    assert data.count(b"\x1b") == 2
+    assert data.endswith(b"\x1b[201~")
+    assert "\x9b" not in data.decode()
+
+
+def test_focus_is_told_to_those_who_asked():
+    assert encode_focus(True, Modes(focus_events=True)) == b"\x1b[I"
+    assert encode_focus(False, Modes(focus_events=True)) == b"\x1b[O"
+    assert encode_focus(True, PLAIN) == b""
