@@ -16,7 +16,7 @@ from synapse_tui.a2a.dialect import send_call
 from synapse_tui.a2a.light import LightClient
 from synapse_tui.a2a.plain_http import PlainConnection
 from synapse_tui.agents.profiles.finding import load_profiles
-from synapse_tui.host.factory import Tokens
+from synapse_tui.host.host import Tokens
 from synapse_tui.host.spool import SpoolKeeper
 from synapse_tui.model import Sender
 from synapse_tui.paths import shipped_profiles
