@@ -1,0 +1,224 @@
+"""The HTTP servers of the agents and the client towards others, imported in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from synapse_tui.a2a.access import Access, AccessRules
+from synapse_tui.a2a.agent import NO_SERVICES, Services
+from synapse_tui.a2a.network import LOOPBACK, LoopbackSockets, Network
+from synapse_tui.agents.session import AgentSession
+from synapse_tui.errors import ConfigError
+from synapse_tui.events import EventBus, Notice
+from synapse_tui.settings import Settings
+
+if TYPE_CHECKING:
+    from synapse_tui.a2a.async_client import AsyncClient
+    from synapse_tui.a2a.guard import App
+    from synapse_tui.a2a.server import AgentServer, Room
+
+log = logging.getLogger(__name__)
+
+
+class Servers:
+    """One server for each agent.
+
+    A socket listens from the moment it is bound, so a caller that comes before the imports are done waits in
+    the kernel's queue and is answered a moment later. The agent is recorded only then: nobody who looks for
+    agents waits.
+
+    Args:
+        token_of: The token of a sender of this host, or None.
+        events: Told when a server fails.
+        services: What the servers share.
+        name_of: Gives the id of the agent at an endpoint, for errors.
+        key: Shown to agents of other hosts on this machine that demand one; empty for none.
+
+    Attributes:
+        ready: Called with an agent whose server answers, or has failed.
+    """
+
+    def __init__(
+        self,
+        token_of: Callable[[str], str | None],
+        events: EventBus,
+        services: Services = NO_SERVICES,
+        name_of: Callable[[str], str] = str,
+        key: str = "",
+    ) -> None:
+        self._key = key
+        self._room: Room | None = None
+        self._name_of = name_of
+        self._token_of = token_of
+        self._events = events
+        self._services = services
+        self._servers: dict[str, AgentServer] = {}
+        self._waiting: dict[str, tuple[AgentSession, LoopbackSockets]] = {}
+        self._sockets: dict[str, LoopbackSockets] = {}
+        self._starting: set[asyncio.Task[None]] = set()
+        self._pending: dict[str, asyncio.Event] = {}
+        self.ready: Callable[[AgentSession], None] = lambda _session: None
+        self._loaded: asyncio.Task[None] | None = None
+        self._app: App | None = None
+        self._client: AsyncClient | None = None
+
+    def load(self) -> None:
+        """Begin to import; servers that wait are started afterwards. Calling it again does nothing."""
+        if self._loaded is None:
+            self._loaded = asyncio.get_running_loop().create_task(self._load(), name="load-servers")
+
+    async def _load(self) -> None:
+        for module in ("synapse_tui.a2a.server", "synapse_tui.a2a.async_client"):
+            await asyncio.to_thread(importlib.import_module, module)
+        for agent_id in tuple(self._waiting):
+            self._start(agent_id)
+
+    def add(self, session: AgentSession, sockets: LoopbackSockets) -> None:
+        """Serve an agent on sockets that are bound already."""
+        self._sockets[session.agent_id] = sockets
+        self._waiting[session.agent_id] = (session, sockets)
+        self._pending[session.agent_id] = asyncio.Event()
+        if self._loaded is not None and self._loaded.done():
+            self._start(session.agent_id)
+
+    def _start(self, agent_id: str) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(agent_id), name=f"serve-{agent_id}")
+        self._starting.add(task)
+        task.add_done_callback(self._starting.discard)
+
+    async def _serve(self, agent_id: str) -> None:
+        from synapse_tui.a2a.guard import Turnstile  # noqa: PLC0415
+        from synapse_tui.a2a.server import (  # noqa: PLC0415
+            AgentServer,
+            Room,
+            build_app,
+        )
+
+        session, sockets = self._waiting.pop(agent_id)
+        self._app = self._app or Turnstile(build_app())
+        self._room = self._room or Room()
+        server = AgentServer(
+            session,
+            sockets,
+            token_of=self._token_of,
+            services=self._services,
+            app=self._app,
+            room=self._room,
+        )
+        self._servers[agent_id] = server
+        try:
+            await server.start()
+        except Exception as error:
+            log.exception("server did not start", extra={"agent_id": agent_id})
+            self._events.publish(Notice(f"{agent_id} is not served over HTTP: {error}", "error", agent_id))
+        if self._servers.get(agent_id) is server:
+            self.ready(session)
+            self._pending.pop(agent_id).set()
+
+    async def served(self, agent_id: str) -> None:
+        """Wait until an agent's server answers, has failed, or is stopped."""
+        pending = self._pending.get(agent_id)
+        if pending is not None:
+            await pending.wait()
+
+    def keep_sockets(self) -> dict[str, tuple[int, ...]]:
+        """Descriptors of every agent's sockets that outlive the servers: callers wait in the meantime."""
+        return {agent_id: sockets.keep() for agent_id, sockets in self._sockets.items()}
+
+    async def client(self) -> AsyncClient:
+        """The client towards all endpoints."""
+        self.load()
+        assert self._loaded is not None
+        await self._loaded
+        if self._client is None:
+            from synapse_tui.a2a.async_client import AsyncClient  # noqa: PLC0415
+
+            self._client = AsyncClient(
+                token_of=self._token_of,
+                name_of=self._name_of,
+                network=self._services.network,
+                key=self._key,
+            )
+        return self._client
+
+    async def remove(self, agent_id: str) -> None:
+        """Stop serving an agent and close its sockets; the streams of others go on."""
+        self._sockets.pop(agent_id, None)
+        pending = self._pending.pop(agent_id, None)
+        if pending is not None:
+            pending.set()
+        if agent_id in self._waiting:
+            self._waiting.pop(agent_id)[1].close()
+        server = self._servers.pop(agent_id, None)
+        if server is not None:
+            await server.stop()
+
+    async def stop(self) -> None:
+        """Stop all servers and close the client."""
+        if self._loaded is not None:
+            await asyncio.gather(self._loaded, *self._starting, return_exceptions=True)
+        await asyncio.gather(*(self.remove(agent_id) for agent_id in {*self._servers, *self._waiting}))
+        if self._client is not None:
+            await self._client.close()
+
+
+class Reach:
+    """The rules about callers, and where and how agents are served.
+
+    Keys that are made or taken back in the user's settings count at once; addresses, names and certificates
+    from the next start of the host on.
+
+    Args:
+        settings: The settings that hold.
+        events: Told when other machines can reach the agents.
+        look: Returns when `follow` was called with what the files say now; None where they are not followed.
+        clock: Gives seconds; never goes back.
+
+    Attributes:
+        access: The rules about callers.
+        network: Where and how agents are served.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        events: EventBus,
+        look: Callable[[], Awaitable[None]] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._events = events
+        self._fault: ConfigError | None = None
+        self._told = False
+        self.access = Access(AccessRules.of(settings), look=look, clock=clock)
+        try:
+            self.network = Network.of(settings)
+        except ConfigError as error:
+            self.network, self._fault = LOOPBACK, error
+
+    def follow(self, settings: Settings) -> None:
+        """Let in whom other settings let in; where what keeps callers out cannot be read, nobody."""
+        self.access.follow(AccessRules.of(settings))
+
+    def check(self) -> None:
+        """Make sure that agents may be served as the settings say.
+
+        Raises:
+            ConfigError: They may not.
+        """
+        if self._fault is not None:
+            raise self._fault
+        self.network.check(self.access.rules)
+
+    def tell(self) -> None:
+        """Tell the person, once, when other machines can reach the agents."""
+        told = self.network.notice()
+        if told and not self._told:
+            self._told = True
+            log.warning("%s", told)
+            self._events.publish(Notice(told, "warning"))
