@@ -78,9 +78,9 @@ Person = Annotated[None, Depends(_person)]
 async def discover_agent(
     body: DiscoverBody, request: Request, shared: Shared, external: External, _person: Person
 ) -> dict[str, Any]:
-    """Find an agent by its URL and keep it; the answer has the agent's own fields too, as the original's."""
-    told = await add_external(body, request, shared, external, _person)
-    return {**told["agent"], **told}
+    """Find an agent by its URL and store it; the answer has the agent's own fields too, as the original's."""
+    found = await add_external(body, request, shared, external, _person)
+    return {**found["agent"], **found}
 
 
 @external_router.get("/agents")
@@ -93,7 +93,7 @@ async def list_external(external: External) -> dict[str, Any]:
 async def add_external(
     body: DiscoverBody, request: Request, shared: Shared, external: External, _person: Person
 ) -> dict[str, Any]:
-    """Find an agent and keep it."""
+    """Find an agent and store it."""
     candidate = await external.preview(await _add_request(body, request, shared))
     await external.keep(candidate)
     return candidate.as_json()
@@ -162,7 +162,7 @@ async def cancel_external_task(
 
 
 async def _add_request(body: DiscoverBody, request: Request, shared: Shared) -> AddRequest:
-    """What is to be added; somebody elsewhere may not name addresses of this machine's network."""
+    """What is to be added; callers on other machines may not name addresses of this one's network."""
     # A program that can reach this server, and cannot read its host's environment, could have any secret of
     # it sent to a URL of its own.
     if body.token_env:

@@ -69,7 +69,6 @@ class IdleIndex:
         self._changed.set()
 
     def note(self) -> None:
-        """A task has changed."""
         self._changed.set()
 
     async def run(self) -> None:
@@ -197,7 +196,6 @@ class HistoryReader:
         self._is_stale = True
 
     async def close(self) -> None:
-        """Close the file, and end whatever is being read."""
         with self._lock:
             if self._archive is not None:
                 self._archive.interrupt()
@@ -318,7 +316,6 @@ class HistoryKeeper:
         self._forgets.set()
 
     async def _forget(self) -> None:
-        """Remove what is not kept, as long as there may be some."""
         while True:
             await self._forgets.wait()
             left = FORGET_ROUNDS
@@ -349,7 +346,6 @@ class HistoryKeeper:
             self._index.note()
 
     def journal(self, agent_id: str, agent_type: str) -> AgentJournal:
-        """The journal of a new session of an agent."""
         journal = AgentJournal(self._history, AgentKey(self._project, agent_id, agent_type))
         self._journals[agent_id] = journal
         return journal
@@ -379,7 +375,6 @@ class HistoryKeeper:
         self._keep(task)
 
     def renamed(self, session: AgentSession) -> None:
-        """What waits for an agent is for its new name from now on."""
         self._journals[session.agent_id].called = session.name
         self._note(session, "the agent was renamed")
 
@@ -434,7 +429,6 @@ class HistoryKeeper:
         return await self._history.replies_due(self._project, known)
 
     def note_reply(self, owed: Owed, state: ReplyState) -> None:
-        """Note what came of telling the sender of a task of an earlier process."""
         task = dataclasses.replace(owed.task, reply=state)
         why = "the sender was told" if state is ReplyState.TOLD else "the sender could not be told"
         change = Change(task.id, datetime.now(UTC), task.state.value, task.delivery.value, why)
@@ -445,7 +439,6 @@ class HistoryKeeper:
         task.add_done_callback(self._tasks.discard)
 
     async def _left(self) -> Mapping[Addressee, int]:
-        """How many messages wait for each agent of this project; none where that cannot be read."""
         try:
             return await self._history.unfinished(self._project)
         except HistoryError as error:
@@ -453,7 +446,6 @@ class HistoryKeeper:
             return {}
 
     async def _tell_of_others(self) -> None:
-        """Tell of messages that wait for agents that are not open: nobody would see them."""
         await asyncio.sleep(OPENED)
         for whom, count in (await self._left()).items():
             if whom.agent_id not in self._agents:
@@ -512,20 +504,17 @@ class HistoryKeeper:
         await self._tell_of_namesakes(session)
 
     async def _tell_of_namesakes(self, session: AgentSession) -> None:
-        """Tell of messages for an agent of the same id and another name: this one does not get them."""
         for whom, count in (await self._left()).items():
             if whom.agent_id == session.agent_id and not whom.fits(session.name):
                 text = f"{count} for {whom} are kept: this agent is another one; open that one in its place"
                 self._events.publish(Notice(text, "warning", session.agent_id))
 
     async def _restore_asked(self, session: AgentSession, journal: AgentJournal) -> None:
-        """Let an agent that goes on where it was take the answers to what it had asked."""
         for task in await journal.asked():
             if task.id not in session.tasks:
                 session.tasks.adopt(task)
 
     def _note_all(self) -> None:
-        """The database is a new and empty one: note all that goes on."""
         self.reader.renew()
         for session in self._agents.values():
             self._note(session, "the history began anew")
@@ -533,7 +522,6 @@ class HistoryKeeper:
             note_all()
 
     def _note(self, session: AgentSession, why: str) -> None:
-        """Note all that goes on in a session."""
         for task in session.tasks:
             if not task.state.final:
                 session.tasks.journal.record(task, why)
@@ -549,7 +537,6 @@ class HistoryKeeper:
         return await self._history.changes(task_id)
 
     async def close(self) -> None:
-        """Write what is left."""
         self._unsubscribe()
         for task in tuple(self._tasks):
             task.cancel()

@@ -86,7 +86,6 @@ class Replies:
         self._reading: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to tell what earlier processes owed."""
         self._reading = asyncio.get_running_loop().create_task(self._read(), name="replies-due")
 
     async def stop(self) -> None:
@@ -133,7 +132,6 @@ class Replies:
     # -- senders ---
 
     async def _tell(self, debt: _Debt) -> None:
-        """Tell the sender of a task what came of it."""
         task = debt.task
         if not peer_task(task) and task.response_expected:
             await asyncio.sleep(self._uncollected)  # the sender waits for this very task
@@ -184,7 +182,6 @@ class Replies:
     # -- agents of ours that asked ---
 
     async def _hand_in(self, debt: _Debt) -> None:
-        """Tell an agent of an answer that nobody has fetched: the command that waited for it is gone."""
         await asyncio.sleep(self._uncollected)
         await self._insist(debt, self._type)
 
@@ -193,7 +190,6 @@ class Replies:
         debt.session.accept(late_message(_answer(told), _answerer(told)))
 
     def _give_left(self, session: AgentSession) -> None:
-        """Tell a new session of answers from before; a person lets them go on, as all that is from before."""
         for owed in self._left.pop(session.agent_id, ()):
             try:
                 message = session.accept(late_message(_answer(owed.task), _answerer(owed.task)))
@@ -207,7 +203,6 @@ class Replies:
     # -- both ---
 
     async def _insist(self, debt: _Debt, work: Callable[[_Debt, Task], Awaitable[None]]) -> None:
-        """Do something until it succeeds, cannot succeed, or took too long; the debt is settled then."""
         pause, waited = FIRST_RETRY, 0.0
         while debt.now().reply is ReplyState.DUE:
             told = debt.now()
@@ -240,7 +235,6 @@ class Replies:
         self._settle(debt, told, ReplyState.FAILED)
 
     def _settle(self, debt: _Debt, told: Task, state: ReplyState) -> None:
-        """Note what came of it, unless there is something newer to tell by now."""
         now = debt.now()
         if now.artifacts != told.artifacts or now.state is not told.state:
             return
@@ -251,7 +245,6 @@ class Replies:
             debt.session.tasks.change(debt.task.id, reply=state)
 
     async def _read(self) -> None:
-        """Take over what earlier processes owed."""
         found: list[Owed] = []
         while True:
             with contextlib.suppress(HistoryError):
@@ -314,14 +307,12 @@ async def _tell_here(session: AgentSession, task: Task) -> None:
 
 
 def _sender(agent_id: str) -> Sender:
-    """An agent of ours, or of the process before, as a sender."""
     parsed = parse_agent_id(agent_id)
     kind, port = parsed or ("external", 0)
     return Sender(agent_id, kind, f"http://127.0.0.1:{port}" if port else "", verified=True)
 
 
 def _answerer(task: Task) -> Sender:
-    """Who answered an outgoing task."""
     parsed = parse_agent_id(task.target)
     endpoint = task.metadata.get("target_endpoint")
     return Sender(
@@ -333,7 +324,6 @@ def _answerer(task: Task) -> Sender:
 
 
 def _answer(task: Task) -> Reply:
-    """What an outgoing task was answered."""
     found = task.metadata.get("in_reply_to")
     return dataclasses.replace(
         reply_of(task),

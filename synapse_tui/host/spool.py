@@ -223,7 +223,6 @@ class SpoolWorker:
                 self._begin(one)
 
     async def _restore(self) -> None:
-        """Make the folder anew: an agent may well sweep its working folder."""
         pause = FIRST_PAUSE
         while not self._ending.is_set():
             try:
@@ -279,7 +278,6 @@ class SpoolWorker:
             await self._discard()
 
     async def _discard(self) -> None:
-        """Remove answers that are too old or too many; those that were collected are gone already."""
         now = asyncio.get_running_loop().time()
         names: list[str] = []
         while self._answers and (
@@ -341,7 +339,6 @@ class Spools:
         self._sweeping: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
-        """Begin to remove what hosts that were killed have left."""
         self._sweep(temporary_folder(os.environ))
         self._sweep(self._project / FOLDER / SPOOL)
 
@@ -381,7 +378,6 @@ class Spools:
         carrier.start()
 
     async def remove(self, agent_id: str) -> None:
-        """Remove the spool of an agent that was closed."""
         carrier = self._carriers.pop(agent_id, None)
         if carrier is None:
             return
@@ -397,7 +393,6 @@ class Spools:
         await self._end()
 
     async def stop(self) -> None:
-        """Remove every spool."""
         await asyncio.gather(*(self.remove(agent_id) for agent_id in tuple(self._carriers)))
         await self._end()
 

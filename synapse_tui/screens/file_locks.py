@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from rich.cells import cell_len
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
@@ -162,10 +161,10 @@ class FileDialog(Dialog[str]):
     SUBTITLE: ClassVar[str] = "↑↓ scroll · Esc closes"
     AUTO_FOCUS = ".body"
     BINDINGS: ClassVar = [
-        Binding("r", "choose('release_lock')", show=False),
-        Binding("t", "choose('take_lock')", show=False),
-        Binding("c", "choose('copy_path')", show=False),
-        Binding("q,enter", "leave", show=False),
+        ("r", "choose('release_lock')"),
+        ("t", "choose('take_lock')"),
+        ("c", "choose('copy_path')"),
+        ("q,enter", "leave"),
     ]
 
     def __init__(
@@ -319,7 +318,7 @@ def lock_text(lock: Lock | None, labels: Mapping[str, str], now: datetime) -> Co
 def change_row(
     change: Modification, labels: Mapping[str, str], width: int, now: datetime, *, named: bool = False
 ) -> Content:
-    """One line: when, what, by whom, which lines; with the file where it is not known already."""
+    """One line: when, what, by which agent, which lines; with the file where it is not known already."""
     word, colour = _WORDS[change.change]
     when = moment(change.time, now)
     who = shorten(party(change.agent_id, labels), 20)

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.timer import Timer
@@ -118,16 +117,16 @@ class HistoryView(Dialog[None]):
     )
     AUTO_FOCUS = "#query"
     BINDINGS: ClassVar = [
-        Binding("slash", "search", show=False),
-        Binding("p", "project", show=False),
-        Binding("g", "pick('agent')", show=False),
-        Binding("s", "pick('state')", show=False),
-        Binding("t", "pick('span')", show=False),
-        Binding("r", "again", show=False),
-        Binding("c", "copy('answer')", show=False),
-        Binding("m", "copy('message')", show=False),
-        Binding("e", "export", show=False),
-        Binding("q", "leave", show=False),
+        ("slash", "search"),
+        ("p", "project"),
+        ("g", "pick('agent')"),
+        ("s", "pick('state')"),
+        ("t", "pick('span')"),
+        ("r", "again"),
+        ("c", "copy('answer')"),
+        ("m", "copy('message')"),
+        ("e", "export"),
+        ("q", "leave"),
     ]
 
     def __init__(self, actions: HistoryActions) -> None:
@@ -467,13 +466,13 @@ def story_text(record: Record, story: Story | None, now: datetime) -> Content:
         parts += [(f"{name:<{_NAME}}", "$ink-faint"), (f"{value}\n", "$ink-muted")]
     parts.append(("\n", ""))
     parts += _short(said(task))
-    told = Content.assemble(*parts)
+    text = Content.assemble(*parts)
     if story is not None:
-        told = Content.assemble(told, timeline_text(story.steps, now))
+        text = Content.assemble(text, timeline_text(story.steps, now))
     if task.metadata:
         words = json.dumps(dict(task.metadata), ensure_ascii=False, indent=2, default=str)
-        told = Content.assemble(told, ("\n\nMetadata\n", "bold $hot"), (printable(words), "$ink-muted"))
-    return told
+        text = Content.assemble(text, ("\n\nMetadata\n", "bold $hot"), (printable(words), "$ink-muted"))
+    return text
 
 
 def copied(task: Task, what: str) -> str:

@@ -1,4 +1,4 @@
-"""Questions that the application asks by itself: they open while nobody types, and take no stray keys.
+"""Questions that the application asks by itself: they open in a quiet moment and take no stray keys.
 
 Whoever types looks at the composer, not at what is about to open over it. So such a question waits until the
 keyboard has been quiet, steps aside for keys that were not meant for it, which go to the pane in focus as
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
@@ -93,7 +92,7 @@ class Question(Dialog[Result]):
 
 
 class QuestionQueue:
-    """Opens questions one after the other, while nobody types."""
+    """Opens questions one after the other, while the keyboard is quiet."""
 
     def __init__(self, app: Shell) -> None:
         self._app = app
@@ -121,7 +120,7 @@ class QuestionQueue:
             self._typed_at = self.clock()
 
     def open_next(self) -> None:
-        """Open the next question if nobody types and no dialog is open; else look again later."""
+        """Open the next question if the keyboard is quiet and no dialog is open; else look again later."""
         if not self._queue or self._shown is not None or self._app.screen is not self._app.main:
             return
         left = self._typed_at + QUIET_SECONDS - self.clock()
@@ -239,11 +238,7 @@ class RestoreQuestion(Question[bool]):
     SUBTITLE: ClassVar[str] = "Tab to answer · Esc begins anew"
     KEYS: ClassVar[str] = "y open them again · n begin anew · Esc begins anew"
     ENTRY = "#restore"
-    BINDINGS: ClassVar = [
-        Binding("y", "restore", show=False),
-        Binding("n", "leave", show=False),
-        Binding("left,right", "app.focus_next", show=False),
-    ]
+    BINDINGS: ClassVar = [("y", "restore"), ("n", "leave"), ("left,right", "app.focus_next")]
 
     def __init__(self, offer: RestoreOffer) -> None:
         super().__init__()
@@ -295,10 +290,10 @@ class HookQuestion(Question[Consent]):
     KEYS: ClassVar[str] = "y install · n not now · Esc not now"
     ENTRY = "#yes"
     BINDINGS: ClassVar = [
-        Binding("y", "install", show=False),
-        Binding("n", "leave", show=False),
-        Binding("right,down", "app.focus_next", show=False),
-        Binding("left,up", "app.focus_previous", show=False),
+        ("y", "install"),
+        ("n", "leave"),
+        ("right,down", "app.focus_next"),
+        ("left,up", "app.focus_previous"),
     ]
 
     def __init__(self, agent: str) -> None:

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Button, Input, OptionList, Static, TextArea
@@ -152,7 +151,7 @@ class SettingsScreen(Dialog[None]):
                 screen.show_survey(self._survey)
 
     def _show_changes(self, before: Survey, now: Survey) -> None:
-        """Say what somebody else has changed while the screen was open."""
+        """Say what has changed elsewhere while the screen was open."""
         known = {entry.key: entry.given for entry in before.entries}
         changed = [entry.key for entry in now.entries if known.get(entry.key, entry.given) != entry.given]
         others = [key for key in changed if key != self._written]
@@ -200,12 +199,12 @@ class SettingsScreen(Dialog[None]):
     def _show_problems(self) -> None:
         assert self._survey is not None
         problems = self._survey.problems
-        told = [f"▲ {one_line(self._survey.shorter(each.message))}" for each in problems[:MAX_PROBLEMS]]
+        lines = [f"▲ {one_line(self._survey.shorter(each.message))}" for each in problems[:MAX_PROBLEMS]]
         if len(problems) > MAX_PROBLEMS:
-            told.append(f"  and {plural(len(problems) - MAX_PROBLEMS, 'more problem')}")
+            lines.append(f"  and {plural(len(problems) - MAX_PROBLEMS, 'more problem')}")
         label = self.query_one("#problems", Static)
-        label.update(Content.styled("\n".join(told), "$state-waiting"))
-        label.display = bool(told)
+        label.update(Content.styled("\n".join(lines), "$state-waiting"))
+        label.display = bool(lines)
 
     def _marked(self) -> Entry | None:
         option = self.query_one("#results", OptionList).highlighted_option
@@ -257,7 +256,7 @@ class SettingEditor(Dialog[str]):
     SUBTITLE: ClassVar[str] = "Tab next field · Enter or ^S saves · Esc cancels"
     BOX_CLASSES: ClassVar[str] = "-setting"
     AUTO_FOCUS = "#value"
-    BINDINGS: ClassVar = [Binding("ctrl+s", "save", show=False)]
+    BINDINGS: ClassVar = [("ctrl+s", "save")]
 
     def __init__(
         self, entry: Entry, now: Survey, files: Callable[[], SettingsFiles], before_write: Callable[[], None]

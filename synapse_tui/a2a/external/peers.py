@@ -6,7 +6,6 @@ Loads httpx and the SDK: import it in a thread. Everything that arrives is clean
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import copy
 import json
 import os
@@ -32,10 +31,8 @@ from .registry import ExternalAgent, Interface
 from .transport import Bounds, make_client, problem_of
 from .untrusted import clean_line, clean_text
 
-TIMEOUT = 30.0
-"""Seconds for requests that are answered at once."""
-HISTORY = 20
-"""How many messages of a task are requested."""
+TIMEOUT = 30.0  # seconds for requests that are answered at once
+HISTORY = 20  # how many messages of a task are requested
 MAX_PARTS = 200
 MAX_ARTIFACTS = 100
 MAX_HISTORY = 50
@@ -87,7 +84,7 @@ class SdkPeer:
         self._plain = _client(card, http, streaming=False)
         self._live = _client(card, http, streaming=True)
 
-    async def send(self, outgoing: Outgoing, *, stream: bool) -> AsyncGenerator[Update, None]:
+    def send(self, outgoing: Outgoing, *, stream: bool) -> AsyncGenerator[Update, None]:
         message = pb.Message(
             message_id=outgoing.message_id,
             role=pb.ROLE_USER,
@@ -96,16 +93,10 @@ class SdkPeer:
             context_id=outgoing.context_id,
         )
         client = self._live if stream else self._plain
-        responses = client.send_message(pb.SendMessageRequest(message=message))
-        async with contextlib.aclosing(self._updates(responses, sends=True)) as updates:
-            async for update in updates:
-                yield update
+        return self._updates(client.send_message(pb.SendMessageRequest(message=message)), sends=True)
 
-    async def subscribe(self, task_id: str) -> AsyncGenerator[Update, None]:
-        responses = self._live.subscribe(pb.SubscribeToTaskRequest(id=task_id))
-        async with contextlib.aclosing(self._updates(responses, sends=False)) as updates:
-            async for update in updates:
-                yield update
+    def subscribe(self, task_id: str) -> AsyncGenerator[Update, None]:
+        return self._updates(self._live.subscribe(pb.SubscribeToTaskRequest(id=task_id)), sends=False)
 
     async def get(self, task_id: str) -> TaskUpdate:
         return await self._task(self._plain.get_task(pb.GetTaskRequest(id=task_id, history_length=HISTORY)))
