@@ -53,13 +53,6 @@ class Replies:
 
     What is owed is a property of the task (`Task.reply`), so it survives this process: by the history, or by
     the handover to a newer version.
-
-    Args:
-        events: Tells when a task has ended.
-        agents: The sessions, by agent id.
-        client: Gives the client towards all endpoints.
-        history: Knows what earlier processes owed.
-        uncollected: Seconds in which an answer is fetched by the one who waits for it.
     """
 
     def __init__(
@@ -133,7 +126,6 @@ class Replies:
     # -- senders ---
 
     async def _tell(self, debt: _Debt) -> None:
-        """Tell the sender of a task what came of it."""
         task = debt.task
         if not peer_task(task) and task.response_expected:
             await asyncio.sleep(self._uncollected)  # the sender waits for this very task
@@ -183,7 +175,6 @@ class Replies:
     # -- agents of ours that asked ---
 
     async def _hand_in(self, debt: _Debt) -> None:
-        """Tell an agent of an answer that nobody has fetched: the command that waited for it is gone."""
         await asyncio.sleep(self._uncollected)
         await self._insist(debt, self._type)
 
@@ -239,7 +230,6 @@ class Replies:
         self._settle(debt, told, ReplyState.FAILED)
 
     def _settle(self, debt: _Debt, told: Task, state: ReplyState) -> None:
-        """Note what came of it, unless there is something newer to tell by now."""
         now = debt.now()
         if now.artifacts != told.artifacts or now.state is not told.state:
             return
@@ -250,7 +240,6 @@ class Replies:
             debt.session.tasks.change(debt.task.id, reply=state)
 
     async def _read(self) -> None:
-        """Take over what earlier processes owed."""
         found: list[Owed] = []
         while True:
             with contextlib.suppress(HistoryError):
@@ -288,12 +277,7 @@ class _Debt:
 
 
 async def _tell_here(session: AgentSession, task: Task) -> None:
-    """Tell an agent of this host what came of its message.
-
-    Raises:
-        TaskNotFound: It has not asked for an answer that there is.
-        MessageError: It has asked another agent for that.
-    """
+    """Tell an agent of this host what came of its message."""
     reply, sender, taken = reply_of(task), _sender(task.target), None
     if outgoing := peer_task(task):
         try:
@@ -313,14 +297,12 @@ async def _tell_here(session: AgentSession, task: Task) -> None:
 
 
 def _sender(agent_id: str) -> Sender:
-    """An agent of ours, or of the process before, as a sender."""
     parsed = parse_agent_id(agent_id)
     kind, port = parsed or ("external", 0)
     return Sender(agent_id, kind, f"http://127.0.0.1:{port}" if port else "", verified=True)
 
 
 def _answerer(task: Task) -> Sender:
-    """Who answered an outgoing task."""
     parsed = parse_agent_id(task.target)
     endpoint = task.metadata.get("target_endpoint")
     return Sender(
@@ -332,7 +314,6 @@ def _answerer(task: Task) -> Sender:
 
 
 def _answer(task: Task) -> Reply:
-    """What an outgoing task was answered."""
     found = task.metadata.get("in_reply_to")
     return dataclasses.replace(
         reply_of(task),

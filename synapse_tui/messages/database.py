@@ -88,13 +88,7 @@ MAX_ALIKE = 100
 
 
 def find_tasks(engine: Engine, key: AgentKey, prefix: str) -> list[Task]:
-    """The tasks of an agent whose ids begin so.
-
-    Args:
-        engine: The database.
-        key: The agent.
-        prefix: A whole id, or its beginning in lower case.
-    """
+    """The tasks of an agent whose ids begin so."""
     # Nothing but the id: SQLite would look for the agent first, and through all of its tasks then.
     begin = and_(col(TaskRow.id) >= prefix, col(TaskRow.id) < f"{prefix}\uffff")
     with Session(engine) as session:
@@ -103,14 +97,7 @@ def find_tasks(engine: Engine, key: AgentKey, prefix: str) -> list[Task]:
 
 
 def read_page(engine: Engine, key: AgentKey, query: TaskQuery, after: Mark | None) -> Stored:
-    """A page of the tasks that an agent was given.
-
-    Args:
-        engine: The database.
-        key: The agent.
-        query: Which are meant; its cursor is `after`.
-        after: The last task of the page before; None for the first page.
-    """
+    """A page of the tasks that an agent was given."""
     meant = _meant(key, query)
     with Session(engine) as session:
         total = session.exec(select(func.count()).select_from(TaskRow).where(*meant)).one()
@@ -189,15 +176,7 @@ def push_left(session: Session, project: str, mine: Mine, owner: str) -> PushLef
 
 
 def webhooks_left(session: Session, project: str, agent_id: str, mine: Mine, owner: str) -> PushLeft:
-    """The webhooks of an agent that is opened again, ours from now on.
-
-    Args:
-        session: The database.
-        project: Folder of its project.
-        agent_id: The agent; nobody else can have it open.
-        mine: Tells for each that does not outlive its agent whether it goes on with this one.
-        owner: This process.
-    """
+    """The webhooks of an agent that is opened again, ours from now on."""
     rows = session.exec(
         select(SubscriptionRow).where(
             SubscriptionRow.project == project,
@@ -296,17 +275,7 @@ SOME = 100
 
 
 def remove_ended(session: Session, before: datetime, most: int, *chosen: ColumnElement[bool]) -> int:
-    """Remove some tasks that ended before a time, those that ended first.
-
-    Args:
-        session: In a transaction.
-        before: The time, aware.
-        most: How many at most: others wait for the lock meanwhile.
-        chosen: What else they must fulfil.
-
-    Returns:
-        How many; fewer than `most` when no more are left.
-    """
+    """Remove some tasks that ended before a time, those that ended first."""
     ended = select(TaskRow.id).where(col(TaskRow.finished_at) < before, *chosen)
     ids = session.exec(ended.order_by(col(TaskRow.finished_at)).limit(most)).all()
     session.exec(delete(ChangeRow).where(col(ChangeRow.task_id).in_(ids)))
@@ -321,16 +290,6 @@ def forget(
 
     Those stay whose senders or receivers of notifications are still to be told, those that another process
     works with, and those of an agent that asked something before its host ended: the answer may still come.
-
-    Args:
-        session: In a transaction.
-        project: The project.
-        ended: Only those that ended before then, aware.
-        late: The same for what an agent asked before its host ended.
-        mine: Whether a process of that name is this one, or gone.
-
-    Returns:
-        How many.
     """
     run = session.connection()
     if run.dialect.name == "sqlite":
@@ -387,10 +346,6 @@ def cancel_kept(session: Session, task_id: str, naming: Naming, *, alive: Alive,
 
     A host that opens the agent makes the message its own in a transaction of the same kind: whichever comes
     second finds what the first has done.
-
-    Raises:
-        TaskNotFound: It does not wait any more.
-        MessageError: A process works with it.
     """
     row = session.exec(select(TaskRow).where(TaskRow.id == task_id, *WAITS)).first()
     if row is None:
@@ -419,15 +374,7 @@ CHUNK = 500
 
 
 class Database:
-    """Reads and writes the history.
-
-    Args:
-        location: Where it is.
-        owner: This process, as `alive` knows it.
-        alive: Tells whether the process of an owner still runs.
-        clock: The time now, aware.
-        busy: Seconds that a lock of another process is waited for.
-    """
+    """Reads and writes the history."""
 
     def __init__(
         self,
@@ -468,11 +415,7 @@ class Database:
             self._lost = f"{self._backend.shown} was no sound database and is {moved} now"
 
     def write(self, batch: Batch) -> str:
-        """Write all of a batch or nothing.
-
-        Returns:
-            What happened to the file that was there, since the last batch; empty as a rule.
-        """
+        """Write all of a batch or nothing."""
         self.open()
         try:
             self._write(batch)
@@ -492,15 +435,7 @@ class Database:
     def waiting(
         self, key: AgentKey, but: str, called: str | None = None, earlier: str = ""
     ) -> list[Restored]:
-        """The messages of an agent that still wait from its earlier sessions, in order, ours from now on.
-
-        Args:
-            key: The agent.
-            but: Context id of its session now.
-            called: Its name, empty for one without; None for those of every name.
-            earlier: Agent id that it had before, where that was another one: what waits there, and no other
-                process works with, is its own from now on. Empty for none.
-        """
+        """The messages of an agent that still wait from its earlier sessions, in order, ours from now on."""
         with self._settling(self._opened()) as session:
             found = session.exec(
                 select(TaskRow).where(
@@ -554,12 +489,7 @@ class Database:
         return {Addressee(agent_id, called): count for agent_id, called, count in found}
 
     def replies_due(self, project: str, but: Collection[str]) -> list[Owed]:
-        """Ended tasks of a project of which ended processes did not tell the senders; ours from now on.
-
-        Args:
-            project: The project.
-            but: Tasks that are known to this process.
-        """
+        """Ended tasks of a project of which ended processes did not tell the senders; ours from now on."""
         with self._settling(self._opened()) as session:
             rows = session.exec(
                 select(TaskRow).where(
@@ -632,11 +562,7 @@ class Database:
         return read_changes(self._opened(), task_id)
 
     def prune(self, before: datetime) -> int:
-        """Remove some tasks that ended before a time.
-
-        Returns:
-            How many; fewer than `CHUNK` when no more are left.
-        """
+        """Remove some tasks that ended before a time."""
         # How long other machines keep their tasks is for them to say.
         here = col(TaskRow.project).startswith(self._naming.machines, autoescape=True)
         with Session(self._opened()) as session:
@@ -710,18 +636,13 @@ class Database:
 
     @contextmanager
     def _settling(self, engine: Engine) -> Iterator[Session]:
-        """A transaction, committed at its end, that takes up what others left: of a machine one at a time."""
         with Session(engine) as session:
             self._backend.now(session, self._clock, (f"settle {self._naming.machines}",))
             yield session
             session.commit()
 
     def _settle(self, session: Session, rows: Sequence[TaskRow]) -> dict[str, OutboxRow]:
-        """Say of messages that nobody works on any more how they stand.
-
-        Returns:
-            The places of those that wait on.
-        """
+        """Say of messages that nobody works on any more how they stand."""
         places = places_of(session, rows)
         followed = followed_in(rows, places)
         last = max((place.rank for place in places.values()), default=0.0)
@@ -750,13 +671,6 @@ def _addressee(row: TaskRow) -> Addressee:
 def _statements(
     batch: Batch, known: Collection[str], owner: str
 ) -> Sequence[tuple[UpdateBase, Sequence[dict[str, Any]]]]:
-    """What writes a batch, in bulk and past the models: a thread that makes many objects slows the loop.
-
-    Args:
-        batch: What is written; its places are not in the file.
-        known: Tasks that are in the file.
-        owner: Whose tasks they are from then on.
-    """
     old = [task_fields(each, owner) for task_id, each in batch.tasks.items() if task_id in known]
     new = [new_task(each, owner) for task_id, each in batch.tasks.items() if task_id not in known]
     places = [place_values(place) for place in batch.places.values() if place is not None]

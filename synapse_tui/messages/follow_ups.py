@@ -30,14 +30,7 @@ class Watch(Protocol):
 
 
 class FollowUps:
-    """Keeps tasks open while messages wait that go on with them.
-
-    Args:
-        book: The agent's tasks.
-        outbox: Its waiting messages.
-        watch: Keeps a task open besides.
-        works_on: Tells whether a turn of the agent works on a task, or its answer is being read.
-    """
+    """Keeps tasks open while messages wait that go on with them."""
 
     def __init__(self, book: TaskBook, outbox: Outbox, watch: Watch, works_on: Callable[[str], bool]) -> None:
         self._book = book
@@ -87,12 +80,7 @@ class FollowUps:
     # -- for those outside ---
 
     async def cancel(self, task: Task, cancel: Callable[[str], Awaitable[Task]]) -> Task:
-        """Take a task back, and the messages that go on with it.
-
-        Args:
-            task: The task.
-            cancel: Takes back one message.
-        """
+        """Take a task back, and the messages that go on with it."""
         self._ending.add(task.id)
         try:
             for each in self.waiting(task.id):
@@ -146,7 +134,6 @@ class FollowUps:
             self._book.change(task_id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE, reason="")
 
     def _open(self, task_id: str) -> Task | None:
-        """A task that can be gone on with."""
         if not task_id or task_id not in self._book:
             return None
         task = self._book.get(task_id)

@@ -41,9 +41,6 @@ class Outbox:
 
     It holds their places only; every change of a delivery is a change of the task in the book, and both are
     noted in the book's journal.
-
-    Args:
-        book: The agent's tasks.
     """
 
     def __init__(self, book: TaskBook) -> None:
@@ -77,11 +74,7 @@ class Outbox:
         return next((self._book.get(task_id) for task_id in free), None)
 
     def check_room(self, text: str, *, inbox: bool = False) -> None:
-        """See whether one more message may wait, to be typed or to be read.
-
-        Raises:
-            MessageError: Too many do already.
-        """
+        """See whether one more message may wait, to be typed or to be read."""
         unread = self._book.count(Purpose.UNREAD)
         count = unread if inbox else len(self) - unread
         most, most_bytes = (MAX_UNREAD, MAX_UNREAD_BYTES) if inbox else (MAX_WAITING, MAX_WAITING_BYTES)
@@ -99,22 +92,12 @@ class Outbox:
             )
 
     def entry(self, task_id: str) -> OutboxEntry:
-        """The place of a message.
-
-        Raises:
-            TaskNotFound: It does not wait.
-        """
+        """The place of a message."""
         self._waiting(task_id)
         return self._entries[task_id]
 
     def put(self, task: Task, *, prompt: bool = False, inbox: bool = False) -> None:
-        """Add a message behind those of its priority or higher.
-
-        Args:
-            task: The message.
-            prompt: Whether it is the person's own first one.
-            inbox: Whether it is kept unread until the agent reads it, or a person has it typed after all.
-        """
+        """Add a message behind those of its priority or higher."""
         place = len(self._order)
         while place and self._yields(self._order[place - 1], task):
             place -= 1
@@ -157,11 +140,7 @@ class Outbox:
         return self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
 
     def read(self, task_id: str) -> Task:
-        """Note that the agent has read a message: it ends, unless its sender waits for an answer.
-
-        Raises:
-            TaskNotFound: It is not unread.
-        """
+        """Note that the agent has read a message: it ends, unless its sender waits for an answer."""
         if not self.is_unread(task_id):
             raise TaskNotFound(
                 f"message '{task_id[:8]}' is not in the inbox", "it was read, typed or canceled meanwhile"
@@ -276,7 +255,6 @@ def wants_answer(task: Task) -> bool:
 
 
 def _weight(task: Task) -> float:
-    """What decides the order: instructions go before all messages but those that interrupt."""
     return INTERRUPT_PRIORITY - 0.5 if task.instructs else task.priority
 
 

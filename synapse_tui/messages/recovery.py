@@ -38,11 +38,6 @@ class Standing:
 def after_end(found: Standing, *, followed: bool = False, closed: bool = False) -> Standing:
     """How a message stands when nobody works on it any more; applying it twice changes nothing.
 
-    Args:
-        found: How far it had come.
-        followed: Whether a message waits that goes on with its task.
-        closed: Whether its agent was closed; its host has ended if not.
-
     Enter is pressed only after `submitting` was committed. So one that is found there, or on which Enter was
     pressed without proof of what became of it, may or may not have been sent: a person must look. One that is
     found before that was certainly not sent. One that was submitted has lost the agent that worked on it, or

@@ -106,11 +106,7 @@ def standing_of(row: TaskRow, place: OutboxRow | None) -> Standing:
 
 
 def put_standing(row: TaskRow, standing: Standing, now: datetime) -> ChangeRow:
-    """Change a task's row.
-
-    Returns:
-        The row of the step.
-    """
+    """Change a task's row."""
     from synapse_tui.database.tables import ChangeRow  # noqa: PLC0415 - SQLModel, which reading a task does without
 
     row.status, row.delivery, row.reason = standing.state.value, standing.delivery.value, standing.reason
@@ -164,7 +160,6 @@ def _artifacts_of(row: TaskRow) -> tuple[Artifact, ...]:
 
 
 def _is_rich(task: Task) -> bool:
-    """Whether the artifacts of a task are more than one text."""
     return any(artifact != Artifact(artifact.text, artifact.truncated) for artifact in task.artifacts) or (
         len(task.artifacts) > 1 or any(not artifact.text for artifact in task.artifacts)
     )
@@ -188,7 +183,6 @@ def sound(text: str) -> str:
 
 
 def _json(value: Json) -> Json:
-    """A value that JSON can carry, and UTF-8 too."""
     found: Json = json.loads(sound(json.dumps(value, default=str, ensure_ascii=False)))
     return found
 

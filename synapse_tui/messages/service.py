@@ -31,17 +31,7 @@ MAX_OUTGOING = 500
 
 
 class TaskDesk:
-    """The tasks of one agent for those outside.
-
-    Args:
-        book: Its tasks.
-        outbox: Its waiting messages.
-        agent_id: Whose they are.
-        running: Gives the id of the task on which the agent works at present; empty for none.
-        newest: Gives the id of the task on which it worked last, if nothing has come since; empty for none.
-        goes_on: Tells whether messages wait that go on with a task.
-        answered: Told of a task that the agent has answered by itself: the text of its turn is no answer.
-    """
+    """The tasks of one agent for those outside."""
 
     def __init__(
         self,
@@ -72,19 +62,7 @@ class TaskDesk:
         return sum(map(len, self._waiters.values()))
 
     async def wait(self, task_id: str, seen: str, seconds: float) -> Task:
-        """Wait until a task is another one than was seen; one that has ended is not waited for.
-
-        Args:
-            task_id: Its id or unique prefix.
-            seen: `updated_at` of the snapshot that was seen, in ISO format; empty for the one of now.
-            seconds: How long at most.
-
-        Returns:
-            The newest snapshot.
-
-        Raises:
-            TaskNotFound: There is none of that id.
-        """
+        """Wait until a task is another one than was seen; one that has ended is not waited for."""
         task = self._book.get(task_id)
         changed = seen and task.updated_at.isoformat() != seen
         if changed or task.state.final or self.waiting >= MAX_WAITERS:
@@ -135,11 +113,7 @@ class TaskDesk:
                 yield task
 
     def meant(self) -> Task:
-        """The task that a reply without an id is for.
-
-        Raises:
-            NotAwaited: There is none.
-        """
+        """The task that a reply without an id is for."""
         running = self._running()
         if running and running in self._book and (task := self._book.get(running)).replied:
             raise NotAwaited(
@@ -155,18 +129,7 @@ class TaskDesk:
         return found
 
     def reply(self, task_id: str, reply: Reply) -> Task:
-        """Answer a task in the agent's own words; the text of its turn replaces them no more.
-
-        Args:
-            task_id: Its id or unique prefix; empty for the one that is meant.
-            reply: The answer.
-
-        Raises:
-            TaskNotFound: There is none of that id.
-            NotAwaited: It was answered, was canceled, was not given to this agent yet, or has ended and is
-                asked about.
-            MessageError: The answer is empty or too large, or the task is one of the agent's own.
-        """
+        """Answer a task in the agent's own words; the text of its turn replaces them no more."""
         if reply.text or not reply.parts:
             check_size(reply.text)
         task = self.replied_to(task_id)
@@ -182,22 +145,12 @@ class TaskDesk:
         return self._book.change(task.id, **fields, replied=True, artifacts=artifacts, reply=self._owed(task))
 
     def replied_to(self, task_id: str) -> Task:
-        """The task that a reply is for.
-
-        Args:
-            task_id: Its id or unique prefix; empty for the one that is meant.
-
-        Raises:
-            TaskNotFound: There is none of that id.
-            NotAwaited: It takes no reply, or none is meant.
-            MessageError: The task is one of the agent's own.
-        """
+        """The task that a reply is for."""
         task = self._book.get(task_id) if task_id else self.meant()
         self._check(task)
         return task
 
     def _ask(self, task: Task, reply: Reply) -> Task:
-        """Let a task wait for the answer to a question of its agent."""
         if task.state.final:
             raise NotAwaited(f"task {task.short_id} is {task.state.value} already", "ask in a new message")
         return self._book.change(
@@ -231,19 +184,13 @@ class TaskDesk:
             raise NotAwaited(f"task {task.short_id} of {sender} has not been given to this agent yet", again)
 
     def _owed(self, task: Task) -> ReplyState:
-        """Whether the sender is to be told of the agent's own reply: one that waits, or has a server."""
         has_server = bool(task.sender.sender_endpoint)
         return ReplyState.DUE if has_server and not by_person(task) else ReplyState.NONE
 
     # -- outgoing: tasks that stand for answers to this agent ---
 
     def open(self, request: MessageRequest, target: str) -> Task:
-        """Make an outgoing task.
-
-        Args:
-            request: The message; its metadata has the receiver's endpoint.
-            target: Agent id of the receiver.
-        """
+        """Make an outgoing task."""
         surplus = self._book.count(Purpose.OPEN_OUTGOING) + 1 - MAX_OUTGOING
         opened = list(self._book.with_purpose(Purpose.OPEN_OUTGOING)) if surplus > 0 else []
         for task in opened[::-1][:surplus]:
@@ -257,11 +204,7 @@ class TaskDesk:
         return self._book.create_outgoing(request, target)
 
     def outgoing(self, task_id: str) -> Task:
-        """The outgoing task of that id or unique prefix.
-
-        Raises:
-            TaskNotFound: There is none.
-        """
+        """The outgoing task of that id or unique prefix."""
         task = self._book.get(task_id)
         if not task.outgoing:
             raise TaskNotFound(
@@ -270,19 +213,7 @@ class TaskDesk:
         return task
 
     def answered(self, task_id: str, reply: Reply, *, verified: bool) -> Task | None:
-        """Take the answer to an outgoing task.
-
-        Args:
-            task_id: Its id or unique prefix.
-            reply: The answer.
-            verified: Whether it proved to be from the task's target.
-
-        Returns:
-            The task; None when it has ended already and this is something new, to be told to the agent.
-
-        Raises:
-            TaskNotFound: There is none of that id.
-        """
+        """Take the answer to an outgoing task."""
         task = self.outgoing(task_id)
         note = about_reply(reply)
         if task.state.final:
@@ -362,7 +293,6 @@ def _artifact(reply: Reply) -> Artifact:
 
 
 def _ended(reply: Reply) -> dict[str, object]:
-    """What becomes of a task by an answer."""
     fields: dict[str, object] = {"state": reply.state, "reason": shortened(reply.reason)}
     if reply.state is not TaskState.COMPLETED and not reply.reason:
         fields["reason"] = shortened(reply.text)

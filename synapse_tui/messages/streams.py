@@ -63,13 +63,7 @@ TaskEvent = Snapshot | Chunk
 
 
 class Subscription:
-    """The events of one task for one reader, from its making on; ends after the final snapshot.
-
-    Args:
-        task: The task as it is now, with what its agent has written so far: what comes after builds on it.
-        limit: How many events may wait.
-        leave: Takes the reader off.
-    """
+    """The events of one task for one reader, from its making on; ends after the final snapshot."""
 
     def __init__(self, task: Task, limit: int, leave: Callable[[Subscription], None]) -> None:
         self.task = task
@@ -143,11 +137,7 @@ class _Told:
 
 
 class TaskFeed:
-    """Tells the readers of an agent's tasks what happens; it costs nothing while nobody reads.
-
-    Args:
-        book: The tasks.
-    """
+    """Tells the readers of an agent's tasks what happens; it costs nothing while nobody reads."""
 
     def __init__(self, book: TaskBook) -> None:
         self._book = book
@@ -156,15 +146,7 @@ class TaskFeed:
         book.listeners.append(self._changed)
 
     def subscribe(self, task_id: str, limit: int = LIMIT) -> Subscription:
-        """Read a task from now on: between `task` of the subscription and its first event is no gap.
-
-        Args:
-            task_id: Its id or unique prefix.
-            limit: How many events may wait for this reader.
-
-        Raises:
-            TaskNotFound: There is none of that id in memory.
-        """
+        """Read a task from now on: between `task` of the subscription and its first event is no gap."""
         task = self._book.get(task_id)
         subscription = Subscription(self._so_far(task), limit, self._leave)
         if task.state.final:
@@ -179,13 +161,7 @@ class TaskFeed:
         return task_id in self._readers
 
     def written(self, task_id: str, text: str, position: int) -> None:
-        """The agent has written that much of an answer so far.
-
-        Args:
-            task_id: The task.
-            text: All of the answer that can be told.
-            position: Which artifact of the task that will be, from 1.
-        """
+        """The agent has written that much of an answer so far."""
         told = self._told.get(task_id)
         if told is None or not text or (text, position) == (told.text, told.position):
             return
@@ -202,7 +178,6 @@ class TaskFeed:
                 reader.close()
 
     def _so_far(self, task: Task) -> Task:
-        """A task with what its readers were told of its next artifact."""
         told = self._told.get(task.id)
         if told is None or told.text is None:
             return task
@@ -225,7 +200,6 @@ class TaskFeed:
                 self._leave(reader)
 
     def _complete(self, task_id: str, told: _Told, artifact: Artifact, position: int) -> None:
-        """Tell the rest of an artifact, or all of it where it is not what was told before."""
         begun = told.text if position == told.position else None
         goes_on = begun is not None and not artifact.parts and artifact.text.startswith(begun)
         text = artifact.text[len(begun or "") :] if goes_on else artifact.text
@@ -289,13 +263,6 @@ class Progress:
 
     Told is what two looks found alike, up to the row that may still grow: so neither a spinner nor a half
     painted screen is part of it. The text of the artifact replaces it where it does not go on with it.
-
-    Args:
-        feed: Who reads.
-        running: Id of the task of the running turn; empty for none.
-        look: Reads what was written so far; None for nothing that can be told.
-        later: Calls something after so many seconds.
-        now: Monotonic seconds.
     """
 
     def __init__(
@@ -344,7 +311,6 @@ class Progress:
             self._told_by(writing, writing.read())
 
     async def _read(self, writing: Writing) -> None:
-        """Read a long answer beside the loop."""
         begun = self._now()
         text = await asyncio.to_thread(writing.read)
         self._reading = None
@@ -357,11 +323,6 @@ class Progress:
             self._timer = self._later(max(LOOK, pause), self._due)
 
     def _tell(self, writing: Writing, text: str) -> bool:
-        """Tell what stands.
-
-        Returns:
-            Whether another look may find more without another output.
-        """
         if writing.turn != self._turn:
             self._turn, self._seen, self._told = writing.turn, [], ""
         lines = text.split("\n")

@@ -92,32 +92,16 @@ class Journal(Protocol):
         """Note that a message waits no longer."""
 
     async def flush(self) -> None:
-        """Return when all that was noted would survive the end of this process.
-
-        Raises:
-            HistoryError: It would not.
-        """
+        """Return when all that was noted would survive the end of this process."""
 
     async def restored(self, patience: float) -> None:
         """Return when the tasks of earlier sessions that go on are in the book, or after so many seconds."""
 
     async def find(self, prefix: str) -> Sequence[Task]:
-        """The agent's tasks whose ids begin so.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
+        """The agent's tasks whose ids begin so."""
 
     async def page(self, query: TaskQuery, after: Mark | None) -> Stored:
-        """A page of the tasks that the agent was given, the newest change first.
-
-        Args:
-            query: Which are meant; its cursor is `after`.
-            after: The last task of the page before; None for the first page.
-
-        Raises:
-            HistoryError: They cannot be read.
-        """
+        """A page of the tasks that the agent was given, the newest change first."""
 
 
 class NoJournal:
@@ -148,20 +132,12 @@ class NoJournal:
         return ()
 
     async def page(self, _query: TaskQuery, _after: Mark | None) -> Stored:
-        """Nothing is kept.
-
-        Raises:
-            HistoryError: Always: what is in memory is all there is.
-        """
+        """Nothing is kept."""
         raise HistoryError("no history is kept")
 
 
 class TaskIndex:
-    """Ids of tasks by a key of their newest snapshots; those of one key in the order in which they got it.
-
-    Args:
-        key: Gives the key of a snapshot; None for one that is not in the index.
-    """
+    """Ids of tasks by a key of their newest snapshots; those of one key in the order in which they got it."""
 
     def __init__(self, key: Callable[[Task], Hashable | None]) -> None:
         self._key = key
@@ -190,15 +166,6 @@ class TaskBook:
 
     Every change of a task passes `change`: it is recorded in the journal first and then published. What
     callers ask for is found in indexes: no work that they can ask for grows with the number of tasks.
-
-    Args:
-        agent_id: The agent that the tasks are for.
-        context_id: UUID of its session.
-        events: Told of every new snapshot.
-        journal: Where changes are made durable.
-        clock: The time now, aware.
-        new_id: Makes a UUID.
-        limit: How many ended tasks are kept.
     """
 
     def __init__(
@@ -251,29 +218,11 @@ class TaskBook:
         return task_id in self._tasks
 
     def create(self, request: MessageRequest) -> Task:
-        """Make a task of a message.
-
-        Args:
-            request: The message; its `task_id` is used when it has one.
-
-        Returns:
-            The first snapshot: submitted, queued.
-
-        Raises:
-            MessageError: A task of that id exists.
-        """
+        """Make a task of a message."""
         return self._make(request, self._agent_id)
 
     def create_outgoing(self, request: MessageRequest, target: str) -> Task:
-        """Make a task of a message that this agent sends: it stands for the answer.
-
-        Args:
-            request: The message; its sender is this agent.
-            target: Agent id of the receiver.
-
-        Raises:
-            MessageError: A task of that id exists.
-        """
+        """Make a task of a message that this agent sends: it stands for the answer."""
         return self._make(
             request, target, outgoing=True, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED
         )
@@ -314,16 +263,6 @@ class TaskBook:
         """Replace a task's snapshot; nothing happens when the fields have these values already.
 
         A task that ends owes its end to whoever waits for it (`Task.reply`).
-
-        Args:
-            task_id: Its whole id.
-            fields: What changes: attributes of `Task`.
-
-        Returns:
-            The newest snapshot.
-
-        Raises:
-            TaskNotFound: No task has that id.
         """
         old = self._tasks.get(task_id)
         if old is None:
@@ -341,11 +280,7 @@ class TaskBook:
         self._events.publish(TaskChanged(self._tasks[task_id]))
 
     def get(self, task_id: str) -> Task:
-        """The task of that id, or of a unique prefix of at least 8 characters.
-
-        Raises:
-            TaskNotFound: No task has that id, or several begin so.
-        """
+        """The task of that id, or of a unique prefix of at least 8 characters."""
         exact = self._tasks.get(task_id)
         if exact is not None:
             return exact
@@ -395,11 +330,7 @@ class TaskBook:
         return len(self._by_purpose[purpose])
 
     async def flush(self) -> None:
-        """Return when all changes so far are durable.
-
-        Raises:
-            HistoryError: They cannot be made durable.
-        """
+        """Return when all changes so far are durable."""
         await self.journal.flush()
 
     def _store(self, task: Task, why: str) -> None:
@@ -473,7 +404,6 @@ def awaits_reply(task: Task) -> bool:
 
 
 def _purpose(task: Task) -> Purpose | None:
-    """What a task is there for, of what is looked for."""
     if task.instructs:
         return Purpose.INSTRUCTIONS if task.state is not TaskState.CANCELED else None
     if task.outgoing:
@@ -523,28 +453,19 @@ PATIENCE = 5.0
 
 
 class TaskFinder:
-    """The tasks of one agent for those outside: all that its history knows.
-
-    Args:
-        book: The tasks in memory.
-    """
+    """The tasks of one agent for those outside: all that its history knows."""
 
     def __init__(self, book: TaskBook) -> None:
         self._book = book
 
     async def find(self, task_id: str) -> Task:
-        """The task of that id or unique prefix of at least 8 characters.
-
-        Raises:
-            TaskNotFound: There is none.
-        """
+        """The task of that id or unique prefix of at least 8 characters."""
         try:
             return self._book.get(task_id)
         except TaskNotFound as error:
             return await self._look_up(task_id.lower(), error)
 
     async def _look_up(self, task_id: str, unknown: TaskNotFound) -> Task:
-        """The task of an id that is not in memory."""
         if len(task_id) < MIN_PREFIX:
             raise unknown
         try:
@@ -563,9 +484,6 @@ class TaskFinder:
         """The tasks that a query means, the newest change first.
 
         Messages that go on with a task, and tasks that this agent has given to others, are not among them.
-
-        Raises:
-            InvalidValue: Its cursor is none.
         """
         after = read_cursor(query.cursor)
         try:
@@ -577,11 +495,7 @@ class TaskFinder:
 
 
 def page_of(tasks: Iterable[Task], query: TaskQuery) -> TaskPage:
-    """The page of some tasks that a query means.
-
-    Raises:
-        InvalidValue: Its cursor is none.
-    """
+    """The page of some tasks that a query means."""
     after = read_cursor(query.cursor)
     meant = sorted((task for task in tasks if _is_meant(task, query)), key=mark_of, reverse=True)
     left = [task for task in meant if after is None or mark_of(task) < after]
@@ -613,11 +527,7 @@ def make_cursor(mark: Mark) -> str:
 
 
 def read_cursor(cursor: str) -> Mark | None:
-    """The last task of the page before; None for the first page.
-
-    Raises:
-        InvalidValue: That is no cursor of ours.
-    """
+    """The last task of the page before; None for the first page."""
     if not cursor:
         return None
     try:
@@ -634,23 +544,14 @@ def read_cursor(cursor: str) -> Mark | None:
 
 
 class TaskAccess:
-    """Reads the tasks of an agent.
-
-    Args:
-        tasks: Those in memory.
-        finder: Finds the others too.
-    """
+    """Reads the tasks of an agent."""
 
     def __init__(self, tasks: TaskBook, finder: TaskFinder) -> None:
         self.tasks = tasks
         self._finder = finder
 
     def task(self, task_id: str) -> Task:
-        """The task of that id or unique prefix of at least 8 characters, in memory.
-
-        Raises:
-            TaskNotFound: There is none.
-        """
+        """The task of that id or unique prefix of at least 8 characters, in memory."""
         return self.tasks.get(task_id)
 
     def list_tasks(self) -> list[Task]:
@@ -658,17 +559,9 @@ class TaskAccess:
         return list(self.tasks)
 
     async def find_task(self, task_id: str) -> Task:
-        """The task of that id or unique prefix, also one that is in the history only.
-
-        Raises:
-            TaskNotFound: There is none.
-        """
+        """The task of that id or unique prefix, also one that is in the history only."""
         return await self._finder.find(task_id)
 
     async def page(self, query: TaskQuery) -> TaskPage:
-        """The tasks that a query means, also those that are in the history only; the newest change first.
-
-        Raises:
-            InvalidValue: Its cursor is none.
-        """
+        """The tasks that a query means, also those that are in the history only; the newest change first."""
         return await self._finder.page(query)
