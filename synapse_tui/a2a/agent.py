@@ -8,10 +8,10 @@ from typing import Protocol
 from synapse_tui.agents.delivery.briefing import Briefing
 from synapse_tui.agents.delivery.outbox_control import Explanation, OutboxControl
 from synapse_tui.agents.watcher import Watcher
-from synapse_tui.messages.service import TaskDesk
-from synapse_tui.messages.streams import TaskFeed
-from synapse_tui.messages.tasks import TaskBook
-from synapse_tui.model import MessageRequest, StateReport, Task, TaskPage, TaskQuery
+from synapse_tui.messages.service import TaskService
+from synapse_tui.messages.streams import TaskStreams
+from synapse_tui.messages.tasks import TaskStore
+from synapse_tui.model import MessageRequest, StateReport, Task
 
 
 class HostedAgent(Protocol):
@@ -53,11 +53,11 @@ class HostedAgent(Protocol):
         """Its working folder; files of messages are written there."""
 
     @property
-    def tasks(self) -> TaskBook:
+    def tasks(self) -> TaskStore:
         """Its tasks that are still known."""
 
     @property
-    def feed(self) -> TaskFeed:
+    def streams(self) -> TaskStreams:
         """What happens to its tasks."""
 
     @property
@@ -65,7 +65,7 @@ class HostedAgent(Protocol):
         """What waits to be typed into it."""
 
     @property
-    def desk(self) -> TaskDesk:
+    def service(self) -> TaskService:
         """Its tasks: waiting, replies, outgoing ones."""
 
     @property
@@ -93,27 +93,6 @@ class HostedAgent(Protocol):
             TaskNotFound: It goes on with a task that is not known.
             TaskEnded: It goes on with a task that has ended.
             AgentExited: The agent has ended.
-        """
-
-    def task(self, task_id: str) -> Task:
-        """The newest snapshot of a task.
-
-        Raises:
-            TaskNotFound: There is none of that id.
-        """
-
-    async def find_task(self, task_id: str) -> Task:
-        """The task of that id or unique prefix, also one that is in the history only.
-
-        Raises:
-            TaskNotFound: There is none.
-        """
-
-    async def page(self, query: TaskQuery) -> TaskPage:
-        """The tasks that a query means, also those that are in the history only; the newest change first.
-
-        Raises:
-            InvalidValue: Its cursor is none.
         """
 
     async def cancel(self, task_id: str) -> Task:

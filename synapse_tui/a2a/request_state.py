@@ -101,7 +101,7 @@ async def find_kept_task(agent: HostedAgent, task_id: str, caller: Visitor) -> T
         return find_task(agent, task_id, caller)
     except TaskNotFound as unknown:
         with contextlib.suppress(TaskNotFound):
-            task = await agent.find_task(task_id)
+            task = await agent.tasks.find(task_id)
             if caller.may_see(task):
                 return task
         raise unknown

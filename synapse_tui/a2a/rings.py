@@ -40,7 +40,7 @@ def check_ring(agent: HostedAgent, request: MessageRequest, services: Services) 
 def _path(agent: HostedAgent, sender: str, services: Services) -> list[str]:
     """The shortest way from an agent over those that it waits for to the sender; empty for none."""
     before: dict[str, str] = {agent.agent_id: ""}
-    desks = deque([(agent.agent_id, agent.desk)])
+    desks = deque([(agent.agent_id, agent.service)])
     while desks:
         who, desk = desks.popleft()
         for target in desk.awaited():

@@ -124,7 +124,7 @@ async def cancel_task(task_id: str, agent: Agent, caller: Caller) -> dict[str, A
     task = await find_kept_task(agent, task_id, caller)
     if task.state.final:
         raise HttpProblem(409, "task_not_cancelable", f"task {task.short_id} is {task.state} already")
-    canceled = agent.desk.cancel_outgoing(task.id) if task.outgoing else await agent.cancel(task.id)
+    canceled = agent.service.cancel_outgoing(task.id) if task.outgoing else await agent.cancel(task.id)
     return task_json(await agent.control.saved(canceled))
 
 
@@ -190,8 +190,8 @@ async def _send(agent: HostedAgent, request: MessageRequest, services: Services)
         task = agent.accept(request)
     # Whoever is told that a message was taken need not send it again, whatever happens to this process.
     if request.follows:
-        message = await agent.control.saved(agent.task(request.task_id))
-        return SentTask(task=task_json(agent.task(task.id)), follow_up=task_json(message))
+        message = await agent.control.saved(agent.tasks.get(request.task_id))
+        return SentTask(task=task_json(agent.tasks.get(task.id)), follow_up=task_json(message))
     return SentTask(task=task_json(await agent.control.saved(task)))
 
 

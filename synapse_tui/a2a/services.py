@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from synapse_tui.addresses import Address
-from synapse_tui.messages.service import TaskDesk
+from synapse_tui.messages.service import TaskService
 
 from .access import Access
 from .agent import HostedAgent
@@ -20,7 +20,7 @@ CardForm = Literal["dual", "v1"]
 """Whether cards have the fields of A2A 0.3 besides those of 1.0."""
 
 
-def no_desk(_agent_id: str) -> TaskDesk | None:
+def no_service(_agent_id: str) -> TaskService | None:
     """Knows no agent."""
     return None
 
@@ -47,7 +47,7 @@ class Services:
         large: Room for large bodies.
     """
 
-    desk_of: Callable[[str], TaskDesk | None] = no_desk
+    desk_of: Callable[[str], TaskService | None] = no_service
     access: Access | None = None
     push: PushDesk | None = None
     network: Network = LOOPBACK

@@ -29,7 +29,7 @@ async def task_events(agent: HostedAgent, task: Task) -> AsyncGenerator[dict[str
     if task.state.final:
         yield _event("task", task_json(task))
         return
-    async with agent.feed.subscribe(task.id) as events:
+    async with agent.streams.subscribe(task.id) as events:
         yield _event("task", task_json(events.task))
         async for event in events:
             if isinstance(event, Chunk):

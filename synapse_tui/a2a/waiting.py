@@ -36,7 +36,7 @@ async def waited(request: Request, agent: HostedAgent, task: Task, seen: str, se
         The newest snapshot.
     """
     # A plus sign that was not escaped is a space by now.
-    found = await while_wanted(request, agent.desk.wait(task.id, seen.replace(" ", "+"), seconds))
+    found = await while_wanted(request, agent.service.wait(task.id, seen.replace(" ", "+"), seconds))
     if found is None:
         return task
     newest, there = found
@@ -78,4 +78,4 @@ def _collect(agent: HostedAgent, task: Task, caller: str) -> None:
     """Note that the end of a task has come to the one who waits for it; a look of others does not count."""
     mine = caller == agent.agent_id if task.outgoing else not peer_task(task)
     if mine:
-        agent.desk.collected(task)
+        agent.service.collected(task)

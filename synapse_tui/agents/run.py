@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from synapse_tui.messages.outbox import Outbox
-from synapse_tui.messages.streams import Progress, TaskFeed
-from synapse_tui.messages.tasks import TaskBook
+from synapse_tui.messages.streams import Progress, TaskStreams
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import AgentState, ExitStatus, StateReport, Task
 from synapse_tui.pty import ReadScheduler
 from synapse_tui.terminal import TerminalEvent
@@ -29,11 +29,11 @@ from .watcher import Post, Watcher
 class Work:
     """What an agent works on, through all its processes."""
 
-    book: TaskBook
+    tasks: TaskStore
     outbox: Outbox
     watcher: Watcher
     keeper: Keeper
-    feed: TaskFeed
+    streams: TaskStreams
     reader: AnswerReader
     timeline: Timeline
     compose: Callable[[Task], str]
@@ -60,7 +60,7 @@ class AgentRun:
         self._listener = listener
         self._begun = False
         self.turns = TurnTracker(
-            work.book,
+            work.tasks,
             asyncio.get_running_loop().time,
             keeper=work.keeper,
             reader=work.reader,
@@ -77,7 +77,7 @@ class AgentRun:
         )
         self._pace = Pace(console)
         later = asyncio.get_running_loop().call_later
-        self._progress = Progress(work.feed, lambda: self.turns.running, self.turns.writing, later)
+        self._progress = Progress(work.streams, lambda: self.turns.running, self.turns.writing, later)
         self.keyboard = Keyboard(
             console.write,
             console.now,
@@ -98,7 +98,7 @@ class AgentRun:
             console,
             self.keyboard,
             profile,
-            book=work.book,
+            tasks=work.tasks,
             outbox=work.outbox,
             turns=self.turns,
             compose=work.compose,

@@ -22,7 +22,11 @@ from synapse_tui.events import (
     Notice,
 )
 from synapse_tui.hooks import HookKind
-from synapse_tui.messages.tasks import Journal, TaskAccess, TaskBook
+from synapse_tui.messages.follow_ups import FollowUps
+from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.service import TaskService
+from synapse_tui.messages.streams import TaskStreams
+from synapse_tui.messages.tasks import Journal, TaskStore
 from synapse_tui.messages.text import check_size
 from synapse_tui.model import (
     INTERRUPT_PRIORITY,
@@ -42,19 +46,20 @@ from synapse_tui.workspace import AgentHandover, SavedAgent
 from .adoption import AdoptedSession, describe
 from .composer import ComposerReading
 from .console import AgentConsole, Launch
+from .delivery.briefing import Briefing
 from .delivery.deliverer import Delivery
 from .delivery.gate import EXITED
-from .delivery.intake import MessageStyle, typed_text
+from .delivery.intake import Intake, MessageStyle, typed_text
 from .delivery.interrupt import InterruptOutcome
-from .delivery.outbox_control import Explanation, explain
+from .delivery.outbox_control import Explanation, OutboxControl, explain
 from .environment import with_profile
 from .profiles.profile import Profile
 from .raw_log import RawLog
 from .run import AgentRun, RunListener, Work
 from .seeding import Past
 from .state import Timeline
-from .tasking import Acts, Tasking
 from .transcript import AnswerReader
+from .watcher import Watcher
 
 
 def bus_event(agent_id: str, event: TerminalEvent) -> Event | None:
@@ -125,7 +130,7 @@ DRAWS = 3.0  # seconds in which a program may draw its first screen, or its scre
 KEYS_KEPT = "Pause, then answer: text is kept for your draft"
 
 
-class AgentSession(TaskAccess):
+class AgentSession:
     """One agent from its opening to its closing, through any number of restarts."""
 
     def __init__(  # noqa: PLR0913 - what one agent is made of
@@ -157,22 +162,41 @@ class AgentSession(TaskAccess):
         self.endpoint = environ.get("SYNAPSE_ENDPOINT", f"http://127.0.0.1:{port}")
         self.cwd = cwd
         self.context_id = adopted.context_id if adopted is not None else make_id()
-        self.tasks = TaskBook(agent_id, self.context_id, events, journal=journal, new_id=make_id)
+        self.tasks = TaskStore(agent_id, self.context_id, events, journal=journal, new_id=make_id)
         self._style = style or MessageStyle()
-        tasking = Tasking(
+        self.outbox = Outbox(self.tasks)
+        self.control = OutboxControl(self.tasks, self.outbox, cancel=self.cancel, wake=self._wake)
+        self.streams = TaskStreams(self.tasks)
+        self._intake = Intake(agent_id, profile, self.tasks, self.outbox, self._style)
+        self.briefing = Briefing(
             self.tasks,
-            agent_id,
-            profile,
-            events,
-            Acts(self._take, self.cancel, self._wake, lambda: self._run),
-            style=self._style,
+            self.outbox,
+            accept=self._take,
+            wake=self._wake,
+            wanted=profile.instructions and profile.receives,
             told_as=spec.told_as,
             began=spec.began,
         )
-        self.outbox, self.control, self.desk = tasking.outbox, tasking.control, tasking.desk
-        self.briefing, self.watcher, self.feed = tasking.briefing, tasking.watcher, tasking.feed
-        super().__init__(self.tasks, tasking.finder)
-        self._tasking = tasking
+        self.watcher = Watcher(
+            agent_id,
+            profile,
+            tasks=self.tasks,
+            outbox=self.outbox,
+            events=events,
+            accept=self._take,
+            cancel=self.cancel,
+            wake=self._wake,
+        )
+        self._follow_ups = FollowUps(self.tasks, self.outbox, self.watcher, self._works_on)
+        self.service = TaskService(
+            self.tasks,
+            self.outbox,
+            agent_id,
+            running=self._running,
+            newest=self._newest,
+            goes_on=lambda task_id: bool(self._follow_ups.waiting(task_id)),
+            answered=self._answered,
+        )
         self.timeline = Timeline(adopted.timeline if adopted is not None else ())
         self.exit: ExitStatus | None = None
         self.unseen = False
@@ -195,8 +219,8 @@ class AgentSession(TaskAccess):
             self.tasks,
             self.outbox,
             self.watcher,
-            tasking.follow_ups,
-            self.feed,
+            self._follow_ups,
+            self.streams,
             AnswerReader(profile.transcript, cwd=cwd, environ=self.environ),
             self.timeline,
             self._compose,
@@ -297,8 +321,8 @@ class AgentSession(TaskAccess):
         if self._run is not None:
             await self._run.end()
             self._report_left()
-        self._tasking.follow_ups.exited(EXITED)
-        self.feed.close()
+        self._follow_ups.exited(EXITED)
+        self.streams.close()
         if self._log is not None:
             await self._log.close()
 
@@ -308,7 +332,7 @@ class AgentSession(TaskAccess):
         self._report_left()
         if profile is not None and profile != self.profile:
             self._use(profile)
-        self._tasking.follow_ups.exited("agent restarted")
+        self._follow_ups.exited("agent restarted")
         self._launch()
         self.unseen = False
         if self.damage_listener is not None:
@@ -331,7 +355,8 @@ class AgentSession(TaskAccess):
     def _use(self, profile: Profile) -> None:
         self.environ = with_profile(self.environ, self.profile, profile)
         self.profile = profile
-        self._tasking.use(profile)
+        self._intake.profile = self.watcher.profile = profile
+        self.briefing.wanted = profile.instructions and profile.receives
         reader = AnswerReader(profile.transcript, cwd=self.cwd, environ=self.environ)
         self._work = dataclasses.replace(self._work, reader=reader)
 
@@ -381,7 +406,7 @@ class AgentSession(TaskAccess):
 
     def explain(self) -> Explanation:
         """Why it is in its state, and what keeps its messages back."""
-        now = self._tasking.running()
+        now = self._running()
         running = self.tasks.get(now) if now in self.tasks else None
         return explain(self.report, self.timeline, self.control, running, now=self.console.now())
 
@@ -394,14 +419,14 @@ class AgentSession(TaskAccess):
 
     def _take(self, request: MessageRequest) -> Task:
         delivery = self._live()
-        task = self._tasking.intake.take(request)
+        task = self._intake.take(request)
         delivery.explain()
         self.console.wake()
         return self.tasks.get(task.id)
 
     async def cancel(self, task_id: str) -> Task:
         """Take a message back, with those that go on with it; the turn that works on it is interrupted."""
-        return await self._tasking.follow_ups.cancel(self.tasks.get(task_id), self.run.delivery.cancel)
+        return await self._follow_ups.cancel(self.tasks.get(task_id), self.run.delivery.cancel)
 
     async def interrupt(self, text: str = "", sender: Sender = USER) -> InterruptOutcome:
         """Stop the turn with the agent's own interrupt, then deliver the text if there is one."""
@@ -425,8 +450,22 @@ class AgentSession(TaskAccess):
 
     def _compose(self, task: Task) -> str:
         prompt = self.outbox.entry(task.id).prompt
-        shown = self._tasking.follow_ups.as_typed(task)
+        shown = self._follow_ups.as_typed(task)
         return typed_text(shown, self.profile, plain=self._style.plain, prompt=prompt)
+
+    def _running(self) -> str:
+        """Id of the task on which the agent works, or that is watched; empty for none."""
+        return (self._run.turns.running if self._run is not None else "") or self.watcher.task_id
+
+    def _newest(self) -> str:
+        return self._run.turns.newest if self._run is not None else ""
+
+    def _works_on(self, task_id: str) -> bool:
+        return self._run is not None and self._run.turns.works_on(task_id)
+
+    def _answered(self, task_id: str) -> None:
+        if self._run is not None:
+            self._run.turns.answered(task_id)
 
     # -- what comes from the agent ---
 
@@ -453,7 +492,7 @@ class AgentSession(TaskAccess):
 
     def _on_exited(self, status: ExitStatus) -> None:
         self.exit = status
-        self._tasking.follow_ups.exited(EXITED)
+        self._follow_ups.exited(EXITED)
         self._events.publish(AgentProcessExited(self.agent_id, status))
         if self.damage_listener is not None:
             self.damage_listener()

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from synapse_tui.content import Artifact
 from synapse_tui.messages.streams import Writing
-from synapse_tui.messages.tasks import TaskBook, is_asked
+from synapse_tui.messages.tasks import TaskStore, is_asked
 from synapse_tui.model import AgentState, DeliveryState, StateReport, Task, TaskState
 from synapse_tui.terminal.events import ProgramStatus, ProgressChanged, TerminalEvent
 
@@ -107,13 +107,13 @@ class Conclusion:
 
     def __init__(
         self,
-        book: TaskBook,
+        tasks: TaskStore,
         keeper: Keeper,
         reader: AnswerReader | None,
         clock: Callable[[], float],
         runs: Callable[[str], bool],
     ) -> None:
-        self._book = book
+        self._tasks = tasks
         self._keeper = keeper
         self._reader = reader
         self._clock = clock
@@ -126,23 +126,23 @@ class Conclusion:
 
     def takes(self, turn: Turn) -> bool:
         """Whether what a turn writes will be an answer to its task, as far as is known."""
-        if turn.answered or turn.task_id not in self._book:
+        if turn.answered or turn.task_id not in self._tasks:
             return False
-        task = self._book.get(turn.task_id)
+        task = self._tasks.get(turn.task_id)
         return not task.state.final and not is_asked(task)
 
     def position(self, turn: Turn) -> int:
         """Which artifact of its task the answer of a turn will be, from 1."""
-        there = len(self._book.get(turn.task_id).artifacts) - turn.again
+        there = len(self._tasks.get(turn.task_id).artifacts) - turn.again
         return max(there, 0) + 1
 
     def change(self, task_id: str, **fields: object) -> None:
         """Change a turn's task; what its agent itself has ended, or asked about, is left alone."""
-        if task_id not in self._book:
+        if task_id not in self._tasks:
             return
-        task = self._book.get(task_id)
+        task = self._tasks.get(task_id)
         if not task.state.final and not is_asked(task):
-            self._book.change(task_id, **fields)
+            self._tasks.change(task_id, **fields)
 
     def end(self, turn: Turn, state: TaskState, reason: str, *, exited: bool = False) -> None:
         """A turn is over, and its task with it."""
@@ -192,7 +192,7 @@ class Conclusion:
             self._reader.read(turn.text, seen, whole=whole, age=self._clock() - turn.begun, done=done)
 
     def _with(self, turn: Turn, artifact: Artifact) -> tuple[Artifact, ...]:
-        there = self._book.get(turn.task_id).artifacts if turn.task_id in self._book else ()
+        there = self._tasks.get(turn.task_id).artifacts if turn.task_id in self._tasks else ()
         if not artifact.text or turn.answered:
             return there
         return (*(there[:-1] if turn.again else there), artifact)
@@ -213,14 +213,14 @@ class TurnTracker:
 
     def __init__(
         self,
-        book: TaskBook,
+        tasks: TaskStore,
         clock: Callable[[], float],
         *,
         keeper: Keeper | None = None,
         reader: AnswerReader | None = None,
         queues: bool = False,
     ) -> None:
-        self._book = book
+        self._tasks = tasks
         self._clock = clock
         self._keeper = keeper or NoKeeper()
         self._queues = queues
@@ -236,7 +236,7 @@ class TurnTracker:
         """Tasks that were answered between the Enter of a message and the proof that it was submitted."""
         self._user_stop = float("-inf")
         self._exited = False
-        self._conclusion = Conclusion(book, self._keeper, reader, clock, self._runs)
+        self._conclusion = Conclusion(tasks, self._keeper, reader, clock, self._runs)
 
     @property
     def collecting(self) -> bool:
@@ -323,10 +323,10 @@ class TurnTracker:
         self.newest = turn.task_id
         turn.message_id, turn.again = task.id, "nudge" in task.metadata and bool(task.follows)
         turn.answered = turn.worked = turn.task_id in self._answered
-        for known in map(self._book.get, {turn.task_id, task.id}):
+        for known in map(self._tasks.get, {turn.task_id, task.id}):
             asked = known.id in self._answered and known.state is TaskState.INPUT_REQUIRED
             if not (known.state.final or asked):
-                self._book.change(known.id, delivery=DeliveryState.SUBMITTED, reason="")
+                self._tasks.change(known.id, delivery=DeliveryState.SUBMITTED, reason="")
         if self.current is not None or (report.state is AgentState.PROCESSING and report.since < begun):
             self._into_turn(turn)
         else:

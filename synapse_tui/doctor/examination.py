@@ -225,7 +225,7 @@ class Examination:
 
     def task(self, task: Task) -> Task:
         """A task as it is now."""
-        return self.session.task(task.id)
+        return self.session.tasks.get(task.id)
 
     async def rest(self) -> bool:
         """Bring the agent to rest: what waits is taken back, what runs is stopped, dialogs are denied.
@@ -234,7 +234,7 @@ class Examination:
             Whether it is ready.
         """
         self.slow = None
-        for task in self.session.list_tasks():
+        for task in list(self.session.tasks):
             if not task.state.final:
                 await self.session.cancel(task.id)
         if self.alive and self.state is not AgentState.READY:

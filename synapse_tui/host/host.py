@@ -131,7 +131,7 @@ class Host:
     @property
     def tasks(self) -> Sequence[Task]:
         """Recent tasks of all agents, oldest first."""
-        own = (agent.list_tasks() for agent in self._agents.values())
+        own = (list(agent.tasks) for agent in self._agents.values())
         every = itertools.chain(itertools.chain.from_iterable(own), self.externals.tasks)
         return sorted((task for task in every if not task.outgoing), key=lambda task: task.created_at)
 

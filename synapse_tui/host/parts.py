@@ -30,7 +30,7 @@ from .pushing import Pushing
 from .reach import Reach
 from .records import RecordKeeper
 from .replies import Replies
-from .routing import Router, desks_of, name_at
+from .routing import Router, name_at, services_of
 from .serving import Servers
 from .spool import SpoolKeeper
 from .watchdog import Watchdog
@@ -110,7 +110,7 @@ class Parts:
             self.tokens,
             events,
             Services(
-                desks_of(agents),
+                services_of(agents),
                 access=self.reach.access,
                 external=self.externals,
                 push=self.pushing.desk,

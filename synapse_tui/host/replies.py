@@ -281,10 +281,10 @@ async def _tell_here(session: AgentSession, task: Task) -> None:
     reply, sender, taken = reply_of(task), _sender(task.target), None
     if outgoing := peer_task(task):
         try:
-            asked = session.desk.outgoing(outgoing)
+            asked = session.service.outgoing(outgoing)
             if asked.target != task.target:
                 raise MessageError(f"task {asked.short_id} is answered by {asked.target} only")
-            taken = session.desk.answered(outgoing, reply, verified=True)
+            taken = session.service.answered(outgoing, reply, verified=True)
         except TaskNotFound:
             # An agent of another life has asked for nothing, and has nothing to learn of a failure.
             if reply.state is not TaskState.COMPLETED:

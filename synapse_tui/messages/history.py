@@ -317,7 +317,7 @@ READING = "the history is being read"
 
 
 class AgentJournal:
-    """The part of the history that is about one session of an agent; what `TaskBook` calls its journal."""
+    """The part of the history that is about one session of an agent; what `TaskStore` calls its journal."""
 
     def __init__(self, history: History, key: AgentKey) -> None:
         self._history = history

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from synapse_tui.errors import MessageError, TaskNotFound
-from synapse_tui.messages.tasks import Purpose, TaskBook
+from synapse_tui.messages.tasks import Purpose, TaskStore
 from synapse_tui.model import (
     ANSWER_WANTED,
     IN_INBOX,
@@ -39,13 +39,13 @@ BEING_TYPED = (DeliveryState.TYPING, DeliveryState.SUBMITTING)
 class Outbox:
     """Order of the waiting messages: by priority, then age, then as a person moved them; instructions first.
 
-    It holds their places only; every change of a delivery is a change of the task in the book, and both are
-    noted in the book's journal.
+    It holds their places only; every change of a delivery is a change of the task in the store, and both are
+    noted in the store's journal.
     """
 
-    def __init__(self, book: TaskBook) -> None:
-        self._book = book
-        self._journal = book.journal
+    def __init__(self, tasks: TaskStore) -> None:
+        self._tasks = tasks
+        self._journal = tasks.journal
         self._order: list[str] = []
         self._entries: dict[str, OutboxEntry] = {}
         self._length = 0
@@ -54,7 +54,7 @@ class Outbox:
         """The messages that were the first ones when `hold` was called last."""
         self._changed_since: dict[str, None] = {}
         """Those that have changed since."""
-        book.listeners.append(self._changed)
+        tasks.listeners.append(self._changed)
         self.barrier = ""
         """Why nothing is typed yet but what interrupts: something of ours goes first; empty for nothing."""
 
@@ -62,7 +62,7 @@ class Outbox:
         return len(self._order)
 
     def __iter__(self) -> Iterator[Task]:
-        return iter([self._book.get(task_id) for task_id in self._order])
+        return iter([self._tasks.get(task_id) for task_id in self._order])
 
     def __contains__(self, task_id: str) -> bool:
         return task_id in self._entries
@@ -71,11 +71,11 @@ class Outbox:
     def head(self) -> Task | None:
         """The message to type next; None when none waits or all are held by a person."""
         free = (task_id for task_id in self._order if not self._entries[task_id].parked)
-        return next((self._book.get(task_id) for task_id in free), None)
+        return next((self._tasks.get(task_id) for task_id in free), None)
 
     def check_room(self, text: str, *, inbox: bool = False) -> None:
         """See whether one more message may wait, to be typed or to be read."""
-        unread = self._book.count(Purpose.UNREAD)
+        unread = self._tasks.count(Purpose.UNREAD)
         count = unread if inbox else len(self) - unread
         most, most_bytes = (MAX_UNREAD, MAX_UNREAD_BYTES) if inbox else (MAX_WAITING, MAX_WAITING_BYTES)
         full = count >= most
@@ -104,17 +104,17 @@ class Outbox:
         self._insert(OutboxEntry(task.id, 0.0, parked=inbox, prompt=prompt), place)
         self._length += len(task.text)
         if inbox:
-            self._book.change(task.id, reason=IN_INBOX)
+            self._tasks.change(task.id, reason=IN_INBOX)
 
     def adopt(self, entries: Sequence[OutboxEntry]) -> None:
         """Take in messages of an earlier session, in their order; what waits already comes after them."""
         later = [self._entries[task_id] for task_id in self._order]
         self._order = [entry.task_id for entry in entries]
         self._entries = {entry.task_id: entry for entry in entries}
-        self._length = sum(len(self._book.get(task_id).text) for task_id in self._order)
+        self._length = sum(len(self._tasks.get(task_id).text) for task_id in self._order)
         self._changed_since = dict.fromkeys(self._order)
         for entry in later:
-            self.put(self._book.get(entry.task_id), prompt=entry.prompt)
+            self.put(self._tasks.get(entry.task_id), prompt=entry.prompt)
             self._change(entry.task_id, parked=entry.parked, urgent=entry.urgent, entered=entry.entered)
 
     def take(self, task_id: str) -> None:
@@ -122,14 +122,14 @@ class Outbox:
         if self._entries.pop(task_id, None) is not None:
             self._order.remove(task_id)
             self._changed_since.pop(task_id, None)
-            self._length -= len(self._book.get(task_id).text)
+            self._length -= len(self._tasks.get(task_id).text)
             self._journal.leave(task_id)
 
     def cancel(self, task_id: str, reason: str = "canceled") -> Task:
         """End a message before it was submitted."""
         self._waiting(task_id)
         self.take(task_id)
-        return self._book.change(
+        return self._tasks.change(
             task_id, state=TaskState.CANCELED, delivery=DeliveryState.CANCELED, reason=reason
         )
 
@@ -137,7 +137,7 @@ class Outbox:
         """Hold a message until a person releases or retries it; the others go on."""
         self._waiting(task_id)
         self._change(task_id, parked=True, urgent=False)
-        return self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
+        return self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=reason)
 
     def read(self, task_id: str) -> Task:
         """Note that the agent has read a message: it ends, unless its sender waits for an answer."""
@@ -146,20 +146,22 @@ class Outbox:
                 f"message '{task_id[:8]}' is not in the inbox", "it was read, typed or canceled meanwhile"
             )
         self.take(task_id)
-        if wants_answer(self._book.get(task_id)):
-            return self._book.change(
+        if wants_answer(self._tasks.get(task_id)):
+            return self._tasks.change(
                 task_id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED, reason=UNANSWERED
             )
-        return self._book.change(task_id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE, reason=READ)
+        return self._tasks.change(
+            task_id, state=TaskState.COMPLETED, delivery=DeliveryState.DONE, reason=READ
+        )
 
     def release(self, task_id: str) -> Task:
         """Let a parked message go on in its place; one that is being typed is left alone."""
         self._waiting(task_id)
         self._change(task_id, parked=False)
-        task = self._book.get(task_id)
+        task = self._tasks.get(task_id)
         if task.delivery in BEING_TYPED:
             return task
-        return self._book.change(task_id, delivery=DeliveryState.QUEUED, reason="")
+        return self._tasks.change(task_id, delivery=DeliveryState.QUEUED, reason="")
 
     def send_now(self, task_id: str) -> Task:
         """Release a message and put it before all others."""
@@ -173,7 +175,7 @@ class Outbox:
         self._waiting(task_id)
         self._order.remove(task_id)
         self._insert(self._entries[task_id], min(max(0, place), len(self._order)))
-        self._book.tell(task_id)
+        self._tasks.tell(task_id)
 
     def hold(self, reason: str, but: str = "") -> None:
         """Tell the first messages that could go, but one, why they do not; parked ones keep their reason.
@@ -185,10 +187,10 @@ class Outbox:
         front = list(itertools.islice(free, FRONT))
         others = {*self._front, *self._changed_since} - {*front, but}
         for task_id in front:
-            self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
+            self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=reason)
         for task_id in sorted(others & self._entries.keys(), key=lambda each: self._entries[each].rank):
             if not self._entries[task_id].parked:
-                self._book.change(task_id, delivery=DeliveryState.HELD, reason=BEHIND)
+                self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=BEHIND)
         self._front = front
         self._changed_since.clear()
 
@@ -201,7 +203,7 @@ class Outbox:
         if self.is_unread(task_id):
             return 0
         before = self._order[: self._order.index(task_id) + 1]
-        if not self._book.count(Purpose.UNREAD):
+        if not self._tasks.count(Purpose.UNREAD):
             return len(before)
         return sum(not self.is_unread(each) for each in before)
 
@@ -211,7 +213,7 @@ class Outbox:
 
     def is_unread(self, task_id: str) -> bool:
         """Whether a message lies in the inbox."""
-        return self.is_parked(task_id) and self._book.get(task_id).reason == IN_INBOX
+        return self.is_parked(task_id) and self._tasks.get(task_id).reason == IN_INBOX
 
     def note_entered(self, task_id: str, entered: bool) -> None:
         """Note that Enter is about to be pressed on a message, or that it certainly had no effect."""
@@ -240,7 +242,7 @@ class Outbox:
                 self._change(task_id, rank=float(number))
 
     def _yields(self, waiting: str, task: Task) -> bool:
-        return not self._entries[waiting].urgent and _weight(self._book.get(waiting)) < _weight(task)
+        return not self._entries[waiting].urgent and _weight(self._tasks.get(waiting)) < _weight(task)
 
     def _waiting(self, task_id: str) -> None:
         if task_id not in self._entries:

@@ -14,7 +14,7 @@ from synapse_tui.content import Artifact, Part, artifact_id
 from synapse_tui.errors import SlowReader
 from synapse_tui.model import Task
 
-from .tasks import TaskBook
+from .tasks import TaskStore
 
 LIMIT = 256
 """How many events may wait for one reader."""
@@ -136,18 +136,18 @@ class _Told:
     position: int = 0
 
 
-class TaskFeed:
+class TaskStreams:
     """Tells the readers of an agent's tasks what happens; it costs nothing while nobody reads."""
 
-    def __init__(self, book: TaskBook) -> None:
-        self._book = book
+    def __init__(self, tasks: TaskStore) -> None:
+        self._tasks = tasks
         self._readers: dict[str, list[Subscription]] = {}
         self._told: dict[str, _Told] = {}
-        book.listeners.append(self._changed)
+        tasks.listeners.append(self._changed)
 
     def subscribe(self, task_id: str, limit: int = LIMIT) -> Subscription:
         """Read a task from now on: between `task` of the subscription and its first event is no gap."""
-        task = self._book.get(task_id)
+        task = self._tasks.get(task_id)
         subscription = Subscription(self._so_far(task), limit, self._leave)
         if task.state.final:
             subscription.end()
@@ -267,13 +267,13 @@ class Progress:
 
     def __init__(
         self,
-        feed: TaskFeed,
+        streams: TaskStreams,
         running: Callable[[], str],
         look: Callable[[], Writing | None],
         later: Callable[[float, Callable[[], None]], Timer],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._feed = feed
+        self._streams = streams
         self._running = running
         self._look = look
         self._later = later
@@ -289,7 +289,7 @@ class Progress:
     def output(self) -> None:
         """The agent has put something out."""
         idle = self._timer is None and self._reading is None
-        if idle and self._feed.wanted(self._running()):
+        if idle and self._streams.wanted(self._running()):
             self._timer = self._later(LOOK, self._due)
 
     def stop(self) -> None:
@@ -303,7 +303,7 @@ class Progress:
 
     def _due(self) -> None:
         self._timer = None
-        if not self._feed.wanted(self._running()) or (writing := self._look()) is None:
+        if not self._streams.wanted(self._running()) or (writing := self._look()) is None:
             return
         if writing.rows > MANY:
             self._reading = asyncio.get_running_loop().create_task(self._read(writing), name="read-progress")
@@ -335,7 +335,7 @@ class Progress:
         stands = "\n".join(lines[: min(same, len(lines) - 1)])
         if self._tells_more(stands):
             self._told, self._told_at = stands, self._now()
-            self._feed.written(writing.task_id, stands, writing.position)
+            self._streams.written(writing.task_id, stands, writing.position)
         return not settled
 
     def _tells_more(self, text: str) -> bool:

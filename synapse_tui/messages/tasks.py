@@ -34,6 +34,8 @@ MIN_PREFIX = 8
 """The shortest prefix of a task id that names a task: what people are shown."""
 MAX_REASON = 200
 """How long the reason of a task may be that somebody else gave, in characters."""
+PATIENCE = 5.0
+"""Seconds in which the tasks of earlier sessions are read that still go on."""
 MAX_FINISHED = 500
 """How many ended tasks are kept; older ones are forgotten."""
 MAX_FINISHED_SIZE = 8_000_000
@@ -95,7 +97,7 @@ class Journal(Protocol):
         """Return when all that was noted would survive the end of this process."""
 
     async def restored(self, patience: float) -> None:
-        """Return when the tasks of earlier sessions that go on are in the book, or after so many seconds."""
+        """Return when the tasks of earlier sessions that go on are in the store, or after so many seconds."""
 
     async def find(self, prefix: str) -> Sequence[Task]:
         """The agent's tasks whose ids begin so."""
@@ -161,7 +163,7 @@ class TaskIndex:
         return self._ids.get(key, {})
 
 
-class TaskBook:
+class TaskStore:
     """Newest snapshot of each task of one agent, in the order of their making.
 
     Every change of a task passes `change`: it is recorded in the journal first and then published. What
@@ -248,7 +250,7 @@ class TaskBook:
             follows=request.follows,
             **fields,  # type: ignore[arg-type]
         )
-        self._store(task, _why(None, task))
+        self._record(task, _why(None, task))
         return task
 
     def adopt(self, task: Task) -> None:
@@ -272,7 +274,7 @@ class TaskBook:
         new = dataclasses.replace(old, updated_at=self._clock(), **fields)  # type: ignore[arg-type]
         if new.state.final and not old.state.final and "reply" not in fields and is_awaited(new):
             new = dataclasses.replace(new, reply=ReplyState.DUE)
-        self._store(new, _why(old, new))
+        self._record(new, _why(old, new))
         return new
 
     def tell(self, task_id: str) -> None:
@@ -329,11 +331,46 @@ class TaskBook:
         """How many tasks are there for something."""
         return len(self._by_purpose[purpose])
 
+    async def find(self, task_id: str) -> Task:
+        """The task of that id or unique prefix of at least 8 characters."""
+        try:
+            return self.get(task_id)
+        except TaskNotFound as error:
+            return await self._look_up(task_id.lower(), error)
+
+    async def _look_up(self, task_id: str, unknown: TaskNotFound) -> Task:
+        if len(task_id) < MIN_PREFIX:
+            raise unknown
+        try:
+            found = await self.journal.find(task_id)
+        except HistoryError as error:
+            raise unknown from error
+        if len(found) > 1:
+            raise TaskNotFound(f"'{task_id}' begins several tasks", "give more characters of the id")
+        if not found:
+            raise unknown
+        if not found[0].state.final:  # it goes on, or will in a moment
+            await self.journal.restored(PATIENCE)
+        return self.get(found[0].id) if found[0].id in self else found[0]
+
+    async def page(self, query: TaskQuery) -> TaskPage:
+        """The tasks that a query means, the newest change first.
+
+        Messages that go on with a task, and tasks that this agent has given to others, are not among them.
+        """
+        after = read_cursor(query.cursor)
+        try:
+            found = await self.journal.page(query, after)
+        except HistoryError:
+            return page_of(self, query)
+        cursor = make_cursor(mark_of(found.tasks[-1])) if found.more else ""
+        return TaskPage(found.tasks, cursor, found.total)
+
     async def flush(self) -> None:
         """Return when all changes so far are durable."""
         await self.journal.flush()
 
-    def _store(self, task: Task, why: str) -> None:
+    def _record(self, task: Task, why: str) -> None:
         self.journal.record(task, why)
         self._put(task)
         self._forget_old()
@@ -448,52 +485,6 @@ def _unknown(task_id: str) -> TaskNotFound:
     )
 
 
-PATIENCE = 5.0
-"""Seconds in which the tasks of earlier sessions are read that still go on."""
-
-
-class TaskFinder:
-    """The tasks of one agent for those outside: all that its history knows."""
-
-    def __init__(self, book: TaskBook) -> None:
-        self._book = book
-
-    async def find(self, task_id: str) -> Task:
-        """The task of that id or unique prefix of at least 8 characters."""
-        try:
-            return self._book.get(task_id)
-        except TaskNotFound as error:
-            return await self._look_up(task_id.lower(), error)
-
-    async def _look_up(self, task_id: str, unknown: TaskNotFound) -> Task:
-        if len(task_id) < MIN_PREFIX:
-            raise unknown
-        try:
-            found = await self._book.journal.find(task_id)
-        except HistoryError as error:
-            raise unknown from error
-        if len(found) > 1:
-            raise TaskNotFound(f"'{task_id}' begins several tasks", "give more characters of the id")
-        if not found:
-            raise unknown
-        if not found[0].state.final:  # it goes on, or will in a moment
-            await self._book.journal.restored(PATIENCE)
-        return self._book.get(found[0].id) if found[0].id in self._book else found[0]
-
-    async def page(self, query: TaskQuery) -> TaskPage:
-        """The tasks that a query means, the newest change first.
-
-        Messages that go on with a task, and tasks that this agent has given to others, are not among them.
-        """
-        after = read_cursor(query.cursor)
-        try:
-            found = await self._book.journal.page(query, after)
-        except HistoryError:
-            return page_of(self._book, query)
-        cursor = make_cursor(mark_of(found.tasks[-1])) if found.more else ""
-        return TaskPage(found.tasks, cursor, found.total)
-
-
 def page_of(tasks: Iterable[Task], query: TaskQuery) -> TaskPage:
     """The page of some tasks that a query means."""
     after = read_cursor(query.cursor)
@@ -541,27 +532,3 @@ def read_cursor(cursor: str) -> Mark | None:
             f"'{cursor[:40]}' is no cursor of a page", "use the one of the page before"
         ) from error
     return moment, task_id
-
-
-class TaskAccess:
-    """Reads the tasks of an agent."""
-
-    def __init__(self, tasks: TaskBook, finder: TaskFinder) -> None:
-        self.tasks = tasks
-        self._finder = finder
-
-    def task(self, task_id: str) -> Task:
-        """The task of that id or unique prefix of at least 8 characters, in memory."""
-        return self.tasks.get(task_id)
-
-    def list_tasks(self) -> list[Task]:
-        """The tasks that are still known, oldest first."""
-        return list(self.tasks)
-
-    async def find_task(self, task_id: str) -> Task:
-        """The task of that id or unique prefix, also one that is in the history only."""
-        return await self._finder.find(task_id)
-
-    async def page(self, query: TaskQuery) -> TaskPage:
-        """The tasks that a query means, also those that are in the history only; the newest change first."""
-        return await self._finder.page(query)

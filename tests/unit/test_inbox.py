@@ -37,8 +37,8 @@ def test_an_unread_message_is_queued_says_why_and_is_never_next(agent: FakeAgent
     assert agent.outbox.head is None
     typed = agent.wait("do it")
     agent.outbox.hold("working")
-    assert agent.outbox.head == agent.book.get(typed.id)
-    assert agent.book.get(info.id).reason == IN_INBOX
+    assert agent.outbox.head == agent.tasks.get(typed.id)
+    assert agent.tasks.get(info.id).reason == IN_INBOX
 
 
 def test_it_is_apart_from_what_waits_to_be_typed(agent: FakeAgent) -> None:
@@ -187,7 +187,7 @@ async def test_what_was_read_is_read_though_it_cannot_be_written_down(agent, cli
     async def flush() -> None:
         raise HistoryError("the disk is full")
 
-    monkeypatch.setattr(agent.book, "flush", flush)
+    monkeypatch.setattr(agent.tasks, "flush", flush)
     answer = (await read(client, info.id)).json()
     assert answer["tasks"][0]["status"] == "completed"
 

@@ -19,7 +19,7 @@ from synapse_tui.messages.history import AgentJournal
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.records import AgentKey
 from synapse_tui.messages.recovery import Standing, after_end
-from synapse_tui.messages.tasks import TaskBook
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import (
     USER,
     DeliveryState,
@@ -361,7 +361,7 @@ STEPS = st.lists(
 )
 
 
-ACTS: dict[str, Callable[[TaskBook, Outbox, str], object]] = {
+ACTS: dict[str, Callable[[TaskStore, Outbox, str], object]] = {
     "hold": lambda _, outbox, task_id: outbox.hold(f"not {task_id[:2]}"),
     "type": lambda book, _, task_id: book.change(task_id, delivery=DeliveryState.TYPING, reason=""),
     "enter": lambda book, _, task_id: book.change(task_id, delivery=DeliveryState.SUBMITTING),
@@ -372,7 +372,7 @@ ACTS: dict[str, Callable[[TaskBook, Outbox, str], object]] = {
 }
 
 
-def step(book: TaskBook, outbox: Outbox, ids: list[str], name: str, which: int) -> None:
+def step(book: TaskStore, outbox: Outbox, ids: list[str], name: str, which: int) -> None:
     if name == "send" or not ids:
         ids.append(send(book, outbox, f"message {len(ids)}", priority=which + 1))
         return
