@@ -21,6 +21,7 @@ from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.service import TaskService
 from synapse_tui.messages.streams import TaskStreams
 from synapse_tui.messages.tasks import TaskStore
+from synapse_tui.messages.text import check_size
 from synapse_tui.model import (
     USER,
     AgentState,
@@ -119,6 +120,7 @@ class FakeAgent:
     def accept(self, request: MessageRequest) -> Task:
         if self.state is AgentState.EXITED:
             raise AgentExited(f"{self.agent_id} has exited", "restart it")
+        check_size(request.text)
         self.requests.append(request)
         if request.follows:
             followed = self.intake.take(request).follows

@@ -13,7 +13,7 @@ from synapse_tui.addresses import ALL, fold, parse_agent_id
 from synapse_tui.errors import AddressError, AgentExited, AgentNotFound, HistoryError, InvalidValue
 from synapse_tui.files import write_advice
 from synapse_tui.model import USER
-from synapse_tui.project_folder import make_project_folder
+from synapse_tui.paths import make_project_folder
 from synapse_tui.safety.locks import FileKeys, Holder, Lock, Modification
 
 from .caller import Caller

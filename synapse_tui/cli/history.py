@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from synapse_tui.content import plain
 from synapse_tui.durations import duration, moment
 from synapse_tui.errors import InvalidValue, SynapseError
 from synapse_tui.messages.export import FORMATS, json_of, write
 from synapse_tui.model import TaskState
-from synapse_tui.plain_text import plain
 from synapse_tui.task_words import standing, step_words, task_word
 
 from .caller import Caller

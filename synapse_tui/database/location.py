@@ -8,8 +8,8 @@ from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from synapse_tui.database_url import VARIABLE, problem_of
-from synapse_tui.machine import machine_name
 from synapse_tui.paths import UserPaths
+from synapse_tui.process_times import machine_name
 
 SETTING = f"env.{VARIABLE}"
 BUSY = 10.0

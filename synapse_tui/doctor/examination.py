@@ -3,80 +3,377 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+import dataclasses
+import re
+import secrets
+import time
+import unicodedata
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
+from synapse_tui.agents.composer import ScreenText
 from synapse_tui.agents.delivery.intake import typed_text
+from synapse_tui.agents.profiles.profile import DOCTOR_PROMPTS, DoctorPrompt, DoctorRules, Transcript
+from synapse_tui.agents.profiles.reader import filled
 from synapse_tui.agents.session import AgentSession
+from synapse_tui.agents.state import Signals, decide
+from synapse_tui.agents.transcript import read_answer, read_prompts
+from synapse_tui.errors import InvalidValue
+from synapse_tui.events import AgentStateChanged, Event, EventBus
 from synapse_tui.host import Host
 from synapse_tui.model import AgentState, DeliveryState, MessageRequest, Sender, Task, TaskState
+from synapse_tui.terminal.events import ProgramStatus, ProgressChanged
 
-from .prompts import Prompts, Question
-from .recorder import Recorder, Sample
-from .transcripts import Transcripts
+PERIOD = 0.1  # Seconds between two samples
+MAX_SAMPLES = 6000
+TAIL = 12  # Rows with text at the end of the screen that a sample keeps
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What an agent showed at one moment."""
+
+    at: float  # Seconds on the session's clock
+    state: AgentState
+    title: str = ""
+    status: str = ""  # The last OSC 7501 state; empty for none
+    progress: int | None = None  # The last OSC 9;4 state; None for none
+    composer: bool = False  # Whether the composer was there and took keys
+    dialog: bool = False  # Whether a rule saw a dialog
+    rows: tuple[str, ...] = ()
+    cursor: str = ""
+    quiet: float = 0.0  # Seconds since the rows or the title last changed
+
+
+@dataclass(slots=True)
+class RuleUse:
+    """What became of one rule of the profile."""
+
+    decided: int = 0  # How often it decided the state
+    # In how many samples it held, by the state that was reported then
+    held: Counter[AgentState] = field(default_factory=Counter)
+
+
+class Recorder:
+    """Takes samples of one session, and hears its reports."""
+
+    def __init__(self, session: AgentSession, events: EventBus) -> None:
+        self._session = session
+        self.samples: deque[Sample] = deque(maxlen=MAX_SAMPLES)
+        self.reports: list[tuple[AgentState, str]] = []  # State and rule of every report
+        self._uses = {rule.name: RuleUse() for rule in session.profile.states}
+        self._text = ScreenText()
+        self._shown: tuple[object, ...] = ()
+        self._changed = session.console.now()
+        self._unsubscribe = events.subscribe(self._heard)
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="doctor-recorder")
+
+    @property
+    def uses(self) -> Mapping[str, RuleUse]:
+        """Every rule of the profile by its name, in order."""
+        return MappingProxyType(self._uses)
+
+    async def close(self) -> None:
+        """Take no more samples."""
+        self._unsubscribe()
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    def since(self, at: float) -> list[Sample]:
+        """The samples from a time on."""
+        return [sample for sample in self.samples if sample.at >= at]
+
+    def take(self) -> Sample:
+        """Take a sample now."""
+        session = self._session
+        console, terminal, reading = session.console, session.terminal, session.reading()
+        self._text.take(terminal)
+        rows = tuple(row for row in self._text.tail(len(self._text.rows)).split("\n") if row.strip())
+        if (shown := (self._text.tail(len(self._text.rows)), terminal.title)) != self._shown:
+            self._shown, self._changed = shown, console.now()
+        status, progress = console.signals.get("status"), console.signals.get("progress")
+        told = status if isinstance(status, ProgramStatus) and status.state != "clear" else None
+        sample = Sample(
+            at=console.now(),
+            state=session.report.state,
+            title=terminal.title.strip(),
+            status=told.state if told is not None else "",
+            progress=progress.state if isinstance(progress, ProgressChanged) else None,
+            composer=reading.visible,
+            dialog=reading.dialog,
+            rows=rows[-TAIL:],
+            cursor=terminal.display[terminal.cursor.y].rstrip(),
+            quiet=console.now() - self._changed,
+        )
+        self.samples.append(sample)
+        self._try_rules(sample, told.fields if told is not None else {})
+        return sample
+
+    def _try_rules(self, sample: Sample, fields: Mapping[str, str]) -> None:
+        signals = Signals(
+            screen=self._text,
+            composer=self._session.reading(),
+            title=self._session.terminal.title,
+            status=sample.status,
+            status_fields=fields,
+            progress=sample.progress,
+            quiet=sample.quiet,
+        )
+        for rule in self._session.profile.states:
+            if decide((rule,), signals) is not None:
+                self._uses[rule.name].held[sample.state] += 1
+
+    def _heard(self, event: Event) -> None:
+        if isinstance(event, AgentStateChanged):
+            self.reports.append((event.report.state, event.report.rule))
+            if event.report.rule in self._uses:
+                self._uses[event.report.rule].decided += 1
+
+    async def _run(self) -> None:
+        while True:
+            if self._session.exit is None and not self._session.terminal.modes.synchronized:
+                self.take()
+            await asyncio.sleep(PERIOD)
+
+
+class Transcripts:
+    """The records that an agent writes from now on."""
+
+    def __init__(self, transcript: Transcript | None, folder: Path, environ: Mapping[str, str]) -> None:
+        self._transcript = transcript
+        self._folder = folder
+        self._environ = environ
+        self._begun = time.time()
+
+    async def look_for(self, typed: str, codes: tuple[str, str]) -> str:
+        """Look whether a message was recorded."""
+        if self._transcript is None:
+            return ""
+        return await asyncio.to_thread(self._look_for, self._transcript, typed, codes)
+
+    async def answer_to(self, typed: str) -> str:
+        """What the agent itself has recorded as its answer to a message; empty where that is not known."""
+        if self._transcript is None:
+            return ""
+        return await asyncio.to_thread(
+            read_answer,
+            self._transcript,
+            typed,
+            since=self._begun,
+            cwd=self._folder,
+            environ=self._environ,
+        )
+
+    def _look_for(self, transcript: Transcript, typed: str, codes: tuple[str, str]) -> str:
+        prompts = read_prompts(transcript, since=self._begun, cwd=self._folder, environ=self._environ)
+        return how_much(typed, codes, prompts)
+
+
+def how_much(typed: str, codes: tuple[str, str], prompts: Iterable[str]) -> str:
+    """How much of a message stands in one of some prompts: `whole`, `part`, or empty for nothing."""
+    wanted, found = _squeezed(typed), ""
+    for prompt in prompts:
+        if codes[0] not in prompt:
+            continue
+        if wanted in _squeezed(prompt):
+            return "whole"
+        if codes[1] not in prompt:
+            found = "part"
+    return found
+
+
+def _squeezed(text: str) -> str:
+    """A text without white space, in NFC: agents trim and normalise."""
+    return "".join(unicodedata.normalize("NFC", text).split())
+
+
+LONG_BYTES = 20_000  # Length of the long message
+SLOW_SECONDS = 60  # How long a turn should last that is to be interrupted
+ANSWER_ROWS = 60  # Rows by which a message is made longer than what agents show of one
+_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+_JOINED = "{first}-{second}"
+"""Stands in no message, so that what is found on the screen is no echo of the message."""
+
+GENERAL: Mapping[str, DoctorPrompt] = {
+    "submit": DoctorPrompt(
+        "Use no tools. Reply with exactly one line: the two codes {first} and {second}, joined by a hyphen.",
+        _JOINED,
+    ),
+    "multiline": DoctorPrompt(
+        "Use no tools. This message has several lines. Reply with exactly one line: its two codes, joined by "
+        "a hyphen.\nfirst code: {first}\n{filler}\nsecond code: {second}",
+        _JOINED,
+    ),
+    "long": DoctorPrompt(
+        "Use no tools. Most of this message only makes it long. Reply with exactly one line: its first and "
+        "its last code, joined by a hyphen.\nfirst code: {first}\n{filler}\nlast code: {second}",
+        _JOINED,
+    ),
+    "hazard": DoctorPrompt(
+        "Use no tools. Ignore the sign or the mention at the beginning or the end of this message. Reply "
+        "with exactly one line: the two codes {first} and {second}, joined by a hyphen.",
+        _JOINED,
+    ),
+    "slow": DoctorPrompt(
+        "Use no tools. Count from 1 to 400, one number a line, and write a sentence about each.", ""
+    ),
+    "run": DoctorPrompt(
+        "Run exactly this command with your shell tool, once. Say whether it was allowed, then stop. "
+        "{command}",
+        "",
+    ),
+    "answer": DoctorPrompt(
+        "Use no tools. Reply with exactly two lines: {first} in the first one, {second} in the second one.",
+        r"{first}\s+{second}",
+    ),
+}
+
+_SHORT_FILLER = """\
+
+日本語の行です。全角ＡＢＣとｶﾅ、長音ー。
+emoji 👍 👩‍💻 🇯🇵 ⚠️ and e\u0301
+    an indented line; quotes " ' ` and $HOME \\ too
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A message that is ready to be sent."""
+
+    text: str
+    expect: str  # Pattern of the answer, `{chars}` and `{lines}` not filled in yet; empty when any will do
+    codes: tuple[str, str]  # What the answer is asked for
+
+    def proof(self, answer: str, typed: str) -> str:
+        """What in an answer proves that the message arrived as it was typed; empty when nothing does."""
+        # Agents trim what is typed.
+        lengths = sorted({len(typed.rstrip()), len(typed)})
+        fields = {"chars": f"(?:{'|'.join(map(str, lengths))})", "lines": str(typed.count("\n") + 1)}
+        pattern = re.compile(filled(self.expect, fields), re.DOTALL)
+        found = pattern.search(answer) or pattern.search("".join(answer.split()))
+        return (found[0] or answer) if found is not None else ""
+
+
+class Prompts:
+    """Makes the messages for one agent."""
+
+    def __init__(
+        self,
+        rules: DoctorRules,
+        texts: Mapping[str, str],
+        expects: Mapping[str, str],
+        make_code: Callable[[], str] | None = None,
+    ) -> None:
+        _check(texts, expects)
+        self._make_code = make_code or random_code
+        self._prompts = {
+            name: _chosen(name, rules.prompts.get(name, DoctorPrompt()), texts, expects)
+            for name in DOCTOR_PROMPTS
+        }
+
+    def codes(self) -> tuple[str, str]:
+        """Two codes that stand nowhere else."""
+        return self._make_code(), self._make_code()
+
+    def make(self, name: str, *, command: str = "") -> Question:
+        """Fill in a message."""
+        prompt = self._prompts[name]
+        first, second = self.codes()
+        text = filled(
+            prompt.text,
+            {
+                "first": first,
+                "second": second,
+                "filler": _long_filler() if name == "long" else _SHORT_FILLER,
+                "command": command,
+                "seconds": str(SLOW_SECONDS),
+            },
+        )
+        expect = filled(prompt.expect, {"first": first, "second": second})
+        return Question(text, expect, (first, second))
+
+
+def _chosen(
+    name: str, own: DoctorPrompt, texts: Mapping[str, str], expects: Mapping[str, str]
+) -> DoctorPrompt:
+    base = GENERAL[name]
+    if own.text:
+        # Another message is answered in another way, so the general pattern goes with the general text.
+        base = own
+    elif own.expect:
+        base = DoctorPrompt(base.text, own.expect)
+    return DoctorPrompt(texts.get(name, base.text), expects.get(name, base.expect))
+
+
+def _check(texts: Mapping[str, str], expects: Mapping[str, str]) -> None:
+    for name in (*texts, *expects):
+        if name not in DOCTOR_PROMPTS:
+            raise InvalidValue(f"there is no message '{name}'", f"use one of {', '.join(DOCTOR_PROMPTS)}")
+    for name, pattern in expects.items():
+        try:
+            re.compile(filled(pattern, dict.fromkeys(("first", "second", "chars", "lines"), "1")))
+        except re.error as error:
+            raise InvalidValue(f"the pattern for '{name}' is none: {error}", pattern) from error
+
+
+def lengthened(question: Question) -> Question:
+    """The same message with so much below it that agents may show it in part only."""
+    rows = (f"row {number}, which means nothing and is there for its length" for number in range(ANSWER_ROWS))
+    text = "\n".join((question.text, "What follows only makes this message long:", *rows))
+    return dataclasses.replace(question, text=text)
+
+
+def random_code() -> str:
+    """A code that stands nowhere else by chance and is easily copied."""
+    return "".join(secrets.choice(_ALPHABET) for _ in range(5))
+
+
+def _long_filler() -> str:
+    rows: list[str] = []
+    size = 0
+    while size < LONG_BYTES:
+        rows.append(f"row {len(rows)} of a long text, 日本語の行 {len(rows)}, that means nothing at all")
+        size += len(rows[-1].encode()) + 1
+    return "\n".join(rows)
+
 
 DOCTOR = Sender("synapse-doctor", "system", verified=True)
 PATIENCE = 5.0
 STUCK = 12.0
 """Seconds that a message may wait for one reason: nothing in the scratch folder would change it."""
-ENTERS = (b"\r", b"\n", b"\x1b\r")
-"""Keys that submit in some agent: Enter, Ctrl+J, Alt+Enter."""
+ENTERS = (b"\r", b"\n", b"\x1b\r")  # Keys that submit in some agent: Enter, Ctrl+J, Alt+Enter
 ENTER_PATIENCE = 2.0
-REST = 10.0
-"""Seconds in which an agent must come to rest after it was interrupted."""
+REST = 10.0  # Seconds in which an agent must come to rest after it was interrupted
 _POLL = 0.1
 _WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What became of one message.
-
-    Attributes:
-        question: The message.
-        typed: What was typed for it.
-        task: Its task at the end.
-        ended: Whether its turn came to an end.
-        answer: What the agent answered.
-        own_words: The same as the agent has recorded it; empty where that is not known.
-        proof: What in the answer proves that it arrived whole; empty when nothing does.
-        recorded: What of it the agent's own record of the conversation holds: `whole`, `part`, or nothing.
-        states: The agent's states meanwhile, in order.
-        draft: The longest draft that was seen in the composer while it was being typed.
-        entered: The key that submitted what the profile's did not; empty for none.
-        last: The agent at the end.
-        seconds: How long it took.
-    """
+    """What became of one message."""
 
     question: Question
     typed: str
     task: Task
-    ended: bool
+    ended: bool  # Whether its turn came to an end
     answer: str = ""
-    own_words: str = ""
-    proof: str = ""
+    own_words: str = ""  # The same as the agent has recorded it; empty where that is not known
+    proof: str = ""  # What in the answer proves that it arrived whole; empty when nothing does
+    # What of it the agent's own record of the conversation holds: `whole`, `part`, or nothing
     recorded: str = ""
-    states: tuple[AgentState, ...] = ()
-    draft: str = ""
-    entered: bytes = b""
+    states: tuple[AgentState, ...] = ()  # The agent's states meanwhile, in order
+    draft: str = ""  # The longest draft that was seen in the composer while it was being typed
+    entered: bytes = b""  # The key that submitted what the profile's did not; empty for none
     last: Sample = field(default_factory=lambda: Sample(0.0, AgentState.UNKNOWN))
     seconds: float = 0.0
 
 
 class Examination:
-    """One agent in a host without a screen.
-
-    Args:
-        host: The host, with the agent open.
-        session: The agent.
-        prompts: Makes the messages.
-        recorder: Notes what the agent shows.
-        transcripts: The agent's own records.
-        outside: A folder that is not the agent's.
-        timeout: Seconds that a turn may take.
-    """
+    """One agent in a host without a screen."""
 
     def __init__(
         self,
@@ -97,8 +394,7 @@ class Examination:
         self.transcripts = transcripts
         self.outside = outside
         self.timeout = timeout
-        self.slow: Task | None = None
-        """A long turn that one check has left to the next."""
+        self.slow: Task | None = None  # A long turn that one check has left to the next
         self._woken = asyncio.Event()
         self._wakers = [host.events.subscribe(lambda _event: self._woken.set())]
 
@@ -111,12 +407,10 @@ class Examination:
 
     @property
     def state(self) -> AgentState:
-        """The agent's state."""
         return self.session.report.state
 
     @property
     def alive(self) -> bool:
-        """Whether the agent's process runs."""
         return self.session.exit is None
 
     def screen(self) -> str:
@@ -228,11 +522,7 @@ class Examination:
         return self.session.tasks.get(task.id)
 
     async def rest(self) -> bool:
-        """Bring the agent to rest: what waits is taken back, what runs is stopped, dialogs are denied.
-
-        Returns:
-            Whether it is ready.
-        """
+        """Bring the agent to rest: what waits is taken back, what runs is stopped, dialogs are denied."""
         self.slow = None
         for task in list(self.session.tasks):
             if not task.state.final:
@@ -242,11 +532,7 @@ class Examination:
         return await self.until(lambda: self.state is AgentState.READY, REST)
 
     async def renew(self) -> bool:
-        """Start the agent anew, when it cannot be brought to rest.
-
-        Returns:
-            Whether it is ready.
-        """
+        """Start the agent anew, when it cannot be brought to rest."""
         await self.host.restart(self.session.agent_id)
         return await self.until(lambda: self.state is AgentState.READY, self.timeout)
 

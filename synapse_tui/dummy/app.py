@@ -2,45 +2,346 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import functools
+import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from synapse_tui import __version__
 
 from .composer import Composer
-from .dialogs import Dialog, question
-from .journal import Journal
-from .keyboard import Keyboard
-from .loop import Loop, Timer
-from .options import Options, parse_options
-from .painter import AlternateScreenPainter, MainScreenPainter, Painter
-from .panel import PanelView, panel
-from .runner import TurnRunner
-from .screen import Style, Transcript
-from .script import HELP
-from .status import State, StatusSignals
-from .tty import LateTty, Tty
+from .runner import State, StatusSignals, TurnRunner
+from .screen import AlternateScreenPainter, MainScreenPainter, Painter, PanelView, Style, Transcript, panel
+from .terminal import ESCAPE_WAIT, Key, KeyDecoder, LateTty, Loop, Paste, Text, Timer, Token, Tty
+from .turn import DIRECTIVES_HELP, HELP, Dialog, directives, permission, question
+
+SLOW_READ = 0.02  # Seconds between two reads of one who reads slowly
+NEWLINE_KEYS = ("shift+enter", "alt+enter", "ctrl+enter", "ctrl+j")
+EXIT_NOTICE = "Press Ctrl+{} again to exit"
+
+
+class Keyboard:
+    """Takes the input of the terminal."""
+
+    def __init__(self, app: DummyApp) -> None:
+        self._app = app
+        self._decoder = KeyDecoder(paste=app.options.paste)
+        self._escape: Timer | None = None
+        self._swallow = 0
+        self._typed_at = float("-inf")
+        self._draft = ""
+
+    def read(self) -> None:
+        """Take what the terminal has."""
+        data = self._read()
+        if not data:
+            self._app.loop.unread(self._app.tty.descriptor)
+            self._app.ended_by(signal.SIGHUP)
+            return
+        self._handle(self._decoder.feed(data))
+        if self._escape is not None:
+            self._escape.canceled = True
+        self._escape = self._app.loop.later(ESCAPE_WAIT, self._flush) if self._decoder.waiting else None
+
+    def _read(self) -> bytes:
+        """All that is there; at a rate, a piece of it, and the next one later."""
+        loop, tty, rate = self._app.loop, self._app.tty, self._app.options.read_rate
+        if not rate:
+            return tty.read()
+        loop.unread(tty.descriptor)
+        loop.later(SLOW_READ, lambda: loop.read(tty.descriptor, self.read))
+        return tty.read(max(1, int(rate * SLOW_READ)))
+
+    def _flush(self) -> None:
+        self._escape = None
+        self._handle(self._decoder.flush())
+
+    def _handle(self, tokens: Sequence[Token]) -> None:
+        for token in tokens:
+            if not self._app.loop.running:
+                return
+            if self._app.dialog is not None:
+                self._to_dialog(self._app.dialog, token)
+            elif isinstance(token, Key):
+                self._app.journal.write("key", key=token.name)
+                self._press(token.name)
+            else:
+                self._insert(token)
+        self._tell_draft()
+        if self._app.loop.running:
+            self._app.paint()
+
+    def _insert(self, token: Text | Paste) -> None:
+        if isinstance(token, Text):
+            self._app.journal.write("key", key="text", text=token.text)
+            self._app.composer.insert(token.text)
+            self._typed_at = self._app.loop.clock()
+            return
+        self._app.journal.write("paste", text=token.text)
+        self._app.composer.paste(token.text)
+        self._swallow = self._app.options.swallow_enter
+        if self._app.options.dialog_after_paste >= 0:
+            self._app.loop.later(self._app.options.dialog_after_paste, self.surprise)
+        for directive in directives(token.text):
+            if directive.name == "surprise":
+                self._app.loop.later(directive.instant(), self.surprise)
+
+    def _to_dialog(self, dialog: Dialog, token: Token) -> None:
+        if isinstance(token, Paste):
+            self._app.journal.write("paste", text=token.text, dialog=True)
+            return
+        if isinstance(token, Key):
+            self._app.journal.write("key", key=token.name, dialog=True)
+            dialog.press(token.name)
+        else:
+            self._app.journal.write("key", key="text", text=token.text, dialog=True)
+            dialog.type(token.text)
+        if dialog.answer is not None:
+            self._answered(dialog)
+
+    def _answered(self, dialog: Dialog) -> None:
+        answer = dialog.answer
+        if answer is not None:
+            told = {"choice": answer.choice, "answer": answer.text, "key": answer.key}
+            self._app.journal.write("dialog-answer", kind=dialog.kind, body=dialog.body, **told)
+        self._app.close_dialog()
+
+    def surprise(self) -> None:
+        """A dialog that nobody asked for, as when a background task of a real agent wants something."""
+        self._app.open_dialog(permission("touch surprise"))
+
+    def _tell_draft(self) -> None:
+        shown = self._app.composer.shown
+        if shown != self._draft:
+            self._draft = shown
+            self._app.journal.write("draft", text=shown)
+
+    def _press(self, key: str) -> None:
+        if key == "enter" and self._app.loop.clock() - self._typed_at < self._app.options.burst:
+            self._app.composer.insert("\n")
+        elif key == "enter":
+            self._enter()
+        elif key in NEWLINE_KEYS:
+            self._app.composer.insert("\n")
+        elif key == "escape":
+            self._interrupt("escape")
+        elif key in ("ctrl+c", "ctrl+d"):
+            self._break(key)
+        elif key == "ctrl+l":
+            self._app.repaint()
+        else:
+            self._app.composer.press(key)
+
+    def _enter(self) -> None:
+        if self._swallow > 0:
+            self._swallow -= 1
+            self._app.journal.write("enter-swallowed")
+            return
+        busy = self._app.runner.seconds is not None
+        if self._app.composer.text.strip() and not (busy and self._app.options.while_working == "ignore"):
+            self._app.submit(self._app.composer.take(), "enter")
+
+    def _interrupt(self, key: str) -> None:
+        if self._app.runner.seconds is None:
+            return
+        text = self._app.runner.text
+        self._app.journal.write("interrupt", key=key, text=text)
+        self._app.runner.interrupt()
+        if self._app.options.requeue and self._app.composer.empty:
+            self._app.composer.set("\n".join([text, *self._app.queued]))
+            self._app.queued.clear()
+        else:
+            self._app.next_turn()
+
+    def _break(self, key: str) -> None:
+        if key == "ctrl+c" and self._app.runner.seconds is not None:
+            self._interrupt(key)
+        elif self._app.notice == EXIT_NOTICE.format(key[-1].upper()):
+            self._app.leave(0)
+        elif key == "ctrl+c" or self._app.composer.empty:
+            self._app.composer.press("ctrl+u" if key == "ctrl+c" else "")
+            self._app.note(EXIT_NOTICE.format(key[-1].upper()))
+        else:
+            self._app.composer.press("delete")
+
+
+class Journal:
+    """Writes one JSON object a line, each by a single write, so that a reader never sees half of one."""
+
+    def __init__(self, path: str, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._descriptor = -1
+        if path:
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def write(self, event: str, **fields: object) -> None:
+        """Add a line `{"t", "event", ...}`."""
+        if self._descriptor < 0:
+            return
+        record = {"t": round(self._clock(), 6), "event": event, **fields}
+        line = json.dumps(record, ensure_ascii=False) + "\n"
+        os.write(self._descriptor, line.encode("utf-8", "backslashreplace"))
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+WhileWorking = Literal["ignore", "queue", "steer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the agent behaves; times are in seconds."""
+
+    name: str = "dummy"
+    # Its answer to everything; `{text}` stands for what was asked. Empty for the built-in answers
+    reply: str = ""
+    prompt: str = ""  # Submitted as soon as it has started; empty for none
+    log: str = ""  # File of JSON lines that tells everything it was given; empty for none
+    alternate_screen: bool = False  # Whether it draws on the alternate screen
+    title: bool = True  # Whether it tells its state by the window title
+    status: bool = True  # Whether it tells its state by OSC 7501
+    progress: bool = False  # Whether it tells its state by OSC 9;4
+    paste: bool = True  # Whether it asks for bracketed paste (mode 2004)
+    kitty: bool = True  # Whether it asks for unambiguous keys (kitty keyboard protocol, flag 1)
+    color: bool = True
+    startup: float = 0.0  # How long it is deaf and blank at first
+    word_delay: float = 0.02  # Pause between two words of an answer
+    while_working: WhileWorking = "queue"  # What becomes of a message that is submitted while a turn runs
+    requeue: bool = False  # Whether an interrupted message goes back into the composer
+    # After so long a paste into the idle agent is followed by a dialog; negative for never
+    dialog_after_paste: float = -1.0
+    swallow_enter: int = 0  # So many carriage returns after each paste are ignored
+    stubborn: bool = False  # Whether SIGHUP and SIGTERM are ignored
+    burst: float = 0.0  # An Enter so soon after typed text is taken for a line of a paste
+    read_rate: int = 0  # Bytes that it reads a second; 0 for as fast as it can
+    lag: float = 0.0  # How much later than it happens everything is shown, as in agents that draw in frames
+    resume: bool = False  # Whether it says that it goes on with its last conversation
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser; its help documents every option and every directive."""
+    parser = argparse.ArgumentParser(
+        prog="python -m synapse_tui.dummy",
+        description="A scripted agent in the manner of a coding agent's terminal program. It needs no model.",
+        epilog=DIRECTIVES_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("prompt", nargs="?", default="", help="submitted as soon as it has started")
+    add("--name", default="", help="what it calls itself (default: its address, or dummy)")
+    add("--reply", default="", metavar="TEXT", help="answer everything with this; {text} is what was asked")
+    add("--version", action="version", version=f"dummy {__version__}")
+    add("--resume", action="store_true", help="say that the last conversation goes on")
+    add(
+        "--log",
+        default="",
+        metavar="FILE",
+        help="write everything it is given as JSON lines; also $SYNAPSE_DUMMY_LOG",
+    )
+    look = parser.add_argument_group("screen")
+    look.add_argument("--alt-screen", action="store_true", help="draw on the alternate screen")
+    look.add_argument(
+        "--word-delay",
+        type=float,
+        default=20,
+        metavar="MS",
+        help="pause between words (default: %(default)s)",
+    )
+    look.add_argument("--startup", type=float, default=0, metavar="SECS", help="be deaf and blank at first")
+    signals = parser.add_argument_group("signals of its state")
+    signals.add_argument("--no-title", action="store_true", help="leave the window title alone")
+    signals.add_argument("--no-status", action="store_true", help="send no program status (OSC 7501)")
+    signals.add_argument("--progress", action="store_true", help="send progress (OSC 9;4) too")
+    keys = parser.add_argument_group("input, and ways of real agents to go wrong")
+    keys.add_argument("--no-paste", action="store_true", help="do not ask for bracketed paste")
+    keys.add_argument("--no-kitty", action="store_true", help="do not ask for the kitty keyboard protocol")
+    keys.add_argument(
+        "--while-working",
+        choices=("ignore", "queue", "steer"),
+        default="queue",
+        help="what becomes of a message submitted while a turn runs (default: %(default)s)",
+    )
+    keys.add_argument(
+        "--requeue-on-interrupt", action="store_true", help="put interrupted text back into the composer"
+    )
+    keys.add_argument(
+        "--dialog-after-paste",
+        type=float,
+        default=-1,
+        metavar="MS",
+        help="open a dialog so long after a paste",
+    )
+    keys.add_argument(
+        "--swallow-enter", type=int, default=0, metavar="N", help="ignore N Enters after each paste"
+    )
+    keys.add_argument(
+        "--burst",
+        type=float,
+        default=0,
+        metavar="MS",
+        help="take Enter so soon after typed text for a line of a paste",
+    )
+    keys.add_argument(
+        "--read-rate", type=float, default=0, metavar="KB", help="read no more than so many kB a second"
+    )
+    keys.add_argument(
+        "--lag", type=float, default=0, metavar="MS", help="show everything so much later than it happens"
+    )
+    keys.add_argument("--stubborn", action="store_true", help="ignore SIGHUP and SIGTERM")
+    return parser
+
+
+def parse_options(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> Options:
+    """Read the command line; wrong arguments end the program with status 2 and a usage line."""
+    given = make_parser().parse_args(arguments)
+    own = environ.get("SYNAPSE_AGENT_ID", "").removeprefix("synapse-")
+    return Options(
+        name=given.name or own or "dummy",
+        reply=given.reply,
+        prompt=given.prompt,
+        log=given.log or environ.get("SYNAPSE_DUMMY_LOG", ""),
+        alternate_screen=given.alt_screen,
+        title=not given.no_title,
+        status=not given.no_status,
+        progress=given.progress,
+        paste=not given.no_paste,
+        kitty=not given.no_kitty,
+        color=not environ.get("NO_COLOR"),
+        startup=given.startup,
+        word_delay=given.word_delay / 1000,
+        while_working=cast("WhileWorking", given.while_working),
+        requeue=given.requeue_on_interrupt,
+        dialog_after_paste=given.dialog_after_paste / 1000,
+        swallow_enter=given.swallow_enter,
+        stubborn=given.stubborn,
+        burst=given.burst / 1000,
+        read_rate=int(given.read_rate * 1000),
+        lag=given.lag / 1000,
+        resume=given.resume,
+    )
+
 
 SPIN = 0.12
 RESIZE_WAIT = 0.02
-EXIT_WINDOW = 2.0
-"""Seconds in which a second Ctrl+C ends the program."""
+EXIT_WINDOW = 2.0  # Seconds in which a second Ctrl+C ends the program
 
 DIALOG_STATES = ("permission", "question")
 FOOTER_STATES = {"working": "working", "permission": "waiting", "question": "waiting", "error": "error"}
 
 
 class DummyApp:
-    """One run of the dummy agent.
-
-    Args:
-        options: How it behaves.
-        tty: Its terminal, already in raw mode.
-        loop: Its event loop.
-        journal: Told of everything.
-    """
+    """One run of the dummy agent."""
 
     def __init__(self, options: Options, tty: Tty, loop: Loop, journal: Journal) -> None:
         self.options = options
@@ -156,7 +457,6 @@ class DummyApp:
 
     @property
     def dialog(self) -> Dialog | None:
-        """The dialog on the screen."""
         return self.dialogs[0] if self.dialogs else None
 
     def open_dialog(self, dialog: Dialog) -> None:
@@ -215,12 +515,7 @@ class DummyApp:
     # -- turns
 
     def submit(self, text: str, source: str) -> None:
-        """Take a message: start a turn, or do as the options say when one runs.
-
-        Args:
-            text: The message.
-            source: What submitted it, for the journal.
-        """
+        """Take a message: start a turn, or do as the options say when one runs."""
         busy = self.runner.seconds is not None
         mode = self.options.while_working if busy else "now"
         self.journal.write("submit", text=text, mode=mode, source=source)
@@ -270,15 +565,7 @@ def main(
     arguments: Sequence[str] | None = None,
     make: Callable[[Options, Tty, Loop, Journal], DummyApp] = DummyApp,
 ) -> int:
-    """Run the dummy agent.
-
-    Args:
-        arguments: Of the command line; None for those of this process.
-        make: Makes the application; test agents have one with turns of their own.
-
-    Returns:
-        The exit status.
-    """
+    """Run the dummy agent."""
     options = parse_options(sys.argv[1:] if arguments is None else arguments)
     if not (os.isatty(0) and os.isatty(1)):
         sys.stderr.write("dummy: this program needs a terminal; run it in one, or as a pane of synapse-tui\n")

@@ -10,6 +10,7 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from synapse_tui.a2a.dialect import PeerTask
+from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.addresses import Address, resolve
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.errors import AgentNotFound, PeerBusy, SynapseError
@@ -18,7 +19,6 @@ from synapse_tui.model import INTERRUPT_PRIORITY, USER, AgentState, MessageReque
 from synapse_tui.registry import Record
 from synapse_tui.task_words import standing
 
-from .externals import Externals
 from .peers import PeerWatch
 from .serving import Servers
 
@@ -60,7 +60,7 @@ class Router:
         agents: Mapping[str, AgentSession],
         peers: PeerWatch,
         servers: Servers,
-        externals: Externals,
+        externals: ExternalAgents,
         project: Path,
     ) -> None:
         self._agents = agents
@@ -180,11 +180,11 @@ def name_at(endpoint: str, addresses: Sequence[Address]) -> str:
 def services_of(agents: Mapping[str, AgentSession]) -> Callable[[str], TaskService | None]:
     """Finds the tasks of an agent."""
 
-    def desk_of(agent_id: str) -> TaskService | None:
+    def service_of(agent_id: str) -> TaskService | None:
         session = agents.get(agent_id)
         return session.service if session is not None else None
 
-    return desk_of
+    return service_of
 
 
 def address_of(session: AgentSession) -> Address:

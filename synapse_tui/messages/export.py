@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, TextIO
 
+from synapse_tui.content import plain
 from synapse_tui.messages.records import Record
-from synapse_tui.plain_text import plain
 
 FORMATS = ("json", "jsonl", "csv", "md")
 _COLUMNS = (

@@ -26,14 +26,12 @@ from typing import NamedTuple
 STAGES = ((signal.SIGHUP, 1.0), (signal.SIGTERM, 1.0), (signal.SIGKILL, 1.0))
 """What is sent, and the seconds to wait for its effect."""
 
-STEP = 0.02
-"""Seconds between two looks whether they are gone."""
+STEP = 0.02  # Seconds between two looks whether they are gone
 
 IGNORED = frozenset({signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGTSTP})
 """Signals that the guardian does not heed; the parent starts it with these blocked."""
 
-RESCAN = 5.0
-"""Seconds between two looks for descendants that went into a session of their own."""
+RESCAN = 5.0  # Seconds between two looks for descendants that went into a session of their own
 
 
 class ProcessKey(NamedTuple):
@@ -141,17 +139,12 @@ def parse_start(text: str) -> float:
 
 
 class Mark(NamedTuple):
-    """What a process carries in its environment of the agent that started it.
+    """What a process carries in its environment of the agent that started it."""
 
-    Attributes:
-        agent_id: SYNAPSE_AGENT_ID; empty for what is said to be nobody's.
-        token: SYNAPSE_TOKEN; empty where it was removed, as from the environments of some agents' tools.
-        spool: SYNAPSE_SPOOL; empty for none.
-    """
-
-    agent_id: str
+    agent_id: str  # SYNAPSE_AGENT_ID; empty for what is said to be nobody's
+    # SYNAPSE_TOKEN; empty where it was removed, as from the environments of some agents' tools
     token: str = ""
-    spool: str = ""
+    spool: str = ""  # SYNAPSE_SPOOL; empty for none
 
     def matches(self, other: Mark) -> bool:
         """Whether both are of one agent: the ids of agents in two homes may be the same."""
@@ -261,7 +254,6 @@ class Family:
     def _marked(
         self, table: Collection[ProcessRow], marks: Mapping[int, Mark] | None
     ) -> tuple[set[int], set[int]]:
-        """The processes that carry one of the agents, and those that carry another one or an empty id."""
         ours: set[int] = set()
         strangers: set[int] = set()
         if not self._agents:

@@ -4,24 +4,330 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import fcntl
 import logging
 import os
+import select
 import signal
+import sys
 import termios
+import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from synapse_tui.errors import MessageError
 from synapse_tui.model import ExitStatus
 
-from .adoption import Handle, check_handle
-from .ending import LAST_PATIENCE, describe, end_family
-from .guardian import Guardian
-from .guardian_process import Family, ProcessKey, agent_of, start_time
-from .offer import StoppedTerminal, stopped_terminal, unread
-from .reaper import ExitWatch
+from .guardian import Guardian, Handle, check_handle
+from .guardian_process import STEP, Family, ProcessKey, agent_of, start_time
 from .scheduler import ReadScheduler, read_available
 from .spawn import spawn
-from .writer import WriteQueue
+
+LAST_PATIENCE = 1.0  # Seconds that SIGKILL is given; only a process that hangs in the kernel needs them
+
+
+async def end_family(
+    family: Family, grace: float, clock: Callable[[], float] = time.monotonic
+) -> frozenset[ProcessKey]:
+    """End a session leader and all that belongs to it: SIGHUP, SIGTERM, SIGKILL.
+
+    The process table is read in a thread, since that takes milliseconds.
+
+    Args:
+        family: The session leader, with all that belongs to it.
+        grace: Seconds to wait before SIGKILL; SIGTERM comes at half of them.
+        clock: Monotonic seconds.
+
+    Returns:
+        What still runs, such as a process of another user.
+    """
+    for number, patience in (
+        (signal.SIGHUP, grace / 2),
+        (signal.SIGTERM, grace / 2),
+        (signal.SIGKILL, LAST_PATIENCE),
+    ):
+        left = await asyncio.to_thread(family.signal, number)
+        until = clock() + patience
+        while left and clock() < until:
+            await asyncio.sleep(STEP)
+            left = await asyncio.to_thread(family.remaining, left, number)
+        if not left:
+            break
+    return frozenset(left)
+
+
+def describe(key: ProcessKey) -> str:
+    """A process in words: its pid and, where the system tells it, its name."""
+    try:
+        return f"{key.pid} {Path(f'/proc/{key.pid}/comm').read_text('utf-8', 'replace').strip()}"
+    except OSError:
+        return str(key.pid)
+
+
+POLL = 0.05  # Seconds between two looks where there is no pidfd
+
+
+def reap(pid: int) -> ExitStatus | None:
+    """How a child ended; None while it runs. Asked again after an answer it would not know any more."""
+    try:
+        found, status = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        # SIGCHLD is ignored in this process, or somebody waited for all children: the status is lost.
+        log.warning("the exit status of a child is unknown", extra={"pid": pid})
+        return ExitStatus(code=255)
+    if not found:
+        return None
+    code = os.waitstatus_to_exitcode(status)
+    return ExitStatus(code=code) if code >= 0 else ExitStatus(signal=-code)
+
+
+class ExitWatch:
+    """Calls back once when a child has ended, having reaped it.
+
+    Args:
+        pid: A child of this process.
+        on_exit: Called in the loop with the way it ended.
+        pidfd: Whether to use a pidfd where the system has it.
+    """
+
+    def __init__(self, pid: int, on_exit: Callable[[ExitStatus], None], *, pidfd: bool = True) -> None:
+        self._pid = pid
+        self._on_exit = on_exit
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.Handle | None = None
+        self._descriptor = _pidfd(pid) if pidfd else -1
+        if self._descriptor >= 0:
+            self._loop.add_reader(self._descriptor, self.check)
+        else:
+            self._timer = self._loop.call_soon(self._poll)
+
+    def check(self) -> None:
+        """Look now, as is worth while when the terminal hung up."""
+        status = reap(self._pid)
+        if status is not None:
+            self.close()
+            self._on_exit(status)
+
+    def close(self) -> None:
+        """Stop watching."""
+        if self._descriptor >= 0:
+            self._loop.remove_reader(self._descriptor)
+            os.close(self._descriptor)
+            self._descriptor = -1
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _poll(self) -> None:
+        self._timer = self._loop.call_later(POLL, self._poll)
+        self.check()
+
+
+def _pidfd(pid: int) -> int:
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return -1
+
+
+LIMIT = 32 * 1024 * 1024  # Bytes that may wait for a program that does not read its input
+
+CHUNK = 64 * 1024
+
+
+class WriteQueue:
+    """Writes to a non-blocking descriptor in order, as fast as it takes them and never faster.
+
+    Args:
+        descriptor: A non-blocking descriptor; it is not closed here.
+        limit: Bytes that may wait.
+    """
+
+    def __init__(self, descriptor: int, limit: int = LIMIT) -> None:
+        self.pending = 0
+        self._descriptor = descriptor
+        self._limit = limit
+        self._queue: deque[memoryview] = deque()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._drained: list[asyncio.Future[None]] = []
+        self._closed = False
+
+    def write(self, data: bytes) -> None:
+        """Write now what is taken now and keep the rest; needs a running loop only when there is a rest.
+
+        Args:
+            data: Bytes; they are dropped when the queue is closed, since nobody would read them.
+
+        Raises:
+            MessageError: More than the limit would wait; nothing of `data` was taken.
+        """
+        if self._closed or not data:
+            return
+        if self.pending + len(data) > self._limit:
+            raise MessageError(
+                f"the program does not read its input: {self.pending} bytes are waiting already",
+                "interrupt it, or send less at a time",
+            )
+        self._queue.append(memoryview(bytes(data)))
+        self.pending += len(data)
+        if self._loop is None:
+            self._flush()
+
+    async def drain(self) -> None:
+        """Wait until the kernel has taken everything, or the queue is closed."""
+        if self.pending:
+            future = asyncio.get_running_loop().create_future()
+            self._drained.append(future)
+            await future
+
+    def take(self) -> bytes:
+        """End the queue and return what waits: somebody else writes it."""
+        waiting = b"".join(self._queue)
+        self.close()
+        return waiting
+
+    def close(self) -> None:
+        """Drop what waits; later writes are dropped too."""
+        self._closed = True
+        self._queue.clear()
+        self.pending = 0
+        self._settle()
+
+    def _flush(self) -> None:
+        """Write at most some chunks, then let others run; the loop calls again as long as there is a rest."""
+        for _ in range(8):
+            if not self._queue or not self._write_first():
+                break
+        if not self._queue:
+            self._settle()
+        elif self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            self._loop.add_writer(self._descriptor, self._flush)
+
+    def _write_first(self) -> bool:
+        """Write the start of the queue; False when nothing more is taken for now."""
+        first = self._queue[0]
+        try:
+            count = os.write(self._descriptor, first[:CHUNK])
+        except InterruptedError:
+            return True
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            # EIO: no program has the terminal open any more; what was meant for it has no reader.
+            if error.errno not in (errno.EIO, errno.EBADF, errno.ENXIO, errno.EPIPE):
+                raise
+            self.close()
+            return False
+        self.pending -= count
+        if count == len(first):
+            self._queue.popleft()
+        else:
+            self._queue[0] = first[count:]
+        return True
+
+    def _settle(self) -> None:
+        """Nothing waits: stop listening for room and wake those who wait for it."""
+        if self._loop is not None:
+            self._loop.remove_writer(self._descriptor)
+            self._loop = None
+        waiting, self._drained = self._drained, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+
+TIOCGPTPEER = 0x5441
+"""Opens the other side of a PTY, whatever its path is; Linux 4.13 and later, ioctl_tty(2)."""
+_HOW = os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
+MOST = 4096  # More bytes than are ever on their way while a key is
+
+
+class StoppedTerminal:
+    """A program's terminal whose output is stopped.
+
+    Args:
+        master: The host's side.
+        slave: The program's side.
+    """
+
+    def __init__(self, master: int, slave: int) -> None:
+        self._master = master
+        self._slave = slave
+        self._unread = select.poll()
+        self._unread.register(slave, select.POLLIN)
+
+    @property
+    def unread(self) -> bool:
+        """Whether something that was sent to the program has not been read by it yet."""
+        return bool(self._unread.poll(0))  # this also has the kernel hand on what is still on its way
+
+    def take_back(self, key: bytes) -> bool:
+        """Take back a key that was sent, unless the program has read it meanwhile.
+
+        Returns:
+            Whether it was taken back: the program certainly does not get it.
+        """
+        try:
+            taken = os.read(self._slave, MOST)
+        except OSError:
+            return False
+        if rest := taken.removeprefix(key):
+            os.write(self._master, rest)
+        return rest != taken
+
+
+@contextlib.contextmanager
+def stopped_terminal(master: int) -> Iterator[StoppedTerminal | None]:
+    """Stop a program's output for a moment.
+
+    Args:
+        master: The host's side of its PTY.
+
+    Yields:
+        The terminal; None where this cannot be done: other systems, a terminal that hands on whole lines.
+    """
+    slave = _open(master)
+    if slave is None:
+        yield None
+        return
+    try:
+        with contextlib.suppress(termios.error):
+            termios.tcflow(slave, termios.TCOOFF)
+        yield StoppedTerminal(master, slave)
+    finally:
+        with contextlib.suppress(termios.error):
+            termios.tcflow(slave, termios.TCOON)
+        os.close(slave)
+
+
+def unread(master: int) -> bool:
+    """Whether a program has not read yet all that it was sent; False where that is not told."""
+    slave = _open(master)
+    if slave is None:
+        return False
+    try:
+        return StoppedTerminal(master, slave).unread
+    finally:
+        os.close(slave)
+
+
+def _open(master: int) -> int | None:
+    if sys.platform != "linux":
+        return None
+    try:
+        slave = fcntl.ioctl(master, TIOCGPTPEER, _HOW)
+    except OSError:
+        return None
+    with contextlib.suppress(termios.error):
+        _, _, _, local, *_ = termios.tcgetattr(slave)
+        if not local & termios.ICANON:
+            return slave
+    os.close(slave)
+    return None
+
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +337,7 @@ KERNEL_BUFFER = 128 * 1024
 HANGUP_PATIENCE = 0.25
 """Seconds between the end of the program and the last look for output while others keep its terminal open."""
 
-REOPEN = 0.5
-"""Seconds after which a terminal that hung up while its program lives is tried again."""
+REOPEN = 0.5  # Seconds after which a terminal that hung up while its program lives is tried again
 
 
 class PtyProcess:

@@ -18,17 +18,13 @@ from dataclasses import dataclass
 TICK = 0.016
 BUDGET = 0.004
 FOCUSED_BUDGET = 0.008
-SLICE = 0.002
-"""Seconds of parsing meant to happen between two PTYs; reads are sized for it."""
+SLICE = 0.002  # Seconds of parsing meant to happen between two PTYs; reads are sized for it
 
 MAX_READ = 64 * 1024
 MIN_READ = 4 * 1024
-LOOK_READ = 16 * 1024
-"""Bytes that a look takes in at most."""
-LOOK_AGAIN = 0.05
-"""Seconds after a look that has not taken in everything until another one reads anything."""
-FIRST_RATE = 4e6
-"""Bytes parsed a second, as long as nothing has been measured."""
+LOOK_READ = 16 * 1024  # Bytes that a look takes in at most
+LOOK_AGAIN = 0.05  # Seconds after a look that has not taken in everything until another one reads anything
+FIRST_RATE = 4e6  # Bytes parsed a second, as long as nothing has been measured
 
 
 @dataclass(slots=True, eq=False)
@@ -37,12 +33,10 @@ class _Source:
     on_data: Callable[[bytes], object]
     on_hangup: Callable[[], None]
     rate: float = FIRST_RATE
-    used: float = 0.0
-    """Seconds used lately; halved every tick. Who used least is served first."""
+    used: float = 0.0  # Seconds used lately; halved every tick. Who used least is served first
     unfinished: bool = False
     """It was handed more than it could take in at once: it goes on before anything more is read."""
-    look_again: float = 0.0
-    """Until when looks read nothing."""
+    look_again: float = 0.0  # Until when looks read nothing
 
 
 class _Allowance:
@@ -176,11 +170,6 @@ class ReadScheduler:
         self._schedule()
 
     def _serve(self, source: _Source) -> bool:
-        """Read and hand on one portion.
-
-        Returns:
-            Whether there may be more.
-        """
         allowance = self._allowance(source)
         if source.unfinished:
             self._hand_on(source, b"")

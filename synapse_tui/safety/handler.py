@@ -19,8 +19,8 @@ from synapse_tui.errors import HistoryError
 from synapse_tui.events import EventBus, FileChanged, LocksChanged
 from synapse_tui.hooks import FileWrite, HookEvent, HookKind, context_answer, denial_answer, takes_context
 from synapse_tui.model import AgentState
+from synapse_tui.paths import make_project_folder
 from synapse_tui.process_times import is_alive, process_name
-from synapse_tui.project_folder import make_project_folder
 
 from .changes import Call, Difference, Snapshot, Snapshots, compare, take
 from .locks import (

@@ -35,7 +35,7 @@ from synapse_tui.hooks.launch import NO_HOOKS, LaunchHooks, prepare, trusted_has
 from synapse_tui.model import USER, AgentState
 from synapse_tui.paths import UserPaths
 from synapse_tui.process_times import process_start
-from synapse_tui.pty.command import find_command
+from synapse_tui.pty.spawn import find_command
 from synapse_tui.sessions.places import sockets_folder
 from synapse_tui.sessions.wire import peer_uid
 from synapse_tui.settings import Settings

@@ -22,7 +22,7 @@ from synapse_tui.messages.records import Page, Record, Story, Wanted
 from synapse_tui.messages.search import terms_of
 from synapse_tui.model import Task
 from synapse_tui.widgets.history_list import HistoryList
-from synapse_tui.widgets.search_input import SearchInput
+from synapse_tui.widgets.option_lists import SearchInput
 from synapse_tui.widgets.text import one_line, plural
 
 from .dialog import Dialog

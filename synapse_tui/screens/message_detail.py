@@ -21,9 +21,8 @@ from synapse_tui.messages.records import Change
 from synapse_tui.messages.recovery import BEFORE_RESTART, UNCERTAIN
 from synapse_tui.model import IN_INBOX, DeliveryState, Task, TaskState
 from synapse_tui.task_words import task_word
-from synapse_tui.widgets.marks import delivery_mark, step_mark
-from synapse_tui.widgets.parties import party, proof
 from synapse_tui.widgets.text import one_line, pad, printable
+from synapse_tui.widgets.views import delivery_mark, party, proof, step_mark
 
 from .dialog import Dialog
 

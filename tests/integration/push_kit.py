@@ -12,10 +12,9 @@ from ssl import SSLContext
 from typing import Any
 
 from synapse_tui.a2a.push import PushDesk
-from synapse_tui.a2a.push.backoff import Backoff
-from synapse_tui.a2a.push.policy import TargetPolicy
-from synapse_tui.a2a.push.resolver import Resolver
+from synapse_tui.a2a.push.policy import Resolver, TargetPolicy
 from synapse_tui.a2a.push.sender import PushSender
+from synapse_tui.a2a.push.worker import Backoff
 from synapse_tui.events import AgentAdded
 from synapse_tui.messages.history import History, HistoryPushJournal
 from synapse_tui.model import Task

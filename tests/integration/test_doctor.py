@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from synapse_tui.doctor.life import processes_with
+from synapse_tui.doctor.checks import processes_with
 from synapse_tui.doctor.runner import NAMES
 from synapse_tui.paths import shipped_profiles
 from tests.integration.shell_kit import Result, Shell

@@ -20,7 +20,7 @@ from synapse_tui.host import Host
 from synapse_tui.messages.streams import Chunk, TaskEvent
 from synapse_tui.model import USER, AgentState, MessageRequest, Task, TaskState
 from synapse_tui.paths import UserPaths
-from synapse_tui.terminal.keys import KeyEvent, encode_key
+from synapse_tui.terminal.input import KeyEvent, encode_key
 from tests.lab.host_kit import SideBySide, asking, need_agents, open_host
 from tests.lab.lab_kit import LOG
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from synapse_tui.terminal import Line, Terminal, capture_history, newest_lines
 from synapse_tui.terminal.dump import dump
-from synapse_tui.terminal.entries import unpacked
-from synapse_tui.terminal.mode_ops import MOUSE_ENCODINGS, MOUSE_MODES, PRIVATE_MODES, REMEMBERED
+from synapse_tui.terminal.screen import MOUSE_ENCODINGS, MOUSE_MODES, PRIVATE_MODES, REMEMBERED
+from synapse_tui.terminal.scrollback import unpacked
 from synapse_tui.terminal.style import LINK_SHIFT, NO_LINK
 from tests.terminal.recordings import AGENTS, captures, load
 from tests.terminal.terminal_kit import fed, rows

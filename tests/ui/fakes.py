@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
-from synapse_tui.addresses import Address, resolve
+from synapse_tui.addresses import Address, check_name, resolve
 from synapse_tui.agents.delivery.outbox_control import Explanation, WaitingMessage
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
@@ -43,7 +43,6 @@ from synapse_tui.model import (
     Task,
     TaskState,
 )
-from synapse_tui.names import check_name
 from synapse_tui.terminal import Terminal
 from tests.ui.external_fakes import FakeExternals
 from tests.ui.history_fakes import FakeHistory

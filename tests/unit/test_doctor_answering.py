@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from synapse_tui.doctor.answering import bullet_of, judge_answer, judge_bullets, judge_long_answer
-from synapse_tui.doctor.prompts import ANSWER_ROWS, lengthened
+from synapse_tui.doctor.examination import ANSWER_ROWS, lengthened
 from synapse_tui.doctor.report import Outcome
+from synapse_tui.doctor.turns import bullet_of, judge_answer, judge_bullets, judge_long_answer
 from tests.unit.doctor_kit import QUESTION, seen, shipped
 
 OK, FAILED, NOT_SHOWN = Outcome.OK, Outcome.FAILED, Outcome.NOT_SHOWN

@@ -9,13 +9,23 @@ import pytest
 
 from synapse_tui.agents.profiles.profile import Hazards, Profile
 from synapse_tui.agents.state import decide
-from synapse_tui.doctor.blocked import Dialog, judge_dialog
-from synapse_tui.doctor.life import Begin, End, judge_end, judge_start
-from synapse_tui.doctor.recorder import RuleUse, Sample
-from synapse_tui.doctor.replying import Replying, judge_reply
+from synapse_tui.doctor.checks import (
+    Begin,
+    Dialog,
+    End,
+    Replying,
+    Stop,
+    Work,
+    judge_dialog,
+    judge_end,
+    judge_reply,
+    judge_signals,
+    judge_start,
+    judge_stop,
+    judge_working,
+)
+from synapse_tui.doctor.examination import RuleUse, Sample
 from synapse_tui.doctor.report import Advice, Outcome, Report, Result, failed, ok
-from synapse_tui.doctor.signals import judge_signals
-from synapse_tui.doctor.stopping import Stop, Work, judge_stop, judge_working
 from synapse_tui.doctor.turns import judge_hazards, judge_pieces, judge_turn
 from synapse_tui.model import AgentState, DeliveryState, ExitStatus, TaskState
 from tests.unit.doctor_kit import held, keys, rule_of, seen, shipped, signals, task, unsent

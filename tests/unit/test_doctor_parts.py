@@ -12,11 +12,9 @@ from synapse_tui.agents.profiles.profile import DOCTOR_PROMPTS, DoctorPrompt, Do
 from synapse_tui.cli.doctor import _pairs
 from synapse_tui.cli.doctor_output import show_report
 from synapse_tui.cli.tables import cells
-from synapse_tui.doctor.prompts import GENERAL, LONG_BYTES, Prompts, random_code
+from synapse_tui.doctor.examination import GENERAL, LONG_BYTES, Prompts, how_much, random_code
 from synapse_tui.doctor.report import Advice, Report, Result, failed, ok
-from synapse_tui.doctor.runner import CHECKS, NAMES, Order
-from synapse_tui.doctor.scratch import Scratch
-from synapse_tui.doctor.transcripts import how_much
+from synapse_tui.doctor.runner import CHECKS, NAMES, Order, Scratch
 from synapse_tui.doctor.versions import glance, read_version, remarks_on
 from synapse_tui.errors import InvalidValue
 from synapse_tui.paths import UserPaths

@@ -10,7 +10,7 @@ import yaml
 
 from synapse_tui.agents.profiles.profile import key_bytes, key_names
 from synapse_tui.agents.state import decide
-from synapse_tui.doctor.recorder import Sample
+from synapse_tui.doctor.examination import Sample
 from synapse_tui.doctor.suggest import quoted, suggest_dialog, suggest_row, suggest_rule, suggest_stand_in
 from synapse_tui.model import AgentState
 from tests.unit.doctor_kit import profile_of, rule_of, signals

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapse_tui.dummy.keys import Key, KeyDecoder, Paste, Text
+from synapse_tui.dummy.terminal import Key, KeyDecoder, Paste, Text
 
 
 def decode(data: bytes, *, paste: bool = True) -> list[Key | Text | Paste]:

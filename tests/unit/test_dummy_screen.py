@@ -9,11 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapse_tui.dummy.composer import Composer
-from synapse_tui.dummy.dialogs import Dialog, permission, question
-from synapse_tui.dummy.painter import AlternateScreenPainter, Frame, MainScreenPainter
-from synapse_tui.dummy.panel import PanelView, panel
-from synapse_tui.dummy.screen import Style, Transcript, banner
-from synapse_tui.dummy.status import StatusSignals
+from synapse_tui.dummy.runner import StatusSignals
+from synapse_tui.dummy.screen import (
+    AlternateScreenPainter,
+    Frame,
+    MainScreenPainter,
+    PanelView,
+    Style,
+    Transcript,
+    banner,
+    panel,
+)
+from synapse_tui.dummy.turn import Dialog, permission, question
 from synapse_tui.terminal import Terminal
 
 PLAIN = Style(color=True)

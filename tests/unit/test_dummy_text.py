@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synapse_tui.dummy.journal import Journal
-from synapse_tui.dummy.options import make_parser, parse_options
-from synapse_tui.dummy.script import DIRECTIVES_HELP, Directive, answer, directives, slow_text
-from synapse_tui.dummy.turn import _ACTIONS
+from synapse_tui.dummy.app import Journal, make_parser, parse_options
+from synapse_tui.dummy.turn import _ACTIONS, DIRECTIVES_HELP, Directive, answer, directives, slow_text
 from synapse_tui.dummy.widths import clip, cluster_width, clusters, width, wrap
 from synapse_tui.terminal import Terminal
 

@@ -262,7 +262,7 @@ async def test_nobody_looks_while_nobody_reads(writing):
 
 
 async def test_what_stands_is_told_and_what_still_moves_is_not(writing):
-    reader = writing.feed.subscribe(writing.task.id)
+    reader = writing.streams.subscribe(writing.task.id)
     writing.write("one\n* 1s", "one\ntwo\n* 2s", "one\ntwo\nthree\n* 3s", "one\ntwo\nthree\n* 3s")
     writing.finish(Artifact("one\ntwo\nthree"))
     told = [(event.text, event.append) for event in await read(reader) if isinstance(event, Chunk)]
@@ -270,7 +270,7 @@ async def test_what_stands_is_told_and_what_still_moves_is_not(writing):
 
 
 async def test_what_has_come_to_rest_is_looked_at_once_more_and_no_oftener(writing):
-    reader = writing.feed.subscribe(writing.task.id)
+    reader = writing.streams.subscribe(writing.task.id)
     writing.write("one\ntwo\n")
     for _ in range(5):
         writing.due.run()
@@ -281,7 +281,7 @@ async def test_what_has_come_to_rest_is_looked_at_once_more_and_no_oftener(writi
 
 
 async def test_a_text_that_is_painted_anew_replaces_the_other_now_and_then(writing):
-    reader = writing.feed.subscribe(writing.task.id)
+    reader = writing.streams.subscribe(writing.task.id)
     for number in range(20):
         writing.write(f"{number // 2}\nx")  # another first line every second look
     chunks = [event for event in reader._waiting if isinstance(event, Chunk)]
@@ -290,14 +290,14 @@ async def test_a_text_that_is_painted_anew_replaces_the_other_now_and_then(writi
 
 
 async def test_text_that_goes_back_is_not_told_again(writing):
-    reader = writing.feed.subscribe(writing.task.id)
+    reader = writing.streams.subscribe(writing.task.id)
     writing.write("a\nb\nc\n", "a\nb\nc\n", "a\nb\n", "a\nb\n", "a\nb\nc\nd\n", "a\nb\nc\nd\n")
     told = [event.text for event in reader._waiting if isinstance(event, Chunk)]
     assert told == ["a\nb\nc", "\nd"]
 
 
 async def test_another_turn_begins_anew(writing):
-    reader = writing.feed.subscribe(writing.task.id)
+    reader = writing.streams.subscribe(writing.task.id)
     writing.write("a\nb\n", "a\nb\n")
     writing.change(artifacts=(Artifact("a\nb"),))
     writing.turn = "2"
@@ -314,10 +314,10 @@ async def test_a_long_answer_is_read_beside_the_loop_and_seldom(writing):
         writing.due.now += 1.0
         return "a\nb\n"
 
-    writing.feed.subscribe(writing.task.id)
+    writing.streams.subscribe(writing.task.id)
     writing.look = lambda: Writing(writing.task.id, 1, "1", slow, 5000)
     progress = Progress(
-        writing.feed, lambda: writing.task.id, writing.look, writing.due.later, lambda: writing.due.now
+        writing.streams, lambda: writing.task.id, writing.look, writing.due.later, lambda: writing.due.now
     )
     progress.output()
     writing.due.run()
@@ -332,7 +332,7 @@ async def test_a_long_answer_is_read_beside_the_loop_and_seldom(writing):
 
 
 async def test_what_was_read_of_a_turn_that_is_over_is_not_told(writing):
-    reader = writing.feed.subscribe(writing.task.id)
+    reader = writing.streams.subscribe(writing.task.id)
     writing.rows = 5000
     writing.write("a\nb\n")
     await writing.progress._reading

@@ -139,7 +139,7 @@ async def test_the_inbox_over_http(agent, client):
 
 
 async def test_one_answer_brings_a_part(agent, client, monkeypatch):
-    monkeypatch.setattr("synapse_tui.a2a.inbox_routes.MAX_CHARACTERS", 10)
+    monkeypatch.setattr("synapse_tui.a2a.agent_routes.MAX_CHARACTERS", 10)
     texts = ["x" * 20, "y" * 5, "z" * 5, "!"]
     for text in texts:
         agent.info(text)
