@@ -76,7 +76,7 @@ def work(turn: Turn, seconds: float) -> Steps:
     """Take so long, or less when other messages wait: they would else be late for whoever looks at them."""
     for _ in range(round(seconds * turn.pace / GLANCE)):
         yield Sleep(GLANCE)
-        if turn.service.others_wait():
+        if turn.desk.others_wait():
             return
 
 
@@ -86,12 +86,12 @@ def _usual(turn: Turn) -> Steps:
 
 def _ask_later(turn: Turn) -> Steps:
     yield from work(turn, V03_SECONDS)
-    turn.service.reply([{"text": "What next?"}], "input_required")
+    turn.desk.reply([{"text": "What next?"}], "input_required")
 
 
 def _answering(*parts: Part, state: str = "completed", as_message: bool = False) -> Callable[[Turn], Steps]:
     def script(turn: Turn) -> Steps:
-        turn.service.reply(parts, state, as_message=as_message)
+        turn.desk.reply(parts, state, as_message=as_message)
         yield from ()
 
     return script
@@ -108,7 +108,7 @@ def _saying(text: str) -> Callable[[Turn], Steps]:
 def _delayed(seconds: float, text: str) -> Callable[[Turn], Steps]:
     def script(turn: Turn) -> Steps:
         yield from work(turn, seconds)
-        turn.service.reply([{"text": text}])
+        turn.desk.reply([{"text": text}])
 
     return script
 
@@ -123,7 +123,7 @@ def _chunks(_turn: Turn) -> Steps:
 
 def _file_streamed(turn: Turn) -> Steps:
     yield Sleep(PAUSE * turn.pace)
-    turn.service.reply([_FILE])
+    turn.desk.reply([_FILE])
 
 
 _SCRIPTS: Mapping[str, Callable[[Turn], Steps]] = MappingProxyType(
