@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from synapse_tui.content import artifact_from_json, message_from_json, to_json
 from synapse_tui.errors import HandoverError
@@ -23,28 +23,13 @@ from synapse_tui.model import (
 )
 from synapse_tui.pty import Handle
 from synapse_tui.terminal import ProgramStatus, ProgressChanged, TerminalEvent
-from synapse_tui.terminal.dump import dump
 from synapse_tui.workspace import AgentHandover
 
+from .console import Adopted
 from .state import Passage
-
-if TYPE_CHECKING:
-    from .console import AgentConsole
-    from .session import AgentSession
-    from .turns import TurnTracker
 
 Json = dict[str, Any]
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Adopted:
-    """A running process that a console goes on with."""
-
-    handle: Handle
-    terminal: bytes  # `dump` of its terminal
-    signals: tuple[TerminalEvent, ...] = ()
-    exit: ExitStatus | None = None  # how it ended; None while it runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +46,6 @@ class AdoptedSession:
     watch: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     delivery: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     hook_args: tuple[str, ...] = ()
-
-    def give(self, session: AgentSession, turns: TurnTracker) -> None:
-        """Let a session that goes on with the process go on with the messages too."""
-        for task in self.tasks:
-            session.tasks.adopt(task)
-        session.outbox.adopt(self.outbox)
-        session.unseen = self.unseen
-        if self.turn:
-            turns.resume(self.turn, session.console.collector)
-        session.watcher.resume(self.watch)
-        session.run.delivery.resume(self.delivery)
 
 
 def read_handover(handover: AgentHandover) -> AdoptedSession:
@@ -97,41 +71,6 @@ def read_handover(handover: AgentHandover) -> AdoptedSession:
             f"the handover of {handover.agent_id} cannot be understood: {error!r}",
             "restart the agent in its pane",
         ) from error
-
-
-def describe(session: AgentSession, console: AgentConsole, turns: TurnTracker) -> AgentHandover:
-    """Hand the process of a session over, and say all that is needed to go on with it."""
-    handle = console.hand_over()
-    terminal, process = console.terminal, handle or Handle(session.pid, "", -1)
-    return AgentHandover(
-        agent_id=session.agent_id,
-        profile=session.agent_type,
-        name=session.name,
-        cwd=str(session.cwd),
-        spec={"args": list(session.spec.args), "told_as": session.told_as, "began": session.began},
-        pid=process.pid,
-        start=process.start,
-        fd=process.fd,
-        pending=process.pending,
-        columns=terminal.columns,
-        lines=terminal.lines,
-        terminal=dump(terminal),
-        signals=signals_to_json(console.signals),
-        tasks=tuple(task_to_json(task) for task in session.tasks),
-        outbox=tuple(dataclasses.asdict(session.outbox.entry(task.id)) for task in session.outbox),
-        context_id=session.context_id,
-        port=session.port,
-        environ=dict(session.environ),
-        exit=dataclasses.asdict(session.exit) if session.exit is not None else {},
-        extra={
-            "unseen": session.unseen,
-            "turn": turns.state(),
-            "timeline": [passage.to_json() for passage in session.timeline.passages],
-            "watch": session.watcher.state(),
-            "delivery": session.run.delivery.state(),
-            "hook_args": list(session.hook_args),
-        },
-    )
 
 
 def spec_of(handover: AgentHandover) -> AgentSpec:

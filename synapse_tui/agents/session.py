@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import uuid4
 
@@ -25,7 +24,7 @@ from synapse_tui.hooks import HookKind
 from synapse_tui.messages.follow_ups import FollowUps
 from synapse_tui.messages.outbox import Outbox
 from synapse_tui.messages.service import TaskService
-from synapse_tui.messages.streams import TaskStreams
+from synapse_tui.messages.streams import Progress, TaskStreams
 from synapse_tui.messages.tasks import Journal, TaskStore
 from synapse_tui.messages.text import check_size
 from synapse_tui.model import (
@@ -39,27 +38,29 @@ from synapse_tui.model import (
     StateReport,
     Task,
 )
-from synapse_tui.pty import Guardian, ReadScheduler
+from synapse_tui.pty import Guardian, Handle, ReadScheduler
 from synapse_tui.terminal import Bell, ClipboardSet, Notification, Terminal, TerminalEvent, TitleChanged
+from synapse_tui.terminal.dump import dump
 from synapse_tui.workspace import AgentHandover, SavedAgent
 
-from .adoption import AdoptedSession, describe
+from .adoption import AdoptedSession, signals_to_json, task_to_json
 from .composer import ComposerReading
-from .console import AgentConsole, Launch
+from .console import AgentConsole, ConsoleListener, Launch, Past
 from .delivery.briefing import Briefing
 from .delivery.deliverer import Delivery
-from .delivery.gate import EXITED
+from .delivery.gate import EXITED, dialog_for_keys, dialog_open
 from .delivery.intake import Intake, MessageStyle, typed_text
 from .delivery.interrupt import InterruptOutcome
 from .delivery.outbox_control import Explanation, OutboxControl, explain
+from .delivery.typist import Pace
 from .environment import with_profile
+from .keyboard import DialogGuard, Keyboard, is_shortcut, presses_enter, presses_stop
 from .profiles.profile import Profile
 from .raw_log import RawLog
-from .run import AgentRun, RunListener, Work
-from .seeding import Past
 from .state import Timeline
 from .transcript import AnswerReader
-from .watcher import Watcher
+from .turns import TurnTracker
+from .watcher import Post, Watcher
 
 
 def bus_event(agent_id: str, event: TerminalEvent) -> Event | None:
@@ -131,7 +132,17 @@ KEYS_KEPT = "Pause, then answer: text is kept for your draft"
 
 
 class AgentSession:
-    """One agent from its opening to its closing, through any number of restarts."""
+    """One agent from its opening to its closing, through any number of restarts.
+
+    A restart makes its process, and what works for that, anew: console, keyboard, turns and delivery.
+    """
+
+    console: AgentConsole
+    keyboard: Keyboard
+    turns: TurnTracker
+    delivery: Delivery
+    _pace: Pace
+    _progress: Progress
 
     def __init__(  # noqa: PLR0913 - what one agent is made of
         self,
@@ -193,7 +204,7 @@ class AgentSession:
             self.outbox,
             agent_id,
             running=self._running,
-            newest=self._newest,
+            newest=lambda: self.turns.newest if self._launched else "",
             goes_on=lambda task_id: bool(self._follow_ups.waiting(task_id)),
             answered=self._answered,
         )
@@ -215,31 +226,11 @@ class AgentSession:
         self._scrollback = scrollback
         self._before = before
         self._adopted = adopted
-        self._work = Work(
-            self.tasks,
-            self.outbox,
-            self.watcher,
-            self._follow_ups,
-            self.streams,
-            AnswerReader(profile.transcript, cwd=cwd, environ=self.environ),
-            self.timeline,
-            self._compose,
-        )
+        self._reader = AnswerReader(profile.transcript, cwd=cwd, environ=self.environ)
         self._log = RawLog(logs / f"{agent_id}.log") if logs is not None else None
         self._size = (80, 24)
         self._focused = False
-        self._run: AgentRun | None = None
-
-    @property
-    def run(self) -> AgentRun:
-        """Its process and all that works for it; another object after a restart."""
-        assert self._run is not None, "start() comes first"
-        return self._run
-
-    @property
-    def console(self) -> AgentConsole:
-        """The process with its terminal; another object after a restart."""
-        return self.run.console
+        self._launched = False
 
     @property
     def terminal(self) -> Terminal:
@@ -273,21 +264,63 @@ class AgentSession:
         self._size = (columns, lines)
         self._launch()
         if self._adopted is not None:
-            self._adopted.give(self, self.run.turns)
+            self._adopt(self._adopted)
         elif self.spec.prompt:
             request = MessageRequest(check_size(self.spec.prompt), USER)
             self.outbox.put(self.tasks.create(request), prompt=True)
 
     async def hand_over(self) -> AgentHandover:
         """Leave the process to a newer version of the host; the message that is being typed goes first."""
-        await self.run.rest()
+        await self.delivery.rest()
+        self._progress.stop()
+        await self._reader.settle()
         if self._log is not None:
             await self._log.close()
-        return describe(self, self.console, self.run.turns)
+        handle, terminal = self.console.hand_over(), self.terminal
+        process = handle or Handle(self.pid, "", -1)
+        return AgentHandover(
+            agent_id=self.agent_id,
+            profile=self.agent_type,
+            name=self.name,
+            cwd=str(self.cwd),
+            spec={"args": list(self.spec.args), "told_as": self.told_as, "began": self.began},
+            pid=process.pid,
+            start=process.start,
+            fd=process.fd,
+            pending=process.pending,
+            columns=terminal.columns,
+            lines=terminal.lines,
+            terminal=dump(terminal),
+            signals=signals_to_json(self.console.signals),
+            tasks=tuple(task_to_json(task) for task in self.tasks),
+            outbox=tuple(asdict(self.outbox.entry(task.id)) for task in self.outbox),
+            context_id=self.context_id,
+            port=self.port,
+            environ=dict(self.environ),
+            exit=asdict(self.exit) if self.exit is not None else {},
+            extra={
+                "unseen": self.unseen,
+                "turn": self.turns.state(),
+                "timeline": [passage.to_json() for passage in self.timeline.passages],
+                "watch": self.watcher.state(),
+                "delivery": self.delivery.state(),
+                "hook_args": list(self.hook_args),
+            },
+        )
+
+    def _adopt(self, adopted: AdoptedSession) -> None:
+        for task in adopted.tasks:
+            self.tasks.adopt(task)
+        self.outbox.adopt(adopted.outbox)
+        self.unseen = adopted.unseen
+        if adopted.turn:
+            self.turns.resume(adopted.turn, self.console.collector)
+        self.watcher.resume(adopted.watch)
+        self.delivery.resume(adopted.delivery)
 
     def _launch(self) -> None:
         # A restart begins anew: also when there was no conversation to resume and the agent ended over it.
-        first = self._run is None
+        first, self._launched = not self._launched, False
         resume = self.profile.resume if first and self.spec.resume else ()
         launch = Launch(
             argv=(self.profile.command, *self.profile.args, *self.hook_args, *resume, *self.spec.args),
@@ -300,15 +333,41 @@ class AgentSession:
             adopted=self._adopted.process if first and self._adopted is not None else None,
             guardian=self._guardian,
         )
-        self._run = AgentRun(
+        loop = asyncio.get_running_loop()
+        turns = TurnTracker(
+            self.tasks,
+            loop.time,
+            keeper=self._follow_ups,
+            reader=self._reader,
+            queues=self.profile.working_input == "queue",
+        )
+        self.turns = turns
+        self.console = AgentConsole(
             self.profile,
             launch,
-            work=self._work,
-            listener=RunListener(
-                self._on_output, self._on_event, self._on_state, self._on_exited, self._on_keys_kept
+            listener=ConsoleListener(
+                self._on_output, self._on_event, self._on_state, self._on_scrolled, self._on_exited
             ),
             scheduler=self._scheduler,
+            timeline=self.timeline,
         )
+        self._progress = Progress(self.streams, lambda: turns.running, turns.writing, loop.call_later)
+        self._pace = Pace(self.console)
+        self.keyboard = self._make_keyboard(self.console)
+        self.watcher.attach(Post(self.console, self.keyboard, turns, self.console.collector))
+        self.delivery = Delivery(
+            self.console,
+            self.keyboard,
+            self.profile,
+            tasks=self.tasks,
+            outbox=self.outbox,
+            turns=turns,
+            compose=self._compose,
+            collector=self.console.collector,
+        )
+        self._launched = True
+        self.keyboard.look()  # one that was handed over may show a dialog
+        self.delivery.start()
         if self._log is not None:
             self._log.started(*self._size)
         self.exit = None
@@ -316,11 +375,42 @@ class AgentSession:
         if self._focused:
             self.console.focus(True)
 
+    def _make_keyboard(self, console: AgentConsole) -> Keyboard:
+        guard = DialogGuard(
+            console.now,
+            lambda: dialog_for_keys(console),
+            opens_menu=self._opens_menu,
+            read=console.look_for_key,
+            kept=lambda: self._events.publish(Notice(KEYS_KEPT, agent_id=self.agent_id, dialog=True)),
+        )
+        return Keyboard(
+            console.write,
+            console.now,
+            guard=guard,
+            sending=self._sending,
+            taken=self._pace.taken,
+            unread=lambda: console.unread,
+            followed=console.wake,  # an agent at rest shows nothing that would
+        )
+
+    async def _end(self) -> None:
+        """End the process; what stood in its composer stands there no more."""
+        self._progress.stop()
+        await self.delivery.stop()
+        await self.console.stop()
+        await self._reader.settle()
+        self.delivery.abandon()
+        if self.left:
+            text = (
+                f"{self.agent_id}: what it started still runs and could not be ended: {', '.join(self.left)}"
+            )
+            log.warning(text)
+            self._events.publish(Notice(text, "warning", self.agent_id))
+
     async def stop(self) -> None:
         """End the process and everything that works for the session."""
-        if self._run is not None:
-            await self._run.end()
-            self._report_left()
+        if self._launched:
+            await self._end()
         self._follow_ups.exited(EXITED)
         self.streams.close()
         if self._log is not None:
@@ -328,10 +418,13 @@ class AgentSession:
 
     async def restart(self, profile: Profile | None = None) -> None:
         """Start the agent anew; it keeps its id, its queue and its tasks."""
-        await self.run.end()
-        self._report_left()
+        await self._end()
         if profile is not None and profile != self.profile:
-            self._use(profile)
+            self.environ = with_profile(self.environ, self.profile, profile)
+            self.profile = profile
+            self._intake.profile = self.watcher.profile = profile
+            self.briefing.wanted = profile.instructions and profile.receives
+            self._reader = AnswerReader(profile.transcript, cwd=self.cwd, environ=self.environ)
         self._follow_ups.exited("agent restarted")
         self._launch()
         self.unseen = False
@@ -342,30 +435,32 @@ class AgentSession:
     @property
     def left(self) -> Sequence[str]:
         """What its last process had started and could not be ended with it, in words."""
-        return self.console.process.left if self._run is not None else ()
-
-    def _report_left(self) -> None:
-        if self.left:
-            text = (
-                f"{self.agent_id}: what it started still runs and could not be ended: {', '.join(self.left)}"
-            )
-            log.warning(text)
-            self._events.publish(Notice(text, "warning", self.agent_id))
-
-    def _use(self, profile: Profile) -> None:
-        self.environ = with_profile(self.environ, self.profile, profile)
-        self.profile = profile
-        self._intake.profile = self.watcher.profile = profile
-        self.briefing.wanted = profile.instructions and profile.receives
-        reader = AnswerReader(profile.transcript, cwd=self.cwd, environ=self.environ)
-        self._work = dataclasses.replace(self._work, reader=reader)
+        return self.console.process.left if self._launched else ()
 
     # -- the person at the keyboard ---
 
     def user_input(self, data: bytes) -> None:
         """Take the human's keys, pastes and mouse events, already encoded for the agent."""
-        if self._run is not None:
-            self._run.press(data)
+        if self._launched and self.console.alive:
+            self.keyboard.press(data)
+            self.console.wake()
+
+    def _sending(self, data: bytes) -> None:
+        """The human's bytes go to the agent now."""
+        self._pace.sent(data)
+        if presses_enter(data) and not dialog_open(self.console):
+            # The user's own prompt may be put back by an interrupt, and ends a message's answer.
+            draft = self.console.reading().draft
+            self.delivery.on_enter(draft)
+            self.turns.on_prompt(draft)
+        if presses_stop(data):
+            self.turns.on_user_stop()
+
+    def _opens_menu(self, data: bytes) -> bool:
+        reading = self.console.reading()
+        if presses_enter(data):
+            return (reading.draft.encode() + data).lstrip().startswith(b"/")
+        return self.report.state is AgentState.READY and reading.empty and is_shortcut(data)
 
     def resize(self, columns: int, lines: int) -> None:
         """Give the terminal another size, in cells."""
@@ -388,12 +483,12 @@ class AgentSession:
 
     def charge(self, seconds: float) -> None:
         """Count the time of painting its screen: who costs much is read less."""
-        if self._run is not None:
+        if self._launched:
             self.console.charge(seconds)
 
     def hooked(self, kind: HookKind, call: str = "") -> None:
         """Take what a hook of the agent's tells: what it does, or that a dialog is about to open."""
-        if self._run is not None and self.exit is None:
+        if self._launched and self.exit is None:
             self.console.hooked(kind, call)
 
     def reading(self) -> ComposerReading:
@@ -426,7 +521,7 @@ class AgentSession:
 
     async def cancel(self, task_id: str) -> Task:
         """Take a message back, with those that go on with it; the turn that works on it is interrupted."""
-        return await self._follow_ups.cancel(self.tasks.get(task_id), self.run.delivery.cancel)
+        return await self._follow_ups.cancel(self.tasks.get(task_id), self.delivery.cancel)
 
     async def interrupt(self, text: str = "", sender: Sender = USER) -> InterruptOutcome:
         """Stop the turn with the agent's own interrupt, then deliver the text if there is one."""
@@ -440,12 +535,12 @@ class AgentSession:
         return outcome
 
     def _live(self) -> Delivery:
-        if self.exit is not None or self._run is None:
+        if self.exit is not None or not self._launched:
             raise AgentExited(f"{self.agent_id} has ended", "restart it in its pane, then try again")
-        return self._run.delivery
+        return self.delivery
 
     def _wake(self) -> None:
-        if self._run is not None:
+        if self._launched:
             self.console.wake()
 
     def _compose(self, task: Task) -> str:
@@ -455,17 +550,14 @@ class AgentSession:
 
     def _running(self) -> str:
         """Id of the task on which the agent works, or that is watched; empty for none."""
-        return (self._run.turns.running if self._run is not None else "") or self.watcher.task_id
-
-    def _newest(self) -> str:
-        return self._run.turns.newest if self._run is not None else ""
+        return (self.turns.running if self._launched else "") or self.watcher.task_id
 
     def _works_on(self, task_id: str) -> bool:
-        return self._run is not None and self._run.turns.works_on(task_id)
+        return self._launched and self.turns.works_on(task_id)
 
     def _answered(self, task_id: str) -> None:
-        if self._run is not None:
-            self._run.turns.answered(task_id)
+        if self._launched:
+            self.turns.answered(task_id)
 
     # -- what comes from the agent ---
 
@@ -474,10 +566,25 @@ class AgentSession:
             self._log.write(data)
         if self.damage_listener is not None:
             self.damage_listener()
+        self.keyboard.shown()
+        if not self.console.modes.synchronized:
+            self.turns.on_output()
+            self._progress.output()
+
+    def _on_scrolled(self, row: str) -> None:
+        if self.turns.collecting:
+            self.turns.on_scrolled(row)
+        else:
+            self.console.report_scrolled(False)
 
     def _on_state(self, report: StateReport, previous: StateReport) -> None:
+        if self._launched:
+            if report.state is AgentState.PROCESSING and previous.state is not AgentState.PROCESSING:
+                self.keyboard.guard.expect_no_menu()
+            self.keyboard.look()
+        self.turns.on_report(report)
         news = report.state in (AgentState.READY, AgentState.WAITING) and report.state is not previous.state
-        turn = self._run.turns.running if self._run is not None else ""  # an adopted one tells it as it comes
+        turn = self.turns.running
         briefed = report.state is AgentState.READY and self.briefing.carries(turn)
         drawn = report.state is AgentState.READY and not turn and self._drew(previous, report.since)
         begun = previous.state is not AgentState.STARTING
@@ -491,16 +598,15 @@ class AgentSession:
         return by_output and report.since - self._sized < DRAWS and until - report.since < DRAWS
 
     def _on_exited(self, status: ExitStatus) -> None:
+        self.delivery.explain()
         self.exit = status
         self._follow_ups.exited(EXITED)
         self._events.publish(AgentProcessExited(self.agent_id, status))
         if self.damage_listener is not None:
             self.damage_listener()
 
-    def _on_keys_kept(self) -> None:
-        self._events.publish(Notice(KEYS_KEPT, agent_id=self.agent_id, dialog=True))
-
     def _on_event(self, event: TerminalEvent) -> None:
+        self.turns.on_signal(event)
         if (published := bus_event(self.agent_id, event)) is not None:
             self._terminal_events.publish(published)
 

@@ -23,7 +23,7 @@ from .settings_layers import Layers
 
 if TYPE_CHECKING:
     from synapse_tui.database.location import Location
-    from synapse_tui.safety.database import FileSafety
+    from synapse_tui.safety.database import LockDatabase
     from synapse_tui.settings import Settings
 
 _PREFIX = "env.SYNAPSE_FILE_SAFETY_"
@@ -74,7 +74,7 @@ class Desk:
         return not isinstance(self.location, Path) or self.location.exists()
 
     @contextmanager
-    def opened(self) -> Iterator[FileSafety]:
+    def opened(self) -> Iterator[LockDatabase]:
         """The database, opened.
 
         Raises:

@@ -47,8 +47,8 @@ async def start(examination: Examination) -> Verdict:
     """It reaches READY; first-run dialogs are named."""
     session, begun = examination.session, examination.now
     trusted = 0
-    patience = max(examination.timeout, examination.profile.startup.timeout)
-    while await examination.until(lambda: _halts(examination), patience):
+    timeout = max(examination.timeout, examination.profile.startup.timeout)
+    while await examination.until(lambda: _halts(examination), timeout):
         if (
             examination.state is AgentState.READY
             or trusted == MAX_TRUSTED
@@ -102,7 +102,7 @@ async def _trust(examination: Examination) -> bool:
 def judge_start(begin: Begin, profile: Profile) -> Verdict:
     """Say what the beginning proves."""
     if begin.ready:
-        trusted = ", after it was told that it may trust the scratch folder" if begin.trusted else ""
+        trusted = ", after the scratch folder was trusted" if begin.trusted else ""
         return ok(f"READY after {begin.seconds:.1f} s by the rule '{begin.rule}'{trusted}")
     command = shlex.join((profile.command, *profile.args))
     by_hand = f"mkdir -p {begin.folder} && cd {begin.folder} && {command}"
@@ -117,7 +117,7 @@ def judge_start(begin: Begin, profile: Profile) -> Verdict:
         shown = "\n".join(begin.samples[-1].rows) if begin.samples else ""
         return failed(
             f"it asks something at its start: {begin.asked}",
-            Advice("", f"answer it once by hand, for nobody but you may: {by_hand}", shown),
+            Advice("", f"answer it once by hand, as only you may: {by_hand}", shown),
         )
     return _never_ready(begin, by_hand, profile)
 
@@ -331,7 +331,7 @@ def _seen(dialog: Dialog) -> str:
 
 STEADY = 1.5  # Seconds that an agent must be seen working without a break
 STOPPED = 1.0  # Seconds that nothing may be written after an interrupt
-ENDS = 3.0  # Seconds in which the end of a turn is told after READY
+ENDS = 3.0  # Seconds in which the end of a turn follows READY
 TRY = 3.0  # Seconds in which another key must have stopped the turn
 INTERRUPTS: tuple[tuple[bytes, ...], ...] = ((b"\x1b",), (b"\x1b", b"\x1b"), (b"\x03",))
 """Keys that interrupt some agent, the harmless first."""
@@ -373,7 +373,7 @@ async def _begin(examination: Examination) -> Work:
     steady = worked and await examination.holds(lambda: examination.state is AgentState.PROCESSING, STEADY)
     shown = tuple(examination.recorder.since(begun))[:40]
     if worked and not steady:
-        # The end of a turn is told a moment after READY.
+        # The end of a turn is known a moment after READY.
         await examination.until(lambda: examination.task(task).state.final, ENDS)
     task = examination.task(task)
     seen = Seen(question, question.text, task, ended=task.state.final, last=examination.recorder.take())
@@ -422,10 +422,10 @@ class Stop:
     alive: bool
     seconds: float
     reason: str = ""  # Why it did not stop, as the session says
-    writes: bool = False  # Whether the agent went on writing although it was told to have stopped
-    rested: bool = False  # Whether the screen rested although it was told not to have stopped
+    writes: bool = False  # Whether it went on writing although it was reported as stopped
+    rested: bool = False  # Whether the screen rested although it was reported as running
     draft: str = ""  # What was left in the composer
-    other: tuple[bytes, ...] = ()  # Keys that stopped it in place of the profile's; empty for none
+    other: tuple[bytes, ...] = ()  # Other keys than the profile's that stopped it
     last: Sample | None = None
 
 
@@ -487,7 +487,7 @@ def judge_stop(stop: Stop, profile: Profile) -> Verdict:
     if stop.writes:
         return failed(
             "READY, and the agent went on writing",
-            Advice("interrupt.quiet", "1", "it is told to have stopped while it still writes"),
+            Advice("interrupt.quiet", "1", "it is reported as stopped while it still writes"),
             Advice("states", "stricter rules for 'ready'", "one of them holds while a turn runs"),
         )
     if stop.draft:
@@ -508,7 +508,7 @@ def _judge_unstopped(stop: Stop, keys: str) -> Verdict:
         )
     if stop.rested and stop.last is not None:
         return failed(
-            f"the screen rests after {keys}, and no rule tells that the turn has stopped",
+            f"the screen rests after {keys}, and no rule sees that the turn has stopped",
             Advice(
                 "states", suggest_rule(AgentState.READY, (stop.last,), ()), "what it shows after an interrupt"
             ),
@@ -526,7 +526,7 @@ UNKNOWN_SECONDS = 1.0  # Seconds of UNKNOWN after the first READY that are too m
 
 
 async def signals(examination: Examination) -> Verdict:
-    """Every state was told by a rule."""
+    """Every state was decided by a rule."""
     recorder = examination.recorder
     return judge_signals(recorder.uses, recorder.reports, unknown_seconds(examination), examination.profile)
 
@@ -551,25 +551,25 @@ def judge_signals(
     decided = [name for name, use in uses.items() if use.decided]
     agreed = [rule.name for rule in profile.states if _agreed(uses[rule.name], rule.state)]
     never = [name for name in uses if name not in decided and name not in agreed]
-    told = "; ".join(
+    evidence = "; ".join(
         f"{words}: {', '.join(names)}"
         for words, names in (("decided", decided), ("held besides", agreed), ("never held", never))
         if names
     )
     if unknown > UNKNOWN_SECONDS:
         return failed(
-            f"UNKNOWN for {unknown:.1f} s in all; {told}",
+            f"UNKNOWN for {unknown:.1f} s in all; {evidence}",
             Advice("states", "a rule for what it showed then", "messages are held while no rule matches"),
         )
     seen = {state for state, _ in reports}
     missing = [state.value for state in WANTED if state not in seen]
     if missing:
-        return not_shown(f"{', '.join(missing)} was never reported; {told}")
-    return ok(told)
+        return not_shown(f"{', '.join(missing)} was never reported; {evidence}")
+    return ok(evidence)
 
 
 def _agreed(use: RuleUse, state: AgentState) -> bool:
-    """Whether a rule that never decided would have told the same as the one that did."""
+    """Whether a rule that never decided would have decided the same as the one that did."""
     return not use.decided and use.held[state] > 0
 
 

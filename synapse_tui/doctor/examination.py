@@ -9,11 +9,9 @@ import secrets
 import time
 import unicodedata
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 
 from synapse_tui.agents.composer import ScreenText
 from synapse_tui.agents.delivery.intake import typed_text
@@ -59,23 +57,19 @@ class RuleUse:
 
 
 class Recorder:
-    """Takes samples of one session, and hears its reports."""
+    """Samples what one session shows, and records its reported states."""
 
     def __init__(self, session: AgentSession, events: EventBus) -> None:
         self._session = session
         self.samples: deque[Sample] = deque(maxlen=MAX_SAMPLES)
         self.reports: list[tuple[AgentState, str]] = []  # State and rule of every report
-        self._uses = {rule.name: RuleUse() for rule in session.profile.states}
+        self.uses = {rule.name: RuleUse() for rule in session.profile.states}
+        """Every rule of the profile by its name, in order."""
         self._text = ScreenText()
         self._shown: tuple[object, ...] = ()
         self._changed = session.console.now()
         self._unsubscribe = events.subscribe(self._heard)
         self._task = asyncio.get_running_loop().create_task(self._run(), name="doctor-recorder")
-
-    @property
-    def uses(self) -> Mapping[str, RuleUse]:
-        """Every rule of the profile by its name, in order."""
-        return MappingProxyType(self._uses)
 
     async def close(self) -> None:
         """Take no more samples."""
@@ -95,13 +89,13 @@ class Recorder:
         rows = tuple(row for row in self._text.tail(len(self._text.rows)).split("\n") if row.strip())
         if (shown := (self._text.tail(len(self._text.rows)), terminal.title)) != self._shown:
             self._shown, self._changed = shown, console.now()
-        status, progress = console.signals.get("status"), console.signals.get("progress")
-        told = status if isinstance(status, ProgramStatus) and status.state != "clear" else None
+        reported, progress = console.signals.get("status"), console.signals.get("progress")
+        status = reported if isinstance(reported, ProgramStatus) and reported.state != "clear" else None
         sample = Sample(
             at=console.now(),
             state=session.report.state,
             title=terminal.title.strip(),
-            status=told.state if told is not None else "",
+            status=status.state if status is not None else "",
             progress=progress.state if isinstance(progress, ProgressChanged) else None,
             composer=reading.visible,
             dialog=reading.dialog,
@@ -110,7 +104,7 @@ class Recorder:
             quiet=console.now() - self._changed,
         )
         self.samples.append(sample)
-        self._try_rules(sample, told.fields if told is not None else {})
+        self._try_rules(sample, status.fields if status is not None else {})
         return sample
 
     def _try_rules(self, sample: Sample, fields: Mapping[str, str]) -> None:
@@ -125,13 +119,13 @@ class Recorder:
         )
         for rule in self._session.profile.states:
             if decide((rule,), signals) is not None:
-                self._uses[rule.name].held[sample.state] += 1
+                self.uses[rule.name].held[sample.state] += 1
 
     def _heard(self, event: Event) -> None:
         if isinstance(event, AgentStateChanged):
             self.reports.append((event.report.state, event.report.rule))
-            if event.report.rule in self._uses:
-                self._uses[event.report.rule].decided += 1
+            if event.report.rule in self.uses:
+                self.uses[event.report.rule].decided += 1
 
     async def _run(self) -> None:
         while True:
@@ -153,7 +147,10 @@ class Transcripts:
         """Look whether a message was recorded."""
         if self._transcript is None:
             return ""
-        return await asyncio.to_thread(self._look_for, self._transcript, typed, codes)
+        prompts = await asyncio.to_thread(
+            read_prompts, self._transcript, since=self._begun, cwd=self._folder, environ=self._environ
+        )
+        return how_much(typed, codes, prompts)
 
     async def answer_to(self, typed: str) -> str:
         """What the agent itself has recorded as its answer to a message; empty where that is not known."""
@@ -167,10 +164,6 @@ class Transcripts:
             cwd=self._folder,
             environ=self._environ,
         )
-
-    def _look_for(self, transcript: Transcript, typed: str, codes: tuple[str, str]) -> str:
-        prompts = read_prompts(transcript, since=self._begun, cwd=self._folder, environ=self._environ)
-        return how_much(typed, codes, prompts)
 
 
 def how_much(typed: str, codes: tuple[str, str], prompts: Iterable[str]) -> str:
@@ -342,11 +335,11 @@ def _long_filler() -> str:
 
 
 DOCTOR = Sender("synapse-doctor", "system", verified=True)
-PATIENCE = 5.0
+GUARD_TIMEOUT = 5.0  # Seconds for the keyboard's dialog guard to let keys through
 STUCK = 12.0
 """Seconds that a message may wait for one reason: nothing in the scratch folder would change it."""
 ENTERS = (b"\r", b"\n", b"\x1b\r")  # Keys that submit in some agent: Enter, Ctrl+J, Alt+Enter
-ENTER_PATIENCE = 2.0
+ENTER_TIMEOUT = 2.0
 REST = 10.0  # Seconds in which an agent must come to rest after it was interrupted
 _POLL = 0.1
 _WAITING = (DeliveryState.QUEUED, DeliveryState.HELD)
@@ -381,8 +374,7 @@ class Examination:
         session: AgentSession,
         *,
         prompts: Prompts,
-        recorder: Recorder,
-        transcripts: Transcripts,
+        folder: Path,
         outside: Path,
         timeout: float,
     ) -> None:
@@ -390,13 +382,13 @@ class Examination:
         self.session = session
         self.profile = session.profile
         self.prompts = prompts
-        self.recorder = recorder
-        self.transcripts = transcripts
+        self.recorder = Recorder(session, host.events)
+        self.transcripts = Transcripts(session.profile.transcript, folder, session.environ)
         self.outside = outside
         self.timeout = timeout
         self.slow: Task | None = None  # A long turn that one check has left to the next
         self._woken = asyncio.Event()
-        self._wakers = [host.events.subscribe(lambda _event: self._woken.set())]
+        self._unsubscribe = host.events.subscribe(lambda _event: self._woken.set())
 
     # -- looking ---
 
@@ -436,31 +428,21 @@ class Examination:
         """Whether a condition holds for so long without a break."""
         return not await self.until(lambda: not condition(), seconds) and self.alive
 
-    async def quiet(self, seconds: float, patience: float) -> bool:
-        """Wait until the screen has not changed for so long; False when the patience is over first."""
-        return await self.until(lambda: self.recorder.take().quiet >= seconds, patience)
-
-    @contextmanager
-    def states(self) -> Iterator[list[AgentState]]:
-        """Collect the states that are reported within the block, beginning with the present one."""
-        heard = [self.state]
-        start = len(self.recorder.reports)
-        try:
-            yield heard
-        finally:
-            heard.extend(state for state, _ in self.recorder.reports[start:])
+    async def quiet(self, seconds: float, limit: float) -> bool:
+        """Wait until the screen has not changed for so long; False after the limit."""
+        return await self.until(lambda: self.recorder.take().quiet >= seconds, limit)
 
     # -- acting ---
 
     async def press(self, *keys: bytes) -> None:
         """Press keys as a person would who has read what the agent asks."""
-        guard = self.session.run.keyboard.guard
-        await self.until(lambda: not guard.answers_in(self.now), PATIENCE)
+        guard = self.session.keyboard.guard
+        await self.until(lambda: not guard.answers_in(self.now), GUARD_TIMEOUT)
         for key in keys:
             self.session.user_input(key)
 
     def send(self, text: str, *, as_prompt: bool = False) -> Task:
-        """Send a message; as a first prompt it is typed without the prefix that tells its sender."""
+        """Send a message; as a first prompt it is typed without the prefix that names its sender."""
         if not as_prompt:
             return self.session.accept(MessageRequest(text, DOCTOR))
         task = self.session.tasks.create(MessageRequest(text, DOCTOR))
@@ -474,18 +456,23 @@ class Examination:
 
     async def follow(self, task: Task, question: Question, *, as_prompt: bool = False) -> Seen:
         """Wait for the end of the turn of a message that was sent."""
-        begun, draft = self.now, ""
-        stuck = _Stuck(self)
+        begun = since = self.now
+        draft, stands = "", (DeliveryState.QUEUED, TaskState.SUBMITTED, "")
+        states, reported = [self.state], len(self.recorder.reports)
 
         def over() -> bool:
-            nonlocal draft
-            reading = self.session.reading()
-            if len(reading.draft) > len(draft) and self.task(task).delivery not in _WAITING:
-                draft = reading.draft
-            return self.task(task).state.final or stuck(self.task(task))
+            nonlocal draft, stands, since
+            current, shown = self.task(task), self.session.reading().draft
+            if len(shown) > len(draft) and current.delivery not in _WAITING:
+                draft = shown
+            waits = current.delivery in _WAITING or current.state is TaskState.INPUT_REQUIRED
+            if (found := (current.delivery, current.state, current.reason)) != stands or not waits:
+                stands, since = found, self.now
+            parked = task.id in self.session.outbox and self.session.outbox.is_parked(task.id)
+            return current.state.final or parked or self.now - since >= STUCK
 
-        with self.states() as states:
-            await self.until(over, self.timeout)
+        await self.until(over, self.timeout)
+        states += [state for state, _ in self.recorder.reports[reported:]]
         done = self.task(task)
         if done.state is TaskState.COMPLETED:
             await self.until(lambda: self.session.reading().empty, 2.0)
@@ -513,12 +500,12 @@ class Examination:
             return b""
         for key in ENTERS:
             self.session.console.write(key)
-            if await self.until(lambda: self.session.reading().empty, ENTER_PATIENCE):
+            if await self.until(lambda: self.session.reading().empty, ENTER_TIMEOUT):
                 return key
         return b""
 
     def task(self, task: Task) -> Task:
-        """A task as it is now."""
+        """The current state of a task."""
         return self.session.tasks.get(task.id)
 
     async def rest(self) -> bool:
@@ -537,26 +524,6 @@ class Examination:
         return await self.until(lambda: self.state is AgentState.READY, self.timeout)
 
     async def close(self) -> None:
-        """Note nothing more."""
-        for waker in self._wakers:
-            waker()
+        """Stop recording."""
+        self._unsubscribe()
         await self.recorder.close()
-
-
-class _Stuck:
-    """Tells whether a message waits for something that will not come."""
-
-    def __init__(self, examination: Examination) -> None:
-        self._examination = examination
-        self._reason: tuple[str, ...] = ()
-        self._since = examination.now
-
-    def __call__(self, task: Task) -> bool:
-        waits = task.delivery in _WAITING or task.state is TaskState.INPUT_REQUIRED
-        reason = (task.delivery, task.state, task.reason)
-        if reason != self._reason or not waits:
-            self._reason, self._since = reason, self._examination.now
-        parked = task.id in self._examination.session.outbox and self._examination.session.outbox.is_parked(
-            task.id
-        )
-        return parked or self._examination.now - self._since >= STUCK

@@ -71,7 +71,7 @@ class Report:
     """All that was found of one agent."""
 
     agent: str
-    version: str  # The installed version; empty when the command does not tell it
+    version: str  # The installed version; empty when unknown
     proved: str  # The version that the profile was last proved with; empty for none
     source: str
     shipped: bool  # Whether that is a profile of this installation

@@ -23,7 +23,7 @@ from synapse_tui.paths import UserPaths
 from synapse_tui.settings import load_settings
 
 from .checks import blocked, interrupt, leave, reply, signals, start, working
-from .examination import Examination, Prompts, Recorder, Transcripts
+from .examination import Examination, Prompts
 from .report import Outcome, Report, Result, Verdict, failed, skipped
 from .turns import answer, hazards, long_paste, multiline, submit
 from .versions import installed_version
@@ -135,7 +135,7 @@ class Order:
     checks: tuple[str, ...] = ()  # Names of the checks; empty for all
     timeout: float = 120.0  # Seconds that a turn of the agent may take
     keep: bool = False
-    texts: Mapping[str, str] = field(default_factory=dict)  # Messages in place of the profile's, by name
+    texts: Mapping[str, str] = field(default_factory=dict)  # Messages that replace the profile's, by name
     expects: Mapping[str, str] = field(default_factory=dict)  # Patterns of their answers, by name
 
     def __post_init__(self) -> None:
@@ -181,7 +181,7 @@ async def examine(
             done(result)
 
         async with _opened(profile, scratch, prompts, order, environ) as examination:
-            await _Run(examination, order, begun, note).all()
+            await _check_all(examination, order, begun, note)
     finally:
         await asyncio.to_thread(scratch.close, keep=order.keep)
     return Report(
@@ -223,8 +223,7 @@ async def _opened(
             host,
             session,
             prompts=prompts,
-            recorder=Recorder(session, host.events),
-            transcripts=Transcripts(profile.transcript, scratch.folder, session.environ),
+            folder=scratch.folder,
             outside=scratch.outside,
             timeout=order.timeout,
         )
@@ -235,53 +234,42 @@ async def _opened(
         await host.stop()
 
 
-class _Run:
-    """The checks, one after the other."""
+async def _check_all(examination: Examination, order: Order, begun: Begun, done: Done) -> None:
+    """Do every check that is wanted; those that cannot be done are skipped and say why."""
+    clock = asyncio.get_running_loop().time
+    started = False
+    for check in CHECKS:
+        if not order.wants(check):
+            continue
+        begun(check.name)
+        began = clock()
+        verdict = await _obstacle(examination, check, started=started) or await _checked(examination, check)
+        if check.name == "start":
+            started = verdict.outcome is Outcome.OK
+        shown = "" if verdict.outcome in (Outcome.OK, Outcome.SKIPPED) else examination.screen()
+        done(Result(check.name, verdict, clock() - began, shown))
 
-    def __init__(self, examination: Examination, order: Order, begun: Begun, done: Done) -> None:
-        self._examination = examination
-        self._order = order
-        self._begun = begun
-        self._done = done
-        self._started = False
 
-    async def all(self) -> None:
-        """Do every check that is wanted; those that cannot be done are skipped and say why."""
-        for check in CHECKS:
-            if not self._order.wants(check):
-                continue
-            self._begun(check.name)
-            clock = asyncio.get_running_loop().time
-            began = clock()
-            verdict = await self._why_not(check) or await self._one(check)
-            if check.name == "start":
-                self._started = verdict.outcome is Outcome.OK
-            shown = "" if verdict.outcome in (Outcome.OK, Outcome.SKIPPED) else self._examination.screen()
-            self._done(Result(check.name, verdict, clock() - began, shown))
+async def _obstacle(examination: Examination, check: Check, *, started: bool) -> Verdict | None:
+    """Bring the agent to rest before a check, or say why it cannot be done."""
+    if check.always:
+        return None
+    if not started:
+        return skipped("it did not start")
+    if not examination.profile.receives:
+        return skipped("it takes no messages")
+    if check.goes_on or check.name == "signals":
+        return None
+    if (examination.alive and await examination.rest()) or await examination.renew():
+        return None
+    return skipped("it could not be brought to rest, nor restarted")
 
-    async def _why_not(self, check: Check) -> Verdict | None:
-        if check.always:
-            return None
-        if not self._started:
-            return skipped("it did not start")
-        if not self._examination.profile.receives:
-            return skipped("it takes no messages")
-        if check.goes_on or check.name == "signals":
-            return None
-        if self._examination.alive and await self._examination.rest():
-            return None
-        if await self._examination.renew():
-            return None
-        return skipped("it could not be brought to rest, nor started anew")
 
-    async def _one(self, check: Check) -> Verdict:
-        verdict = await self._tried(check)
-        if check.always or self._examination.alive or verdict.outcome is Outcome.FAILED:
-            return verdict
-        return failed(f"the agent ended meanwhile: {verdict.evidence}")
-
-    async def _tried(self, check: Check) -> Verdict:
-        try:
-            return await check.run(self._examination)
-        except AgentExited as error:
-            return failed(error.message)
+async def _checked(examination: Examination, check: Check) -> Verdict:
+    try:
+        verdict = await check.run(examination)
+    except AgentExited as error:
+        verdict = failed(error.message)
+    if check.always or examination.alive or verdict.outcome is Outcome.FAILED:
+        return verdict
+    return failed(f"the agent ended meanwhile: {verdict.evidence}")

@@ -10,7 +10,7 @@ from synapse_tui.model import AgentState
 
 from .examination import Sample
 
-_RUNNING = (1, 3)  # OSC 9;4 states that tell that something goes on: set, indeterminate
+_RUNNING = (1, 3)  # OSC 9;4 states of something in progress: set, indeterminate
 _LAST_ROWS = 3
 _BRAILLE = re.compile(r"[\u2800-\u28ff]")
 _CHOICE = re.compile(r"^(?P<before>\W*?)(?P<pointer>[❯›>●→▶*])\s*(?:\d+[.)]\s+)?\w")
@@ -59,7 +59,7 @@ def suggest_row(row: str) -> str:
 
 
 def suggest_stand_in(draft: str) -> str:
-    """A pattern for what an agent shows in place of a long paste; empty when the draft holds no stand-in."""
+    """A pattern for the placeholder of a long paste; empty when the draft holds none."""
     found = re.search(r"\[[^\[\]\n]*\d[^\[\]\n]*\]", draft)
     return quoted(_loose(found[0])) if found else ""
 
@@ -91,7 +91,7 @@ def _by_title(state: AgentState, shown: Sequence[Sample], otherwise: Sequence[Sa
 
 
 def _title_pattern(title: str) -> str:
-    """The start of a title that tells the state: a sign in front, else its first word; empty for neither."""
+    """The start of a title that shows the state: a sign in front, else its first word; empty for neither."""
     if not title:
         return ""
     if _BRAILLE.match(title):

@@ -30,7 +30,7 @@ def _not_shown(seen: Seen, profile: Profile) -> tuple[Advice, ...]:
     """The text went into the agent, and its composer was not seen to hold it."""
     if seen.draft and (stand_in := suggest_stand_in(seen.draft)):
         return (
-            Advice("composer.pastes", f"[{stand_in}]", f"in place of the message it shows {seen.draft!r}"),
+            Advice("composer.pastes", f"[{stand_in}]", f"instead of the message it shows {seen.draft!r}"),
         )
     if seen.draft:
         why = f"the composer was read as {_short(seen.draft)}"
@@ -174,7 +174,7 @@ def judge_turn(seen: Seen, profile: Profile) -> Verdict:
     if not seen.answer and not _worked(seen):
         return failed(
             "Enter was pressed, and nothing shows that a turn ran",
-            Advice("states", "a rule for 'processing'", "no rule told that it worked"),
+            Advice("states", "a rule for 'processing'", "no rule saw it work"),
         )
     return not_shown(
         f"a turn ran, but its answer proves nothing: {brief(seen.answer)}",
@@ -197,7 +197,7 @@ def _judge_open(seen: Seen, profile: Profile) -> Verdict:
     if task.state is TaskState.SUBMITTED:
         return failed(f"not submitted: {task.reason or task.delivery}", *advice_for(seen, profile))
     if task.state is TaskState.INPUT_REQUIRED:
-        return not_shown(f"it asks in place of an answer: {task.reason}", *advice_for(seen, profile))
+        return not_shown(f"it asks instead of answering: {task.reason}", *advice_for(seen, profile))
     return failed(
         f"the end of the turn was not seen in {seen.seconds:.0f} s; the state is {seen.last.state}",
         *no_end(seen),
@@ -238,8 +238,8 @@ def judge_hazards(found: Sequence[tuple[str, Seen]], profile: Profile) -> Verdic
     verdicts = [(hazard, judge_turn(_believed(hazard, seen), profile)) for hazard, seen in found]
     wrong = {hazard: verdict for hazard, verdict in verdicts if verdict.outcome is Outcome.FAILED}
     if wrong:
-        told = "; ".join(f"{hazard} - {verdict.evidence}" for hazard, verdict in wrong.items())
-        return failed(told, *_fixes(wrong, profile))
+        evidence = "; ".join(f"{hazard} - {verdict.evidence}" for hazard, verdict in wrong.items())
+        return failed(evidence, *_fixes(wrong, profile))
     unproved = [
         f"{hazard} - {verdict.evidence}" for hazard, verdict in verdicts if verdict.outcome is not Outcome.OK
     ]
@@ -261,7 +261,7 @@ def _fixes(wrong: Mapping[str, Verdict], profile: Profile) -> Iterator[Advice]:
         why = f"a message that begins with {' or '.join(new)} was taken for something else"
         yield Advice("hazards.leading", f"[{signs}]", why)
     if MENTION in wrong and not profile.hazards.trailing_mention:
-        why = "Enter accepted a completion in place of the message"
+        why = "Enter accepted a completion instead of the message"
         yield Advice("hazards.trailing_mention", "true", why)
     for hazard, verdict in wrong.items():
         if hazard in known or (hazard == MENTION and profile.hazards.trailing_mention):
@@ -336,11 +336,11 @@ def judge_long_answer(long: Seen, short: Seen, frame: Collection[str], profile: 
     more = [row for row in _above(long) if row.strip() not in usual]
     if not more:
         return verdict
-    told = f"the answer to a long message has a row more above it: {brief(more[0])}"
+    evidence = f"the answer to a long message has a row more above it: {brief(more[0])}"
     if profile.transcript is not None:
         # What the agent has written down itself is no frame.
-        return not_shown(told, Advice("", "try it again", "the model did not answer as asked"))
-    return failed(told, Advice("", "try it again; report it when it is no word of the model", told))
+        return not_shown(evidence, Advice("", "try it again", "the model did not answer as asked"))
+    return failed(evidence, Advice("", "try it again; report it when it is no word of the model", evidence))
 
 
 def judge_bullets(answers: Iterable[str], bullet: str) -> Verdict | None:
@@ -350,8 +350,8 @@ def judge_bullets(answers: Iterable[str], bullet: str) -> Verdict | None:
         for above, row in zip(["", *rows], rows, strict=False):
             # The items of a list follow one another.
             if bullet and not above.strip() and row.lstrip().startswith(f"{bullet} "):
-                told = f"the artifact holds a bullet of the agent: {brief(row)}"
-                return failed(told, Advice("", "report it", "pieces of an answer begin with it"))
+                evidence = f"the artifact holds a bullet of the agent: {brief(row)}"
+                return failed(evidence, Advice("", "report it", "pieces of an answer begin with it"))
     return None
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.pty.spawn import find_command
 
-PATIENCE = 20.0  # Seconds in which a command must tell its version
+TIMEOUT = 20.0  # Seconds for a command to print its version
 AT_ONCE = 2
 _VERSION = re.compile(r"\d+(?:\.\d+)+(?:[-+][\w.+-]*\w)?")
 
@@ -23,7 +23,7 @@ class Glance:
 
     agent: str
     installed: bool
-    version: str  # The version that the command tells; empty when it tells none
+    version: str  # The version that the command prints; empty for none
     proved: str  # The version that the profile was last proved with
     remarks: tuple[str, ...] = ()  # What is missing, each a few words
 
@@ -42,7 +42,7 @@ def glance(profiles: Sequence[Profile], environ: Mapping[str, str], folder: Path
 
 
 def installed_version(profile: Profile, environ: Mapping[str, str], folder: Path) -> str:
-    """The version that the agent's command tells; empty when it tells none in time."""
+    """The version that the agent's command prints; empty when it prints none in time."""
     if not profile.doctor.version_args:
         return ""
     command = find_command(profile.command, env=environ, cwd=folder)
@@ -55,7 +55,7 @@ def installed_version(profile: Profile, environ: Mapping[str, str], folder: Path
             env=dict(environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
             check=False,
         )
     except (OSError, subprocess.SubprocessError):

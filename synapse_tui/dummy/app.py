@@ -11,8 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 
 from synapse_tui import __version__
 
@@ -109,12 +108,18 @@ class Keyboard:
     def _answered(self, dialog: Dialog) -> None:
         answer = dialog.answer
         if answer is not None:
-            told = {"choice": answer.choice, "answer": answer.text, "key": answer.key}
-            self._app.journal.write("dialog-answer", kind=dialog.kind, body=dialog.body, **told)
+            self._app.journal.write(
+                "dialog-answer",
+                kind=dialog.kind,
+                body=dialog.body,
+                choice=answer.choice,
+                answer=answer.text,
+                key=answer.key,
+            )
         self._app.close_dialog()
 
     def surprise(self) -> None:
-        """A dialog that nobody asked for, as when a background task of a real agent wants something."""
+        """An unexpected dialog, as when a background task of a real agent wants something."""
         self._app.open_dialog(permission("touch surprise"))
 
     def _tell_draft(self) -> None:
@@ -196,37 +201,39 @@ class Journal:
             self._descriptor = -1
 
 
-WhileWorking = Literal["ignore", "queue", "steer"]
+class Options(argparse.Namespace):
+    """The command line; times are in seconds."""
+
+    prompt: str
+    name: str
+    reply: str
+    log: str
+    resume: bool
+    alternate_screen: bool
+    word_delay: float
+    startup: float
+    title: bool
+    status: bool
+    progress: bool
+    paste: bool
+    kitty: bool
+    color: bool
+    while_working: Literal["ignore", "queue", "steer"]
+    requeue: bool
+    dialog_after_paste: float
+    swallow_enter: int
+    burst: float
+    read_rate: int  # bytes a second; 0 for no limit
+    lag: float
+    stubborn: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How the agent behaves; times are in seconds."""
+def _milliseconds(text: str) -> float:
+    return float(text) / 1000
 
-    name: str = "dummy"
-    # Its answer to everything; `{text}` stands for what was asked. Empty for the built-in answers
-    reply: str = ""
-    prompt: str = ""  # Submitted as soon as it has started; empty for none
-    log: str = ""  # File of JSON lines that tells everything it was given; empty for none
-    alternate_screen: bool = False  # Whether it draws on the alternate screen
-    title: bool = True  # Whether it tells its state by the window title
-    status: bool = True  # Whether it tells its state by OSC 7501
-    progress: bool = False  # Whether it tells its state by OSC 9;4
-    paste: bool = True  # Whether it asks for bracketed paste (mode 2004)
-    kitty: bool = True  # Whether it asks for unambiguous keys (kitty keyboard protocol, flag 1)
-    color: bool = True
-    startup: float = 0.0  # How long it is deaf and blank at first
-    word_delay: float = 0.02  # Pause between two words of an answer
-    while_working: WhileWorking = "queue"  # What becomes of a message that is submitted while a turn runs
-    requeue: bool = False  # Whether an interrupted message goes back into the composer
-    # After so long a paste into the idle agent is followed by a dialog; negative for never
-    dialog_after_paste: float = -1.0
-    swallow_enter: int = 0  # So many carriage returns after each paste are ignored
-    stubborn: bool = False  # Whether SIGHUP and SIGTERM are ignored
-    burst: float = 0.0  # An Enter so soon after typed text is taken for a line of a paste
-    read_rate: int = 0  # Bytes that it reads a second; 0 for as fast as it can
-    lag: float = 0.0  # How much later than it happens everything is shown, as in agents that draw in frames
-    resume: bool = False  # Whether it says that it goes on with its last conversation
+
+def _kilobytes(text: str) -> int:
+    return int(float(text) * 1000)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -243,93 +250,52 @@ def make_parser() -> argparse.ArgumentParser:
     add("--reply", default="", metavar="TEXT", help="answer everything with this; {text} is what was asked")
     add("--version", action="version", version=f"dummy {__version__}")
     add("--resume", action="store_true", help="say that the last conversation goes on")
+    help_of_log = "write everything it is given as JSON lines; also $SYNAPSE_DUMMY_LOG"
+    add("--log", default="", metavar="FILE", help=help_of_log)
+
+    add = parser.add_argument_group("screen").add_argument
+    add("--alt-screen", dest="alternate_screen", action="store_true", help="draw on the alternate screen")
+    pause = "pause between words (default: %(default)s)"
+    add("--word-delay", type=_milliseconds, default="20", metavar="MS", help=pause)
+    add("--startup", type=float, default=0, metavar="SECS", help="be deaf and blank at first")
+
+    add = parser.add_argument_group("signals of its state").add_argument
+    add("--no-title", dest="title", action="store_false", help="leave the window title alone")
+    add("--no-status", dest="status", action="store_false", help="send no program status (OSC 7501)")
+    add("--progress", action="store_true", help="send progress (OSC 9;4) too")
+
+    add = parser.add_argument_group("input, and ways of real agents to go wrong").add_argument
+    add("--no-paste", dest="paste", action="store_false", help="do not ask for bracketed paste")
+    add("--no-kitty", dest="kitty", action="store_false", help="do not ask for the kitty keyboard protocol")
     add(
-        "--log",
-        default="",
-        metavar="FILE",
-        help="write everything it is given as JSON lines; also $SYNAPSE_DUMMY_LOG",
-    )
-    look = parser.add_argument_group("screen")
-    look.add_argument("--alt-screen", action="store_true", help="draw on the alternate screen")
-    look.add_argument(
-        "--word-delay",
-        type=float,
-        default=20,
-        metavar="MS",
-        help="pause between words (default: %(default)s)",
-    )
-    look.add_argument("--startup", type=float, default=0, metavar="SECS", help="be deaf and blank at first")
-    signals = parser.add_argument_group("signals of its state")
-    signals.add_argument("--no-title", action="store_true", help="leave the window title alone")
-    signals.add_argument("--no-status", action="store_true", help="send no program status (OSC 7501)")
-    signals.add_argument("--progress", action="store_true", help="send progress (OSC 9;4) too")
-    keys = parser.add_argument_group("input, and ways of real agents to go wrong")
-    keys.add_argument("--no-paste", action="store_true", help="do not ask for bracketed paste")
-    keys.add_argument("--no-kitty", action="store_true", help="do not ask for the kitty keyboard protocol")
-    keys.add_argument(
         "--while-working",
         choices=("ignore", "queue", "steer"),
         default="queue",
         help="what becomes of a message submitted while a turn runs (default: %(default)s)",
     )
-    keys.add_argument(
-        "--requeue-on-interrupt", action="store_true", help="put interrupted text back into the composer"
-    )
-    keys.add_argument(
-        "--dialog-after-paste",
-        type=float,
-        default=-1,
-        metavar="MS",
-        help="open a dialog so long after a paste",
-    )
-    keys.add_argument(
-        "--swallow-enter", type=int, default=0, metavar="N", help="ignore N Enters after each paste"
-    )
-    keys.add_argument(
-        "--burst",
-        type=float,
-        default=0,
-        metavar="MS",
-        help="take Enter so soon after typed text for a line of a paste",
-    )
-    keys.add_argument(
-        "--read-rate", type=float, default=0, metavar="KB", help="read no more than so many kB a second"
-    )
-    keys.add_argument(
-        "--lag", type=float, default=0, metavar="MS", help="show everything so much later than it happens"
-    )
-    keys.add_argument("--stubborn", action="store_true", help="ignore SIGHUP and SIGTERM")
+    requeue = "put interrupted text back into the composer"
+    add("--requeue-on-interrupt", dest="requeue", action="store_true", help=requeue)
+    late = "open a dialog so long after a paste"
+    add("--dialog-after-paste", type=_milliseconds, default="-1", metavar="MS", help=late)
+    add("--swallow-enter", type=int, default=0, metavar="N", help="ignore N Enters after each paste")
+    burst = "take Enter so soon after typed text for a line of a paste"
+    add("--burst", type=_milliseconds, default=0, metavar="MS", help=burst)
+    rate = "read no more than so many kB a second"
+    add("--read-rate", type=_kilobytes, default=0, metavar="KB", help=rate)
+    lag = "show everything so much later than it happens"
+    add("--lag", type=_milliseconds, default=0, metavar="MS", help=lag)
+    add("--stubborn", action="store_true", help="ignore SIGHUP and SIGTERM")
     return parser
 
 
 def parse_options(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> Options:
     """Read the command line; wrong arguments end the program with status 2 and a usage line."""
-    given = make_parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments, Options())
     own = environ.get("SYNAPSE_AGENT_ID", "").removeprefix("synapse-")
-    return Options(
-        name=given.name or own or "dummy",
-        reply=given.reply,
-        prompt=given.prompt,
-        log=given.log or environ.get("SYNAPSE_DUMMY_LOG", ""),
-        alternate_screen=given.alt_screen,
-        title=not given.no_title,
-        status=not given.no_status,
-        progress=given.progress,
-        paste=not given.no_paste,
-        kitty=not given.no_kitty,
-        color=not environ.get("NO_COLOR"),
-        startup=given.startup,
-        word_delay=given.word_delay / 1000,
-        while_working=cast("WhileWorking", given.while_working),
-        requeue=given.requeue_on_interrupt,
-        dialog_after_paste=given.dialog_after_paste / 1000,
-        swallow_enter=given.swallow_enter,
-        stubborn=given.stubborn,
-        burst=given.burst / 1000,
-        read_rate=int(given.read_rate * 1000),
-        lag=given.lag / 1000,
-        resume=given.resume,
-    )
+    options.name = options.name or own or "dummy"
+    options.log = options.log or environ.get("SYNAPSE_DUMMY_LOG", "")
+    options.color = not environ.get("NO_COLOR")
+    return options
 
 
 SPIN = 0.12
@@ -557,7 +523,7 @@ class DummyApp:
             self.open_dialog(question("Which one?|first|second|third"))
         else:
             name = command.split(maxsplit=1)[0]
-            self.transcript.add("note", f"There is no command {name}; /help tells what there is.")
+            self.transcript.add("note", f"There is no command {name}; /help lists what there is.")
         self.next_turn()
 
 

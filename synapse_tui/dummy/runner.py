@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .app import DummyApp
     from .terminal import Loop, Timer
 
-PATIENCE = 0.5  # Seconds from SIGTERM to SIGKILL
+KILL_DELAY = 0.5  # Seconds from SIGTERM to SIGKILL
 
 POLL = 0.01
 
@@ -28,7 +28,7 @@ POLL = 0.01
 class ShellCommand:
     """A command that runs in a shell, its output taken from a pipe.
 
-    As with other agents' tools it has a session of its own and no terminal, so that all of it can be stopped.
+    As with other agents' tools it leads a session without a terminal, so that all of it can be stopped.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class ShellCommand:
         self._on_end = lambda _status: None
         self._signal(signal.SIGKILL if at_once else signal.SIGTERM)
         if not at_once:
-            self._loop.later(PATIENCE, lambda: self._signal(signal.SIGKILL))
+            self._loop.later(KILL_DELAY, lambda: self._signal(signal.SIGKILL))
         self._finish()
 
     def _read(self) -> None:

@@ -20,7 +20,7 @@ _LIMITS = {"user": 12, "output": 200}  # Rows that are shown of a block, by its 
 
 
 class Style:
-    """Character attributes; without colour, those that are left tell things apart just as well."""
+    """Character attributes, readable without colour too."""
 
     def __init__(self, *, color: bool) -> None:
         self._color = color
@@ -129,7 +129,7 @@ class Transcript:
 
 
 def _wrapped(text: str, cells: int, limit: int) -> list[str]:
-    """Rows of a text; with a limit only so many, the last of which then tells how much there is."""
+    """Rows of a text; with a limit only so many, the last of which then says how long it is."""
     start = printable(text[: cells * limit] if limit else text)
     rows = wrap(start, cells)
     if not limit or (len(rows) <= limit and cells * limit >= len(text)):
@@ -183,7 +183,7 @@ class MainScreenPainter:
         """Nothing to do: the main screen is there already."""
 
     def end(self) -> None:
-        """Leave the cursor on a row of its own below everything."""
+        """Leave the cursor on an empty row below everything."""
         self._write(self._move(len(self._rows) - 1) + "\r\n\x1b[?25h")
 
     def paint(self, finished: Sequence[str], frame: Frame) -> None:

@@ -121,7 +121,7 @@ class Tty:
     def write(self, text: str) -> None:
         """Write all of it; surrogate escapes become the bytes that they stand for.
 
-        When the terminal is gone nobody sees it; the next read tells.
+        When the terminal is gone it is lost; the next read notices.
         """
         data = memoryview(text.encode("utf-8", "surrogateescape"))
         with contextlib.suppress(OSError):

@@ -103,7 +103,7 @@ directives in a message (in place of a model; more than one may stand in a messa
 keys: Enter sends, Shift+Enter or Ctrl+J breaks the line, Escape interrupts or denies, Ctrl+U clears, Up
     recalls,
 Ctrl+C twice ends. A message beginning with / is a command (/help), one with ! runs in a shell without
-asking. The signal USR1 opens a permission dialog that nobody asked for."""
+asking. The signal USR1 opens a permission dialog of its own accord."""
 
 HELP = """\
 I am a scripted agent: no model, no account, nothing leaves this machine. Things to try here:

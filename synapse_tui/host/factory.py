@@ -10,16 +10,16 @@ from pathlib import Path
 from synapse_tui.a2a.network import LoopbackSockets, Network, bind_loopback, free_port
 from synapse_tui.addresses import agent_id_for
 from synapse_tui.agents.adoption import AdoptedSession
+from synapse_tui.agents.console import Past
 from synapse_tui.agents.delivery.intake import MessageStyle
 from synapse_tui.agents.environment import child_environment
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.seeding import Past
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.events import EventBus
 from synapse_tui.model import USER, AgentSpec
 from synapse_tui.paths import UserPaths
 from synapse_tui.pty import Guardian, ReadScheduler
-from synapse_tui.safety.service import FileSafetyOffice
+from synapse_tui.safety.service import FileSafety
 from synapse_tui.settings import Settings
 
 from .history import HistoryKeeper
@@ -79,7 +79,7 @@ class SessionFactory:
     history: HistoryKeeper
     spools: SpoolKeeper
     network: Network
-    safety: FileSafetyOffice
+    safety: FileSafety
     make_id: Callable[[], str]
     style: MessageStyle = field(default_factory=MessageStyle)
     reserved: frozenset[int] = frozenset()

@@ -18,9 +18,9 @@ from synapse_tui.a2a.external.service import ExternalAgents
 from synapse_tui.a2a.network import LoopbackSockets, adopted_sockets
 from synapse_tui.addresses import Address, agent_id_for, check_name
 from synapse_tui.agents.adoption import read_handover, spec_of
+from synapse_tui.agents.console import Past
 from synapse_tui.agents.profiles.finding import ProfileSet
 from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.seeding import Past
 from synapse_tui.agents.session import AgentSession
 from synapse_tui.database.location import location_of
 from synapse_tui.errors import AgentNotFound, CommandNotFound, SynapseError
@@ -41,7 +41,7 @@ from synapse_tui.process_times import raise_open_files
 from synapse_tui.pty import Guardian, GuardianHandle, ReadScheduler
 from synapse_tui.pty.spawn import check_folder, find_command
 from synapse_tui.registry import Registry
-from synapse_tui.safety.service import FileSafetyOffice
+from synapse_tui.safety.service import FileSafety
 from synapse_tui.settings import Settings
 from synapse_tui.workspace import AgentHandover, GuardianHandover, Handover
 
@@ -157,7 +157,7 @@ class Host:
             client=self._servers.client,
             endpoints=lambda: [agent.endpoint for agent in self._agents.values()],
         )
-        self.safety = FileSafetyOffice(
+        self.safety = FileSafety(
             project, paths=paths, settings=settings, events=self.events, agents=self._agents, environ=environ
         )
         self._factory = SessionFactory(
@@ -296,7 +296,7 @@ class Host:
         sockets = self._factory.bind(profile, spec, folder)
         try:
             environ = self._factory.environ(profile, sockets, folder, inherited)
-            hooks = await self.safety.outfit.prepare(profile, environ, folder)
+            hooks = await self.safety.hooks_for(profile, environ, folder)
             session = self._factory.make(
                 profile,
                 spec,
@@ -463,7 +463,7 @@ class Host:
         session = self._session(agent_id)
         await self.following.look()
         profile = self.profiles.profiles.get(session.agent_type, session.profile)
-        await self.safety.outfit.equip(session, profile)
+        await self.safety.renew_hooks(session, profile)
         await session.restart(profile)
         self.instructions.expect(session, fresh=True)
         return session

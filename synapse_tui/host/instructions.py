@@ -29,8 +29,7 @@ from synapse_tui.instructions import (
     Selection,
     Shelves,
     compose,
-    neighbours_of,
-    subject_of,
+    placeholders,
 )
 from synapse_tui.model import AgentState, DeliveryState, Task, TaskState
 from synapse_tui.paths import UserPaths
@@ -173,13 +172,12 @@ class Instructions:
         selection = Selection.of(self.settings, session.agent_type)
         everyone = self._addresses()
         own = next(each for each in everyone if each.agent_id == session.agent_id)
-        neighbours = neighbours_of(own, everyone, project=self._project)
 
         def run() -> Composed:
             store = TrustStore(self._paths.trusted)
             shelves = Shelves(self._project / ".synapse", self._paths.synapse, store.trusts)
-            subject = subject_of(own, everyone, command=installed_command())
-            return compose(selection, subject, neighbours, shelves)
+            values = placeholders(own, everyone, project=self._project, command=installed_command())
+            return compose(selection, values, shelves)
 
         return run
 

@@ -1,6 +1,6 @@
-"""What agents are told of one another: the texts, where they are read from, and the rules of delegation."""
+"""The instructions that agents get about one another: texts, where they are read from, and delegation."""
 
-from .compose import HEADER, Composed, Neighbour, Selection, Subject, compose, neighbours_of, subject_of
+from .compose import HEADER, Composed, Selection, compose, placeholders
 from .delegation import Pick, Rule, Rules, load_rules
 from .files import Fault, Shelves, TextFile
 
@@ -8,16 +8,13 @@ __all__ = [
     "HEADER",
     "Composed",
     "Fault",
-    "Neighbour",
     "Pick",
     "Rule",
     "Rules",
     "Selection",
     "Shelves",
-    "Subject",
     "TextFile",
     "compose",
     "load_rules",
-    "neighbours_of",
-    "subject_of",
+    "placeholders",
 ]

@@ -62,28 +62,6 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """The agent that is told."""
-
-    agent_id: str  # `synapse-{type}-{port}`
-    agent_type: str
-    name: str  # name given by the user; empty for none
-    port: int
-    addresses: tuple[str, ...] = ()  # what others can call it at this moment, without `@`
-    command: str = COMMAND  # what it types for `synapse`
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbour:
-    """Another agent of the project."""
-
-    agent_id: str  # `synapse-{type}-{port}`
-    agent_type: str
-    name: str = ""  # name given by the user; empty for none
-    folder: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Composed:
     """Instructions."""
 
@@ -92,19 +70,17 @@ class Composed:
     faults: tuple[Fault, ...] = ()
 
 
-def compose(
-    selection: Selection, subject: Subject, neighbours: Sequence[Neighbour], shelves: Shelves
-) -> Composed:
-    """Put the instructions of an agent together; what cannot be read is told and the rest stands."""
-    return _Composer(subject, neighbours, shelves).compose(selection)
+def compose(selection: Selection, values: Mapping[str, str], shelves: Shelves) -> Composed:
+    """Put the instructions of an agent together; files that cannot be used are left out, and reported."""
+    return _Composer(values, shelves).compose(selection)
 
 
 class _Composer:
     """Collects the parts of one text."""
 
-    def __init__(self, subject: Subject, neighbours: Sequence[Neighbour], shelves: Shelves) -> None:
+    def __init__(self, values: Mapping[str, str], shelves: Shelves) -> None:
         self._shelves = shelves
-        self._values = _values(subject, neighbours)
+        self._values = values
         self._files: list[TextFile] = []
         self._faults: list[Fault] = []
 
@@ -156,7 +132,9 @@ class _Composer:
         rules = self._part(DELEGATE)
         if not rules:
             return ""
-        self._faults += _broken(self._files[-1])
+        file = self._files[-1]
+        problems = Rules.read(file.text, first_line=file.first_line).problems
+        self._faults += [Fault(file.path, f"line {line}: {reason}") for line, reason in problems]
         return self._filled(self._shelves.shipped("delegation.md"), more={"rules": rules})
 
     def _filled(self, text: str, *, shipped: str = "", more: Mapping[str, str] = _NOTHING) -> str:
@@ -170,69 +148,44 @@ class _Composer:
         return _PLACEHOLDER.sub(value, text)
 
 
-def _broken(file: TextFile) -> list[Fault]:
-    rules = Rules.read(file.text, first_line=file.first_line)
-    return [Fault(file.path, f"line {line}: {reason}") for line, reason in rules.problems]
-
-
-def _values(subject: Subject, neighbours: Sequence[Neighbour]) -> dict[str, str]:
-    name = _line(subject.name)
-    about = f"type {subject.agent_type}" + (f", name {name}" if name else "")
+def placeholders(
+    own: Address, everyone: Sequence[Address], *, project: Path, command: Path
+) -> Mapping[str, str]:
+    """The values of placeholders for an agent among those around it; `command` is its `synapse`."""
+    name = _line(own.name)
+    about = f"type {own.agent_type}" + (f", name {name}" if name else "")
+    forms = list(map(_line, forms_of(own, everyone))) or [own.agent_id]
+    others = (
+        _described(each, own, project)
+        for each in everyone
+        if each.local and each.live and each.receives and each.agent_id != own.agent_id
+    )
+    spaced = any(char.isspace() for char in str(command))
     return {
-        "agent_id": subject.agent_id,
-        "agent_name": name or subject.agent_id,
-        "agent_type": subject.agent_type,
-        "identity": f"{subject.agent_id} ({about})",
-        "addresses": _alternatives([_line(each) for each in subject.addresses] or [subject.agent_id]),
-        "port": str(subject.port),
-        "agents": "\n".join(map(_neighbour, neighbours)) or "none besides you",
-        "synapse": subject.command,
+        "agent_id": own.agent_id,
+        "agent_name": name or own.agent_id,
+        "agent_type": own.agent_type,
+        "identity": f"{own.agent_id} ({about})",
+        "addresses": " or ".join(filter(None, (", ".join(forms[:-1]), forms[-1]))),
+        "port": str(own.port),
+        "agents": "\n".join(others) or "none besides you",
+        "synapse": f'"{COMMAND}"' if spaced else COMMAND,
     }
 
 
-def _neighbour(agent: Neighbour) -> str:
+def _described(agent: Address, own: Address, project: Path) -> str:
     about = [agent.agent_type]
     if agent.name:
         about.append(f"name {agent.name}")
-    if agent.folder:
-        about.append(f"in {agent.folder}")
+    if agent.working_dir not in ("", own.working_dir):
+        folder = Path(agent.working_dir)
+        if folder == project:
+            about.append("in the project's folder")
+        else:
+            about.append(f"in {folder.relative_to(project) if folder.is_relative_to(project) else folder}")
     return _line(f"- {agent.agent_id} ({', '.join(about)})")
 
 
-def _alternatives(words: Sequence[str]) -> str:
-    return " or ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]
-
-
 def _line(text: str) -> str:
+    """A text that cannot make lines or controls of its own."""
     return _UNPRINTABLE.sub(" ", text).strip()
-
-
-def subject_of(own: Address, everyone: Sequence[Address], *, command: Path) -> Subject:
-    """The agent that is told."""
-    spaced = any(char.isspace() for char in str(command))
-    return Subject(
-        own.agent_id,
-        own.agent_type,
-        own.name,
-        own.port,
-        tuple(forms_of(own, everyone)),
-        f'"{COMMAND}"' if spaced else COMMAND,
-    )
-
-
-def neighbours_of(own: Address, everyone: Sequence[Address], *, project: Path) -> list[Neighbour]:
-    """The other agents of the project that run and take messages."""
-    return [
-        Neighbour(each.agent_id, each.agent_type, each.name, _folder(each, own, project))
-        for each in everyone
-        if each.local and each.live and each.receives and each.agent_id != own.agent_id
-    ]
-
-
-def _folder(agent: Address, own: Address, project: Path) -> str:
-    if agent.working_dir in ("", own.working_dir):
-        return ""
-    folder = Path(agent.working_dir)
-    if folder == project:
-        return "the project's folder"
-    return str(folder.relative_to(project)) if folder.is_relative_to(project) else str(folder)

@@ -48,11 +48,7 @@ class GuardianHandle:
 
 
 def check_handle(handle: Handle) -> None:
-    """Make sure that a program and its terminal can be adopted; one that has just ended can.
-
-    Raises:
-        HandoverError: They cannot.
-    """
+    """Make sure that a program and its terminal can be adopted; one that has just ended can."""
     try:
         os.fstat(handle.fd)
     except OSError as error:
@@ -68,14 +64,7 @@ def check_handle(handle: Handle) -> None:
 
 
 class AdoptedGuardian:
-    """A guardian that was started before this program image, with the face of a `Popen`.
-
-    Args:
-        handle: The guardian.
-
-    Raises:
-        HandoverError: Its pipe is not there any more.
-    """
+    """A guardian that was started before this program image, with the face of a `Popen`."""
 
     def __init__(self, handle: GuardianHandle) -> None:
         self.pid = handle.pid
@@ -113,11 +102,7 @@ REPORTED = 3  # So many ends in a row are reported to people
 
 
 def restart_delay(failures: int) -> float:
-    """Seconds before the next guardian is started.
-
-    Args:
-        failures: How many have ended soon after their start, one after the other.
-    """
+    """Seconds before the next guardian is started."""
     return min(0.5 * 2 ** (min(failures, 10) - 1), LONGEST_DELAY) if failures else 0.0
 
 
@@ -126,10 +111,6 @@ class Guardian:
 
     A guardian process that ends while there are leaders is replaced at once, while the loop runs in which it
     was started; where one after the other ends, ever more seldom.
-
-    Args:
-        python: The interpreter to run it with.
-        report: Told what a person should know; called in the loop.
     """
 
     def __init__(
@@ -152,16 +133,7 @@ class Guardian:
         *,
         report: Callable[[str], None] = lambda _text: None,
     ) -> Guardian:
-        """Go on with a guardian that was handed over.
-
-        Args:
-            handle: What `hand_over` gave; see `PtyProcess.adopt`.
-            python: The interpreter to run another one with, when it has ended.
-            report: Told what a person should know; called in the loop.
-
-        Raises:
-            HandoverError: Its pipe is not there any more.
-        """
+        """Go on with a guardian that was handed over."""
         guardian = cls(python, report=report)
         guardian._leaders = dict(handle.leaders)
         if handle.pid:
@@ -172,7 +144,7 @@ class Guardian:
         return guardian
 
     def hand_over(self) -> GuardianHandle:
-        """Leave the guardian to whoever adopts it: its pipe outlives execve(2), so it goes on watching."""
+        """Give the guardian up for `adopt`: its pipe outlives execve(2), so it goes on watching."""
         process = self._let_go()
         leaders, self._leaders = self._leaders, {}
         if process is None or process.stdin is None or process.poll() is not None:
@@ -189,11 +161,7 @@ class Guardian:
         return self._process.pid if self._process is not None else None
 
     def watch(self, leader: ProcessKey) -> None:
-        """Have everything in a session ended when this process is gone.
-
-        Args:
-            leader: The session leader, a child of this process that is not reaped yet.
-        """
+        """Have everything in a session ended when this process is gone."""
         self._leaders[leader.pid] = leader.start
         self._tell(f"+{leader.pid} {leader.start}\n")
 
@@ -255,7 +223,7 @@ class Guardian:
         if self._process is not process:
             return  # it was let go, or replaced already
         if not self._leaders:
-            return  # the next agent starts another one
+            return  # the next agent starts a new one
         log.warning("the guardian has ended, another one is started", extra={"guardian": process.pid})
         self._try_again()
 

@@ -25,7 +25,7 @@ from .guardian_process import STEP, Family, ProcessKey, agent_of, start_time
 from .scheduler import ReadScheduler, read_available
 from .spawn import spawn
 
-LAST_PATIENCE = 1.0  # Seconds that SIGKILL is given; only a process that hangs in the kernel needs them
+KILL_TIMEOUT = 1.0  # Seconds that SIGKILL is given; only a process that hangs in the kernel needs them
 
 
 async def end_family(
@@ -34,22 +34,14 @@ async def end_family(
     """End a session leader and all that belongs to it: SIGHUP, SIGTERM, SIGKILL.
 
     The process table is read in a thread, since that takes milliseconds.
-
-    Args:
-        family: The session leader, with all that belongs to it.
-        grace: Seconds to wait before SIGKILL; SIGTERM comes at half of them.
-        clock: Monotonic seconds.
-
-    Returns:
-        What still runs, such as a process of another user.
     """
-    for number, patience in (
+    for number, seconds in (
         (signal.SIGHUP, grace / 2),
         (signal.SIGTERM, grace / 2),
-        (signal.SIGKILL, LAST_PATIENCE),
+        (signal.SIGKILL, KILL_TIMEOUT),
     ):
         left = await asyncio.to_thread(family.signal, number)
-        until = clock() + patience
+        until = clock() + seconds
         while left and clock() < until:
             await asyncio.sleep(STEP)
             left = await asyncio.to_thread(family.remaining, left, number)
@@ -59,7 +51,7 @@ async def end_family(
 
 
 def describe(key: ProcessKey) -> str:
-    """A process in words: its pid and, where the system tells it, its name."""
+    """A process in words: its pid and, where known, its name."""
     try:
         return f"{key.pid} {Path(f'/proc/{key.pid}/comm').read_text('utf-8', 'replace').strip()}"
     except OSError:
@@ -70,11 +62,11 @@ POLL = 0.05  # Seconds between two looks where there is no pidfd
 
 
 def reap(pid: int) -> ExitStatus | None:
-    """How a child ended; None while it runs. Asked again after an answer it would not know any more."""
+    """How a child ended, once; None while it runs."""
     try:
         found, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
-        # SIGCHLD is ignored in this process, or somebody waited for all children: the status is lost.
+        # SIGCHLD is ignored in this process, or all children were waited for elsewhere: the status is lost.
         log.warning("the exit status of a child is unknown", extra={"pid": pid})
         return ExitStatus(code=255)
     if not found:
@@ -84,20 +76,14 @@ def reap(pid: int) -> ExitStatus | None:
 
 
 class ExitWatch:
-    """Calls back once when a child has ended, having reaped it.
+    """Calls back once when a child has ended, having reaped it."""
 
-    Args:
-        pid: A child of this process.
-        on_exit: Called in the loop with the way it ended.
-        pidfd: Whether to use a pidfd where the system has it.
-    """
-
-    def __init__(self, pid: int, on_exit: Callable[[ExitStatus], None], *, pidfd: bool = True) -> None:
+    def __init__(self, pid: int, on_exit: Callable[[ExitStatus], None]) -> None:
         self._pid = pid
         self._on_exit = on_exit
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.Handle | None = None
-        self._descriptor = _pidfd(pid) if pidfd else -1
+        self._descriptor = _pidfd(pid)
         if self._descriptor >= 0:
             self._loop.add_reader(self._descriptor, self.check)
         else:
@@ -138,12 +124,7 @@ CHUNK = 64 * 1024
 
 
 class WriteQueue:
-    """Writes to a non-blocking descriptor in order, as fast as it takes them and never faster.
-
-    Args:
-        descriptor: A non-blocking descriptor; it is not closed here.
-        limit: Bytes that may wait.
-    """
+    """Writes to a non-blocking descriptor in order, as fast as it takes them and never faster."""
 
     def __init__(self, descriptor: int, limit: int = LIMIT) -> None:
         self.pending = 0
@@ -155,14 +136,7 @@ class WriteQueue:
         self._closed = False
 
     def write(self, data: bytes) -> None:
-        """Write now what is taken now and keep the rest; needs a running loop only when there is a rest.
-
-        Args:
-            data: Bytes; they are dropped when the queue is closed, since nobody would read them.
-
-        Raises:
-            MessageError: More than the limit would wait; nothing of `data` was taken.
-        """
+        """Write now what is taken now and queue the rest; MessageError when the queue is full."""
         if self._closed or not data:
             return
         if self.pending + len(data) > self._limit:
@@ -183,7 +157,7 @@ class WriteQueue:
             await future
 
     def take(self) -> bytes:
-        """End the queue and return what waits: somebody else writes it."""
+        """Close the queue and return what waits, for another writer."""
         waiting = b"".join(self._queue)
         self.close()
         return waiting
@@ -196,7 +170,7 @@ class WriteQueue:
         self._settle()
 
     def _flush(self) -> None:
-        """Write at most some chunks, then let others run; the loop calls again as long as there is a rest."""
+        """Write some chunks, then let others run; the loop calls again while there is a rest."""
         for _ in range(8):
             if not self._queue or not self._write_first():
                 break
@@ -229,7 +203,7 @@ class WriteQueue:
         return True
 
     def _settle(self) -> None:
-        """Nothing waits: stop listening for room and wake those who wait for it."""
+        """Nothing waits: stop listening for room and wake `drain`."""
         if self._loop is not None:
             self._loop.remove_writer(self._descriptor)
             self._loop = None
@@ -246,11 +220,13 @@ MOST = 4096  # More bytes than are ever on their way while a key is
 
 
 class StoppedTerminal:
-    """A program's terminal whose output is stopped.
+    """A terminal whose output is stopped, so that a key is read before anything else happens, or not at all.
 
-    Args:
-        master: The host's side.
-        slave: The program's side.
+    A sleeping program may be woken by something else (a timer, a signal, the network) at the very moment in
+    which a key is sent, and then the key meets another screen than the one it was meant for. So its output
+    is stopped as Ctrl+S does (tcflow(3)), the screen is looked at, and the key is written. A program that
+    was woken by something else draws before it reads, and blocks in that write: the key still lies in its
+    terminal and can be read back from the other side. What is read back the program never gets.
     """
 
     def __init__(self, master: int, slave: int) -> None:
@@ -265,11 +241,7 @@ class StoppedTerminal:
         return bool(self._unread.poll(0))  # this also has the kernel hand on what is still on its way
 
     def take_back(self, key: bytes) -> bool:
-        """Take back a key that was sent, unless the program has read it meanwhile.
-
-        Returns:
-            Whether it was taken back: the program certainly does not get it.
-        """
+        """Take back a key that was sent; False when the program has read it meanwhile."""
         try:
             taken = os.read(self._slave, MOST)
         except OSError:
@@ -281,14 +253,7 @@ class StoppedTerminal:
 
 @contextlib.contextmanager
 def stopped_terminal(master: int) -> Iterator[StoppedTerminal | None]:
-    """Stop a program's output for a moment.
-
-    Args:
-        master: The host's side of its PTY.
-
-    Yields:
-        The terminal; None where this cannot be done: other systems, a terminal that hands on whole lines.
-    """
+    """Stop a program's output for a moment; None on other systems, and where a terminal works by lines."""
     slave = _open(master)
     if slave is None:
         yield None
@@ -304,7 +269,7 @@ def stopped_terminal(master: int) -> Iterator[StoppedTerminal | None]:
 
 
 def unread(master: int) -> bool:
-    """Whether a program has not read yet all that it was sent; False where that is not told."""
+    """Whether a program has input left to read; False where that is unknown."""
     slave = _open(master)
     if slave is None:
         return False
@@ -334,14 +299,14 @@ log = logging.getLogger(__name__)
 KERNEL_BUFFER = 128 * 1024
 """More than a PTY holds: what a program wrote before it ended stands within so many bytes."""
 
-HANGUP_PATIENCE = 0.25
+HANGUP_TIMEOUT = 0.25
 """Seconds between the end of the program and the last look for output while others keep its terminal open."""
 
 REOPEN = 0.5  # Seconds after which a terminal that hung up while its program lives is tried again
 
 
 class PtyProcess:
-    """A program that leads a session of its own on a PTY.
+    """A program that leads a session on a PTY.
 
     Attributes:
         pid: Its pid, which is the number of its session and process group too.
@@ -382,23 +347,8 @@ class PtyProcess:
     ) -> PtyProcess:
         """Start a program in a PTY; nothing is read before `start`.
 
-        It takes some milliseconds, and may be called in a thread of its own to keep a loop free of them.
-
-        Args:
-            argv: The command, looked up on the PATH of `env`, and its arguments.
-            cwd: Its working folder.
-            env: Its whole environment.
-            columns: Width in cells.
-            lines: Height in cells.
-            guardian: Ends the program when this process is killed.
-
-        Returns:
-            The running program.
-
-        Raises:
-            CommandNotFound: The command is not on PATH.
-            FolderUnusable: The folder is missing or cannot be read.
-            SpawnError: It cannot be started for another reason.
+        It takes some milliseconds and may be called in a thread. Raises CommandNotFound, FolderUnusable or
+        SpawnError. `guardian` ends the program when this process is killed.
         """
         pid, master = spawn(argv, cwd=cwd, env=env, columns=max(columns, 1), lines=max(lines, 1))
         process = cls(pid, master, guardian)
@@ -408,15 +358,9 @@ class PtyProcess:
 
     @classmethod
     def adopt(cls, handle: Handle, *, guardian: Guardian | None = None) -> PtyProcess:
-        """Go on with a program that was handed over; called in a running loop, and `start` comes next.
+        """Adopt a program that `hand_over` gave up; needs a running loop, and `start` comes next.
 
-        Args:
-            handle: What `hand_over` gave, in this process: before it executed another program (execve(2)
-                keeps children and inheritable descriptors), or after that failed.
-            guardian: One that knows the program already.
-
-        Raises:
-            HandoverError: The descriptor or the child is not there any more.
+        It stays this process's child across execve(2). HandoverError when it or its descriptor is gone.
         """
         check_handle(handle)
         os.set_inheritable(handle.fd, False)
@@ -427,23 +371,14 @@ class PtyProcess:
 
     @classmethod
     def ended(cls, pid: int, status: ExitStatus) -> PtyProcess:
-        """Stand for a program that has ended; `start` tells so.
-
-        Args:
-            pid: The pid that it had.
-            status: How it ended.
-        """
+        """A program that had ended before; `start` reports its end."""
         process = cls(pid, -1)
         process._queue.close()
         process.exit = status
         return process
 
     def hand_over(self) -> Handle | None:
-        """Leave the program to whoever adopts it: nothing is read, written or reaped here from now on.
-
-        Returns:
-            What `adopt` needs, with a descriptor that execve(2) keeps; None when the program has ended.
-        """
+        """Give the program up for `adopt`, with a descriptor that execve(2) keeps; None when it has ended."""
         if self._status is not None and self.exit is None:
             self._read_rest()
         if self.exit is not None:
@@ -469,10 +404,7 @@ class PtyProcess:
     ) -> None:
         """Read it from now on; both callbacks come in the running loop.
 
-        Args:
-            loop_reader: Shares parse time among all PTYs.
-            on_data: Called with output, up to 64 kB at a time; see `ReadScheduler.add`.
-            on_exit: Called once, after the last output.
+        `on_data` as in `ReadScheduler.add`; `on_exit` once, after the last output.
         """
         self._scheduler = loop_reader
         self._on_data = on_data
@@ -489,25 +421,17 @@ class PtyProcess:
         return self._queue.pending
 
     def write(self, data: bytes) -> None:
-        """Send bytes to the program, in order and without blocking; dropped when it has ended.
-
-        Raises:
-            MessageError: It does not read, and too much waits already; nothing of `data` was taken.
-        """
+        """Send bytes to the program, in order and without blocking; dropped when it has ended."""
         self._queue.write(data)
 
     @property
     def unread(self) -> bool:
-        """Whether it has not read yet all that it was sent, as far as that can be told."""
+        """Whether it has input left to read, as far as that is known."""
         return self.pending > 0 or (self.fd >= 0 and unread(self.fd))
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[StoppedTerminal | None]:
-        """Stop its output for a moment, to give it a key that it reads first or not at all: `offer.py`.
-
-        Yields:
-            Its terminal; None where that cannot be done.
-        """
+        """Stop its output for a moment; None where that cannot be done."""
         if self.fd < 0:
             yield None
             return
@@ -519,7 +443,7 @@ class PtyProcess:
         await self._queue.drain()
 
     def resize(self, columns: int, lines: int) -> None:
-        """Give its terminal another size, in cells; the kernel tells the foreground group by SIGWINCH."""
+        """Resize its terminal, in cells; the kernel sends SIGWINCH to the foreground group."""
         if self.fd >= 0:
             with contextlib.suppress(OSError, termios.error):
                 termios.tcsetwinsize(self.fd, (max(lines, 1), max(columns, 1)))
@@ -544,13 +468,8 @@ class PtyProcess:
     async def terminate(self, grace: float = 2.0) -> ExitStatus:
         """End the program and all that it started, and reap it; one that was handed over goes on.
 
-        SIGHUP comes at once, SIGTERM after half of the grace, SIGKILL after all of it.
-
-        Args:
-            grace: Seconds that it has to end by itself.
-
-        Returns:
-            How it ended; its output up to then has been handed on.
+        SIGHUP comes at once, SIGTERM after half of the grace (seconds), SIGKILL after all of it. Its output
+        up to then has been handed on.
         """
         if self.exit is not None or self._handed_over:
             return self._result()
@@ -559,7 +478,7 @@ class PtyProcess:
         family = Family([self._key], [(self._agent, self._key)] if self._agent is not None else ())
         self.left = tuple(map(describe, sorted(await end_family(family, grace))))
         try:
-            async with asyncio.timeout(HANGUP_PATIENCE + LAST_PATIENCE):
+            async with asyncio.timeout(HANGUP_TIMEOUT + KILL_TIMEOUT):
                 await self._exited.wait()
         except TimeoutError:
             log.warning("a process cannot be ended", extra={"pid": self.pid})
@@ -592,7 +511,7 @@ class PtyProcess:
         else:
             # Output may be left. The hang-up follows it, unless a process left behind keeps the terminal
             # open.
-            self._call_later(HANGUP_PATIENCE, self._read_rest)
+            self._call_later(HANGUP_TIMEOUT, self._read_rest)
 
     def _read_rest(self) -> None:
         if self._scheduler is not None:
@@ -609,7 +528,7 @@ class PtyProcess:
         self._timer = asyncio.get_running_loop().call_later(delay, callback)
 
     def _finish(self, status: ExitStatus) -> None:
-        """Everything has been read: give up the terminal and tell."""
+        """Everything has been read: close the terminal and report the end."""
         if self.exit is not None:
             return
         self.exit = status

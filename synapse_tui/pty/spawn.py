@@ -27,16 +27,7 @@ from synapse_tui.process_times import given_open_files
 
 
 def find_command(command: str, *, env: Mapping[str, str], cwd: Path) -> Path | None:
-    """The file that a command names, as execvp(3) would find it in a child's environment and folder.
-
-    Args:
-        command: A name, looked up on `env["PATH"]`, or a path, taken relative to `cwd`.
-        env: Environment of the child.
-        cwd: Working folder of the child.
-
-    Returns:
-        An absolute path of an executable file; None when there is none.
-    """
+    """The executable that a command names, as execvp(3) would find it in a child's environment and folder."""
     if not command or "\0" in command:
         return None
     if "/" in command:
@@ -50,11 +41,7 @@ def find_command(command: str, *, env: Mapping[str, str], cwd: Path) -> Path | N
 
 
 def check_folder(cwd: Path) -> None:
-    """Make sure that a program can work in a folder.
-
-    Raises:
-        FolderUnusable: It is missing, no folder, or may not be read or entered.
-    """
+    """Make sure that a program can work in a folder."""
     if not cwd.exists():
         raise FolderUnusable(f"the working folder {cwd} does not exist", "create it or choose another one")
     if not cwd.is_dir():
@@ -66,12 +53,7 @@ def check_folder(cwd: Path) -> None:
 
 
 def resolve_command(command: str, *, env: Mapping[str, str], cwd: Path) -> Path:
-    """The file that a command names, or the error that tells why there is none.
-
-    Raises:
-        CommandNotFound: Nothing of that name is on PATH.
-        SpawnError: The path names no file, or one that may not be executed.
-    """
+    """The executable that a command names; CommandNotFound or SpawnError without one."""
     found = find_command(command, env=env, cwd=cwd)
     if found is not None:
         return found
@@ -102,23 +84,8 @@ def spawn(
 ) -> tuple[int, int]:
     """Start a program as leader of a new session whose controlling terminal is a new PTY of the given size.
 
-    It takes some milliseconds, until the exec has happened or failed. Nothing but the three standard
-    descriptors is inherited.
-
-    Args:
-        argv: The command and its arguments.
-        cwd: Its working folder.
-        env: Its whole environment.
-        columns: Width in cells.
-        lines: Height in cells.
-
-    Returns:
-        Its pid, and the descriptor of the PTY's master side: close-on-exec and non-blocking.
-
-    Raises:
-        CommandNotFound: The command is not on the PATH of `env`.
-        FolderUnusable: The folder is missing or cannot be read.
-        SpawnError: It cannot be executed, or the system has no process or PTY left.
+    It takes some milliseconds, until the exec has happened or failed. Only the three standard descriptors are
+    inherited. Returns its pid and the PTY's master side, which is close-on-exec and non-blocking.
     """
     if not argv:
         raise SpawnError("there is no command to run", "give the profile a command")

@@ -103,7 +103,7 @@ class _Item(NamedTuple):
 class ScreenRecorder:
     """Records what a terminal is sent; it may be made in any thread, and is used in the loop from then on.
 
-    A disk that fails or is too slow never disturbs who is recorded: `on_error` and `on_gap` tell of it.
+    A disk that fails or is too slow never disturbs the terminal: `on_error` and `on_gap` report it.
 
     Args:
         path: The file that is made, readable by its owner only.
@@ -134,8 +134,8 @@ class ScreenRecorder:
         overwrite: bool = False,
     ) -> None:
         self.path = path
-        self.on_gap: Callable[[], None] = _nothing
-        self.on_error: Callable[[SynapseError], None] = _ignore
+        self.on_gap: Callable[[], None] = lambda: None
+        self.on_error: Callable[[SynapseError], None] = lambda _error: None
         self._clock = clock
         self._begin = self._last = clock()
         header = Header(columns, lines, int(self._begin), title, environ)
@@ -218,7 +218,7 @@ class ScreenRecorder:
 
 
 def _create(path: Path, *, overwrite: bool) -> int:
-    # O_NONBLOCK: a pipe that nobody reads must not hold up who opens it.
+    # O_NONBLOCK: opening a pipe without a reader must not block.
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         descriptor = os.open(path, flags if overwrite else flags | os.O_EXCL, 0o600)
@@ -249,11 +249,3 @@ def _cannot(path: Path, why: str) -> SynapseError:
 def _write_all(descriptor: int, data: bytes) -> None:
     while data:
         data = data[os.write(descriptor, data) :]
-
-
-def _nothing() -> None:
-    """Nobody asked to hear."""
-
-
-def _ignore(_error: SynapseError) -> None:
-    """Nobody asked to hear."""

@@ -155,7 +155,7 @@ _RESET = b"\x1bc"  # RIS: a process that is started anew gets a new terminal
 class LogCast:
     """Turns parts of a log into lines of asciicast v2.
 
-    The time between two processes does not count: nobody wrote then.
+    The time between two processes does not count.
     """
 
     def __init__(self, title: str) -> None:

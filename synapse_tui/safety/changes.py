@@ -1,10 +1,9 @@
-"""What files were before a tool wrote them, so that it can be told afterwards what was changed."""
+"""Which lines of files changed: snapshots before and after a tool, and what agents tell of their writes."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,8 +99,6 @@ def _common(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 MAX_BYTES = 2_000_000  # longer files are known by their size and time only
-# how many calls of one agent are remembered; of those that never came to an end the oldest is forgotten
-MAX_CALLS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,25 +152,3 @@ class Call:
     files: Mapping[str, Snapshot]
     task_id: str = ""  # the task in which it was begun; empty for none
     intent: str = ""
-
-
-class Snapshots:
-    """The calls under way, agent by agent."""
-
-    def __init__(self) -> None:
-        self._calls: dict[str, OrderedDict[str, Call]] = {}
-
-    def put(self, agent_id: str, name: str, call: Call) -> None:
-        """Remember a call by its name."""
-        calls = self._calls.setdefault(agent_id, OrderedDict())
-        calls[name] = call
-        while len(calls) > MAX_CALLS:
-            calls.popitem(last=False)
-
-    def pop(self, agent_id: str, name: str) -> Call | None:
-        """A call, which is over; None for one that was not remembered."""
-        return self._calls.get(agent_id, OrderedDict[str, Call]()).pop(name, None)
-
-    def pop_all(self, agent_id: str) -> list[tuple[str, Call]]:
-        """All calls of an agent, which are over."""
-        return list(self._calls.pop(agent_id, OrderedDict()).items())

@@ -238,8 +238,16 @@ CHUNK = 500  # how many rows are removed in one transaction: others wait for the
 TRIES = 5  # how often a transaction is tried that others hinder
 
 
-class Modifications:
-    """What was written in a project, and the database of that, which `FileSafety` has its locks in too."""
+AGREE = timedelta(seconds=2)  # clocks that differ by less are not told apart
+_ALLOWED = Verdict(allowed=True)
+
+
+class LockDatabase:
+    """Who may write which file of a project, and what was written.
+
+    Files are named by their keys (`FileKeys`). A lock that has expired, or whose process is gone, counts as
+    free. Every method waits for the disk: never call one in an event loop.
+    """
 
     def __init__(
         self,
@@ -369,18 +377,7 @@ class Modifications:
             metadata=row.meta or {},
         )
 
-
-AGREE = timedelta(seconds=2)  # clocks that differ by less are not told apart
-_ALLOWED = Verdict(allowed=True)
-
-
-class FileSafety(Modifications):
-    """Who may write which file of a project, and what was written.
-
-    Files are named by their keys (`file_safety.FileKeys`). A lock that has expired, or whose process is gone,
-    counts as free. Every method waits for the disk: never call one in an event loop. It is made as
-    `Modifications` is.
-    """
+    # -- locks ---
 
     def acquire_lock(self, file: str, holder: Holder, *, intent: str = "") -> Verdict:
         """Take a lock, or renew one's own."""
@@ -484,18 +481,6 @@ class FileSafety(Modifications):
 
         return self._transact(renew)
 
-    def validate_write(self, file: str, agent_id: str) -> Verdict:
-        """Whether an agent may write a file now: nobody else has locked it. Takes no lock."""
-
-        def validate(session: Session, now: datetime) -> Verdict:
-            row = self._living(session, [file], now).get(file)
-            if row is None:
-                return _ALLOWED
-            own = row.agent_name == self._naming.agent(agent_id)
-            return Verdict(allowed=True, lock=self._lock(row, now)) if own else self._denied(row, now)
-
-        return self._transact(validate)
-
     def locks(self, agent_id: str = "") -> list[Lock]:
         """The locks that hold, the oldest first; those of one agent, or all of the project."""
         if agent_id:
@@ -584,10 +569,10 @@ def _unchanged(row: LockRow) -> tuple[ColumnElement[bool], ...]:
 @contextmanager
 def opened_file_safety(
     location: Location, *, alive: Alive, project: Path | None = None
-) -> Iterator[FileSafety]:
+) -> Iterator[LockDatabase]:
     """A database of locks for as long as a command runs."""
     try:
-        safety = FileSafety(location, project=project, alive=alive)
+        safety = LockDatabase(location, project=project, alive=alive)
     except (OSError, DBAPIError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.orig
         raise HistoryError(

@@ -1,13 +1,14 @@
-"""What is done at each event of an agent's hooks: locks are taken and given back, changes noted and told."""
+"""Answers the agents' hooks: takes and frees locks, records changes and reports them to other agents."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -18,11 +19,10 @@ from synapse_tui.database.location import Location, patience_with
 from synapse_tui.errors import HistoryError
 from synapse_tui.events import EventBus, FileChanged, LocksChanged
 from synapse_tui.hooks import FileWrite, HookEvent, HookKind, context_answer, denial_answer, takes_context
-from synapse_tui.model import AgentState
 from synapse_tui.paths import make_project_folder
 from synapse_tui.process_times import is_alive, process_name
 
-from .changes import Call, Difference, Snapshot, Snapshots, compare, take
+from .changes import Call, Difference, Snapshot, compare, take
 from .locks import (
     ChangeType,
     FileKeys,
@@ -35,69 +35,9 @@ from .locks import (
 )
 
 if TYPE_CHECKING:
-    from .database import FileSafety
+    from .database import LockDatabase
 
-MOST = 15  # how many files are named at once
-
-
-class News:
-    """Knows which changes each agent has been told of, and which files it has to do with."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, int] = {}
-        self._known: dict[str, set[str]] = {}
-
-    def begun(self, agent_id: str) -> bool:
-        """Whether `begin` was called for an agent."""
-        return agent_id in self._seen
-
-    def begin(self, agent_id: str, last: int) -> None:
-        """The agent's hooks are alive: what was before the change of that number is no news."""
-        self._seen[agent_id] = last
-
-    def forget(self, agent_id: str) -> None:
-        """The agent is gone."""
-        self._seen.pop(agent_id, None)
-        self._known.pop(agent_id, None)
-
-    def seen(self, agent_id: str) -> int:
-        """The number of the last change that the agent needs not be told."""
-        return self._seen.get(agent_id, 0)
-
-    def knows(self, agent_id: str, keys: Iterable[str]) -> None:
-        """An agent has read or written files."""
-        self._known.setdefault(agent_id, set()).update(keys)
-
-    def text(
-        self,
-        agent_id: str,
-        changes: Sequence[Modification],
-        now: datetime,
-        *,
-        every: bool,
-        shown: Callable[[str], str] = str,
-    ) -> str:
-        """What the agent is told."""
-        known = self._known.get(agent_id, set())
-        if every:
-            self._seen[agent_id] = max([self.seen(agent_id), *(change.id for change in changes)])
-        files: dict[str, list[Modification]] = {}
-        for change in changes:
-            if every or change.file in known:
-                files.setdefault(change.file, []).append(change)
-        if not every:
-            known.difference_update(files)  # told once, until it reads or writes the file again
-        if not files:
-            return ""
-        told = [_line(shown(file), found, now) for file, found in list(files.items())[:MOST]]
-        more = [f"- and {len(files) - MOST} more: synapse file-safety recent"] if len(files) > MOST else []
-        return "\n".join(["Other agents have changed files of this project:", *told, *more])
-
-
-def _line(file: str, changes: Sequence[Modification], now: datetime) -> str:
-    who = ", ".join(dict.fromkeys(change.agent_id for change in changes))
-    return f"- {file} was {told_change(changes[0], now, who)}"
-
+log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 DAY = 24 * 3600.0
@@ -105,7 +45,7 @@ DAY = 24 * 3600.0
 ANSWER = 1.5
 
 
-class SafetyKeeper:
+class LockStore:
     """Opens the database when it is first asked for, and keeps it tidy."""
 
     def __init__(
@@ -124,7 +64,7 @@ class SafetyKeeper:
         self._told = told
         self._clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="file-safety")
-        self._store: FileSafety | None = None  # belongs to the thread
+        self._store: LockDatabase | None = None  # belongs to the thread
         self._moved = ""  # where a broken database was moved to, until that is told
         self._tidying: asyncio.Task[None] | None = None
 
@@ -133,7 +73,7 @@ class SafetyKeeper:
         if self._tidying is None:
             self._tidying = asyncio.get_running_loop().create_task(self._tidy(), name="file-safety")
 
-    async def ask(self, question: Callable[[FileSafety], Result]) -> Result:
+    async def ask(self, question: Callable[[LockDatabase], Result]) -> Result:
         """Put a question to the database, in its thread."""
         try:
             found = await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, question)
@@ -174,14 +114,14 @@ class SafetyKeeper:
 
     # -- in the thread ---
 
-    def _answer(self, question: Callable[[FileSafety], Result]) -> Result:
+    def _answer(self, question: Callable[[LockDatabase], Result]) -> Result:
         if self._store is None:
-            from synapse_tui.safety.database import FileSafety  # noqa: PLC0415 - slow
+            from synapse_tui.safety.database import LockDatabase  # noqa: PLC0415 - slow
 
             if isinstance(self._location, Path) and self._location.parent == self._project / ".synapse":
                 make_project_folder(self._project)
             busy = patience_with(self._location, ANSWER)
-            self._store = FileSafety(
+            self._store = LockDatabase(
                 self._location, project=self._project, alive=is_alive, clock=self._clock, busy=busy
             )
             self._moved = self._store.moved
@@ -196,12 +136,11 @@ class SafetyKeeper:
 INTENT = 120  # how many characters of a task's text tell what a lock is for
 # how many are looked at for that, blanks and ends of lines too: a task may hold a megabyte
 _LOOKED_AT = 4 * INTENT
-_WORKS = (AgentState.PROCESSING, AgentState.WAITING)
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
-    """An agent as its hooks need it."""
+class Writer:
+    """An agent that writes files."""
 
     agent_id: str
     process: str  # its process, by the name that comes once (`process_times.process_name`)
@@ -209,24 +148,29 @@ class Worker:
     intent: str = ""
 
 
-def worker_of(session: AgentSession) -> Worker:
+def writer_of(session: AgentSession) -> Writer:
     """An agent as it is now."""
-    running = session.run.turns.running
+    running = session.turns.running
     text = session.tasks.get(running).text if running in session.tasks else ""
     intent = " ".join(text[:_LOOKED_AT].split())[:INTENT]
-    return Worker(session.agent_id, process_name(session.pid), running, intent)
+    return Writer(session.agent_id, process_name(session.pid), running, intent)
 
 
-def at_work(agents: Mapping[str, AgentSession]) -> list[AgentSession]:
-    """The agents that work at present, a dialog of theirs included."""
-    return [each for each in agents.values() if each.exit is None and each.report.state in _WORKS]
+MAX_CALLS = 64  # how many calls of one agent are remembered; the oldest that never ended is forgotten
+MAX_NAMED = 15  # how many changed files an agent is told by name
 
 
-log = logging.getLogger(__name__)
+@dataclass(slots=True)
+class _Known:
+    """What is known of one agent, as far as its hooks have called."""
+
+    seen: int  # number of the last change that it needs not be told
+    files: set[str] = field(default_factory=set)  # files that it has read or written
+    calls: OrderedDict[str, Call] = field(default_factory=OrderedDict)  # tool calls under way
 
 
-class HookDesk:
-    """Answers the hooks of all agents of a project.
+class HookHandler:
+    """Answers the hooks of all agents of a project: takes and frees locks, records and reports changes.
 
     It never allows anything and never waits for a lock: it denies at once, or says nothing.
     """
@@ -234,153 +178,160 @@ class HookDesk:
     def __init__(
         self,
         keys: FileKeys,
-        keeper: SafetyKeeper,
+        locks: LockStore,
         events: EventBus,
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._keys = keys
-        self._keeper = keeper
+        self._locks = locks
         self._events = events
         self._clock = clock
-        self._snapshots = Snapshots()
-        self._news = News()
+        self._agents: dict[str, _Known] = {}
         # one thing at a time for each agent: what frees the locks of a turn must not meet the next one's
         self._alone: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def handle(self, worker: Worker, event: HookEvent) -> bytes:
-        """Take an event."""
-        async with self._alone[worker.agent_id]:
-            if not self._news.begun(worker.agent_id):
-                last = await self._keeper.ask(lambda store: store.last_modification())
-                self._news.begin(worker.agent_id, last)
+    async def handle(self, writer: Writer, event: HookEvent) -> bytes:
+        """Take an event; gives what the hook prints, nothing as a rule. Raises HistoryError."""
+        async with self._alone[writer.agent_id]:
+            known = self._agents.get(writer.agent_id)
+            if known is None:  # what happened before its hooks were heard of is not news
+                known = _Known(await self._locks.ask(lambda store: store.last_modification()))
+                self._agents[writer.agent_id] = known
             match event.kind:
                 case HookKind.PRE:
-                    return await self._before(worker, event)
+                    return await self._before(writer, event, known)
                 case HookKind.POST | HookKind.FAILED:
-                    await self._after(worker, event)
+                    await self._after(writer, event, known)
                 case HookKind.PROMPT | HookKind.IDLE | HookKind.INTERRUPTED | HookKind.END:
-                    await self._settle(worker)
+                    await self._settle(writer)
                 case HookKind.START | HookKind.ASKED:
                     pass
-            return await self._tell(worker, event)
+            return await self._report(writer.agent_id, event, known)
 
-    async def settle(self, worker: Worker) -> None:
-        """Nothing runs in an agent any more: its tools' locks are free, what they did is noted."""
-        async with self._alone[worker.agent_id]:
-            await self._settle(worker)
+    async def settle(self, writer: Writer) -> None:
+        """Free the locks of an agent's tools and record what they changed: nothing runs in it any more."""
+        async with self._alone[writer.agent_id]:
+            await self._settle(writer)
 
-    async def _settle(self, worker: Worker) -> None:
-        for name, call in self._snapshots.pop_all(worker.agent_id):
-            await self._note(worker, call, {"call": name, "unfinished": True})
-        agent_id = worker.agent_id
-        freed = await self._keeper.ask(lambda store: store.release_agent(agent_id, calls_only=True))
-        if freed:
+    async def gone(self, writer: Writer) -> None:
+        """Free all locks of an agent whose process has ended."""
+        async with self._alone[writer.agent_id]:
+            await self._settle(writer)
+            self._agents.pop(writer.agent_id, None)
+            await self._release_all(writer.agent_id, calls_only=False)
+
+    async def renew(self, writer: Writer) -> None:
+        """Let the locks of an agent at work hold for another lease."""
+        await self._locks.ask(lambda store: store.renew(writer.agent_id))
+
+    async def _settle(self, writer: Writer) -> None:
+        known = self._agents.get(writer.agent_id)
+        if known is not None:
+            calls, known.calls = known.calls, OrderedDict()
+            for name, call in calls.items():
+                await self._record(writer, call, {"call": name, "unfinished": True})
+        await self._release_all(writer.agent_id, calls_only=True)
+
+    async def _release_all(self, agent_id: str, *, calls_only: bool) -> None:
+        if await self._locks.ask(lambda store: store.release_agent(agent_id, calls_only=calls_only)):
             self._events.publish(LocksChanged(agent_id))
 
-    async def gone(self, worker: Worker) -> None:
-        """The agent's process has ended: all its locks are free."""
-        agent_id = worker.agent_id
-        async with self._alone[agent_id]:
-            await self._settle(worker)
-            self._news.forget(agent_id)
-            freed = await self._keeper.ask(lambda store: store.release_agent(agent_id))
-        if freed:
-            self._events.publish(LocksChanged(agent_id))
-
-    async def renew(self, worker: Worker) -> None:
-        """An agent still works: its locks hold for another lease."""
-        agent_id = worker.agent_id
-        await self._keeper.ask(lambda store: store.renew(agent_id))
-
-    async def _before(self, worker: Worker, event: HookEvent) -> bytes:
+    async def _before(self, writer: Writer, event: HookEvent, known: _Known) -> bytes:
+        """A tool is about to write: it gets the locks of all its files, or is denied."""
         paths = self._paths(event, event.writes)
         if not paths:
             return b""
-        holder = Holder(worker.agent_id, worker.task_id, worker.process, event.call)
-        verdict = await self._keeper.ask(
-            lambda store: store.acquire_locks(list(paths), holder, intent=worker.intent)
+        holder = Holder(writer.agent_id, writer.task_id, writer.process, event.call)
+        verdict = await self._locks.ask(
+            lambda store: store.acquire_locks(list(paths), holder, intent=writer.intent)
         )
         if not verdict.allowed and verdict.lock is not None:
-            news = await self._unknown_change(worker.agent_id, verdict.lock.file)
-            return denial_answer(event.dialect, denial(verdict.lock, self._clock(), news))
+            query = ModificationQuery(verdict.lock.file, but=writer.agent_id, after=known.seen, limit=1)
+            changes = await self._locks.ask(lambda store: store.modifications(query))
+            last = changes[0] if changes else None
+            return denial_answer(event.dialect, denial(verdict.lock, self._clock(), last))
         files = await asyncio.to_thread(lambda: {key: take(path) for key, path in paths.items()})
-        call = Call(files, worker.task_id, worker.intent)
-        self._snapshots.put(worker.agent_id, event.call, call)
-        self._news.knows(worker.agent_id, paths)
-        self._events.publish(LocksChanged(worker.agent_id))
+        known.calls[event.call] = Call(files, writer.task_id, writer.intent)
+        while len(known.calls) > MAX_CALLS:
+            known.calls.popitem(last=False)
+        known.files.update(paths)
+        self._events.publish(LocksChanged(writer.agent_id))
         return b""
 
-    async def _unknown_change(self, agent_id: str, key: str) -> Modification | None:
-        """The last change of a file that another made since an agent was told of changes."""
-        query = ModificationQuery(key, but=agent_id, after=self._news.seen(agent_id), limit=1)
-        found = await self._keeper.ask(lambda store: store.modifications(query))
-        return found[0] if found else None
-
-    async def _after(self, worker: Worker, event: HookEvent) -> None:
+    async def _after(self, writer: Writer, event: HookEvent, known: _Known) -> None:
+        """A tool is over: what it changed is recorded, and its locks are freed."""
         paths = self._paths(event, event.writes)
-        self._news.knows(worker.agent_id, [*paths, *self._paths(event, map(FileWrite, event.reads))])
-        call = self._snapshots.pop(worker.agent_id, event.call) or Call({})
-        told = {key: write.lines for key, write in zip(paths, event.writes, strict=False) if write.lines}
-        await self._note(worker, call, {"tool": event.tool}, told)
+        known.files.update(paths, self._paths(event, map(FileWrite, event.reads)))
+        call = known.calls.pop(event.call, Call({}))
+        lines = {key: write.lines for key, write in zip(paths, event.writes, strict=False) if write.lines}
+        await self._record(writer, call, {"tool": event.tool}, lines)
         keys = list(dict.fromkeys([*paths, *call.files]))
-        if not keys:
-            return
-        agent_id, name = worker.agent_id, event.call
-        await self._keeper.ask(lambda store: store.release_locks(keys, agent_id, call=name))
-        self._events.publish(LocksChanged(agent_id))
+        if keys:
+            await self._locks.ask(lambda store: store.release_locks(keys, writer.agent_id, call=event.call))
+            self._events.publish(LocksChanged(writer.agent_id))
 
-    async def _note(
+    async def _record(
         self,
-        worker: Worker,
+        writer: Writer,
         call: Call,
         about: Mapping[str, object],
-        told: Mapping[str, str] = MappingProxyType({}),
+        lines: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Note what became of a call's files since they were looked at."""
+        """Record what became of a call's files; `lines` is what the agent itself says of them."""
         found = await asyncio.to_thread(lambda: self._differences(call.files))
         # In another task by now, or in none: a person may have answered its dialog when the task had ended.
-        worker = replace(worker, task_id=call.task_id, intent=call.intent) if call.task_id else worker
+        task_id, intent = (call.task_id, call.intent) if call.task_id else (writer.task_id, writer.intent)
         for key, difference in found.items():
-            touched = told.get(key, "") if difference.change is ChangeType.MODIFY else ""
-            await self.record(worker, key, Difference(difference.change, touched or difference.lines), about)
+            now = self._clock()
+            touched = lines.get(key, "") if difference.change is ChangeType.MODIFY else ""
+            modification = Modification(
+                key,
+                difference.change,
+                writer.agent_id,
+                task_id or local_task(writer.agent_id, now),
+                now,
+                touched or difference.lines,
+                intent,
+                MappingProxyType(dict(about)),
+            )
+            recorded = await self._locks.ask(functools.partial(_record, modification))
+            self._events.publish(FileChanged(recorded))
 
     def _differences(self, files: Mapping[str, Snapshot]) -> dict[str, Difference]:
         compared = {key: compare(before, take(self._keys.path(key))) for key, before in files.items()}
         return {key: difference for key, difference in compared.items() if difference is not None}
 
-    async def record(
-        self, worker: Worker, key: str, difference: Difference, about: Mapping[str, object]
-    ) -> Modification:
-        """Note a change of a file and tell of it."""
-        now = self._clock()
-        modification = Modification(
-            key,
-            difference.change,
-            worker.agent_id,
-            worker.task_id or local_task(worker.agent_id, now),
-            now,
-            difference.lines,
-            worker.intent,
-            MappingProxyType(dict(about)),
-        )
-        noted = await self._keeper.ask(lambda store: store.record_modification(modification))
-        self._events.publish(FileChanged(noted))
-        return noted
-
-    async def _tell(self, worker: Worker, event: HookEvent) -> bytes:
-        """What others changed since the agent was told last, where it can be told."""
-        agent_id = worker.agent_id
+    async def _report(self, agent_id: str, event: HookEvent, known: _Known) -> bytes:
+        """What others changed: all of it at a prompt, after a tool only files that the agent knows."""
         if event.kind not in (HookKind.PROMPT, HookKind.POST) or not takes_context(event.dialect, event.kind):
             return b""
-        query = ModificationQuery(but=agent_id, after=self._news.seen(agent_id), limit=200)
-        changes = await self._keeper.ask(lambda store: store.modifications(query))
-        text = self._news.text(
-            agent_id, changes, self._clock(), every=event.kind is HookKind.PROMPT, shown=self._keys.shown
-        )
+        every = event.kind is HookKind.PROMPT
+        query = ModificationQuery(but=agent_id, after=known.seen, limit=200)
+        changes = await self._locks.ask(lambda store: store.modifications(query))
+        files: dict[str, list[Modification]] = {}
+        for change in changes:
+            if every or change.file in known.files:
+                files.setdefault(change.file, []).append(change)
+        if every:
+            known.seen = max([known.seen, *(change.id for change in changes)])
+        else:
+            known.files.difference_update(files)  # reported once, until it reads or writes the file again
+        if not files:
+            return b""
+        now = self._clock()
+        lines = [self._line(file, changes, now) for file, changes in list(files.items())[:MAX_NAMED]]
+        if len(files) > MAX_NAMED:
+            lines.append(f"- and {len(files) - MAX_NAMED} more: synapse file-safety recent")
+        text = "\n".join(["Other agents have changed files of this project:", *lines])
         return context_answer(event.dialect, event.kind, text)
 
-    def _paths(self, event: HookEvent, writes: Sequence[FileWrite] | map[FileWrite]) -> dict[str, Path]:
+    def _line(self, file: str, changes: Sequence[Modification], now: datetime) -> str:
+        who = ", ".join(dict.fromkeys(change.agent_id for change in changes))
+        return f"- {self._keys.shown(file)} was {told_change(changes[0], now, who)}"  # the newest counts
+
+    def _paths(self, event: HookEvent, writes: Iterable[FileWrite]) -> dict[str, Path]:
+        """The files of an event by their keys; invalid names are left out."""
         found: dict[str, Path] = {}
         for write in writes:
             try:
@@ -389,3 +340,7 @@ class HookDesk:
                 continue
             found[key] = self._keys.path(key)
         return found
+
+
+def _record(modification: Modification, store: LockDatabase) -> Modification:
+    return store.record_modification(modification)

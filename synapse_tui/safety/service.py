@@ -40,30 +40,257 @@ from synapse_tui.sessions.places import sockets_folder
 from synapse_tui.sessions.wire import peer_uid
 from synapse_tui.settings import Settings
 
-from .handler import HookDesk, SafetyKeeper, Worker, at_work, worker_of
+from .handler import HookHandler, LockStore, Writer, writer_of
 from .locks import FileKeys, Holder, Lock, Modification, ModificationQuery
 
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+_ENABLED = "env.SYNAPSE_FILE_SAFETY_ENABLED"
 RENEWAL = 60.0  # seconds after which the locks of agents at work are renewed; a lease lasts five minutes
 REST = 0.5  # seconds that an agent must have been ready, with no word of its hooks, before its locks are free
+_AT_WORK = (AgentState.PROCESSING, AgentState.WAITING)
 
 
-class LockFreeing:
-    """Frees the locks of agents that rest or have ended, and renews those of agents at work.
+class Enforcement(StrEnum):
+    """Whether an agent's writes are kept apart from those of others."""
 
-    Where the database cannot be used, its keeper has told that already, and the lease ends the locks.
+    OFF = "off"  # file safety is switched off, or this kind of agent has no hooks
+    UNPROVED = "locks not enforced"  # its hooks have not been heard of yet
+    ON = "on"
+
+
+class FileSafety:
+    """Starts agents with hooks, answers these, and frees the locks of agents that rest or end.
+
+    Where the database cannot be used, `LockStore` has reported that already, and the lease ends the locks.
     """
 
-    def __init__(self, desk: HookDesk, agents: Mapping[str, AgentSession]) -> None:
-        self._desk = desk
+    def __init__(
+        self,
+        project: Path,
+        *,
+        paths: UserPaths,
+        settings: Settings,
+        events: EventBus,
+        agents: Mapping[str, AgentSession],
+        environ: Mapping[str, str],
+    ) -> None:
+        self.enabled = settings.flag(_ENABLED)
+        self._events = events
         self._agents = agents
-        # when the hooks of an agent were heard of last, seconds on the loop's clock
-        self._heard: dict[str, float] = {}
+        self._environ = environ
+        file = Path(settings.text("env.SYNAPSE_FILE_SAFETY_DB_PATH")).expanduser()
+        self.store = LockStore(
+            project,
+            location_of(settings, project / file, paths=paths, project=project),
+            retention=_retention(settings),
+            told=lambda text: events.publish(Notice(text, "warning")),
+        )
+        self.keys = FileKeys(project)
+        self._handler = HookHandler(self.keys, self.store, events)
+        self._folder = paths.hooks
+        self._consent = HookConsent(paths.hooks, paths.home, environ)
+        self._server: HookServer | None = None
+        self._heard: dict[str, float] = {}  # when hooks of running agents called last, on the loop's clock
+        self._working: set[asyncio.Task[Any]] = set()
+        self._renewal: asyncio.Task[None] | None = None
+        self._unsubscribe: Callable[[], None] = lambda: None
 
-    def hear(self, agent_id: str) -> None:
-        """A hook of an agent has called."""
+    # -- life ---
+
+    async def start(self) -> None:
+        """Listen for hooks, where file safety is on; what hinders it is told, and agents run without."""
+        if not self.enabled or self._server is not None:
+            return
+        if self._renewal is None:
+            self._unsubscribe = self._events.subscribe(self._on_event)
+            self._renewal = asyncio.get_running_loop().create_task(self._renew(), name="renew-locks")
+        try:
+            folder = sockets_folder(self._environ)
+            _remove_left_over(folder)
+            server = HookServer(folder / f"{os.getpid()}.hooks", self._on_hook)
+            await server.start()
+        except (OSError, SessionError) as error:
+            self._events.publish(Notice(f"files are not locked: {error}", "warning"))
+            return
+        self._server = server
+
+    def load(self) -> None:
+        """Open the database, in its thread; called once the first frame is drawn."""
+        if self.enabled:
+            self.store.load()
+
+    def follow(self, settings: Settings) -> None:
+        """Lock files, or lock them no more, and keep changes for as long as other settings say.
+
+        Agents that run already have no hooks when it is switched on: they are shown as not enforced until
+        they are restarted. When it is switched off, hooks are answered as if nobody held anything.
+        """
+        self.store.retention = _retention(settings)
+        wanted = settings.flag(_ENABLED)
+        if wanted == self.enabled:
+            return
+        self.enabled = wanted
+        self._begin(self._switched_on() if wanted else self._switched_off())
+
+    async def _switched_on(self) -> None:
+        await self.start()
+        self.load()
+        if self._server is not None and self._agents:
+            late = [each.agent_id for each in self._agents.values() if self.unproved(each.agent_id)]
+            if late:
+                text = (
+                    f"files are locked now, but not for {', '.join(late)} until restarted: they have no hooks"
+                )
+                self._events.publish(Notice(text, "warning"))
+        self._publish_all()
+
+    async def _switched_off(self) -> None:
+        for session in tuple(self._agents.values()):
+            await self._settle(session)
+        self._publish_all()
+
+    def _publish_all(self) -> None:
+        for agent_id in tuple(self._agents):
+            self._events.publish(HooksChanged(agent_id))
+
+    async def stop(self) -> None:
+        """Hear no more, and close the database; locks of agents that live on stay."""
+        self._unsubscribe()
+        if self._renewal is not None:
+            self._renewal.cancel()
+        if self._server is not None:
+            await self._server.stop()
+        await asyncio.gather(*self._working, return_exceptions=True)
+        await self.store.close()
+
+    # -- starting agents ---
+
+    @property
+    def socket(self) -> Path | None:
+        """What hooks call; None where none is answered."""
+        return self._server.path if self._server is not None and self.enabled else None
+
+    async def hooks_for(self, profile: Profile, environ: Mapping[str, str], cwd: Path) -> LaunchHooks:
+        """How an agent is started so that its hooks call us; nothing is added where they cannot."""
+        if profile.hooks is None or self.socket is None:
+            return NO_HOOKS
+        trusted: Mapping[str, str] = {}
+        try:
+            if profile.hooks is Dialect.CODEX and (
+                command := find_command(profile.command, env=environ, cwd=cwd)
+            ):
+                trusted = await trusted_hashes(Path(command), self._folder, environ=environ, cwd=cwd)
+            return await asyncio.to_thread(prepare, profile.hooks, self._folder, environ, trusted=trusted)
+        except OSError as error:
+            self._events.publish(Notice(f"hooks of {profile.name} cannot be written: {error}", "warning"))
+            return NO_HOOKS
+
+    async def renew_hooks(self, session: AgentSession, profile: Profile) -> None:
+        """Give an agent that is about to be restarted the hooks that it would get now.
+
+        File safety may have been switched since, or its hooks be those of a former version of this program.
+        """
+        environ = {name: value for name, value in session.environ.items() if name != HOOKS_VARIABLE}
+        if self.socket is not None:
+            environ[HOOKS_VARIABLE] = str(self.socket)
+        hooks = await self.hooks_for(profile, environ, session.cwd)
+        session.environ = {**environ, **hooks.environ}
+        session.hook_args = hooks.args
+
+    # -- what is asked ---
+
+    def enforcement(self, agent_id: str) -> Enforcement:
+        """Whether an agent's writes are kept apart from those of others."""
+        session = self._agents.get(agent_id)
+        if not self.enabled or session is None or session.profile.hooks is None:
+            return Enforcement.OFF
+        proved = agent_id in self._heard and not self.store.problem
+        return Enforcement.ON if proved else Enforcement.UNPROVED
+
+    def unproved(self, agent_id: str) -> bool:
+        """Whether an agent should be kept from writing what others have locked, and perhaps is not."""
+        return self.enforcement(agent_id) is Enforcement.UNPROVED
+
+    async def asks_for_hooks(self, agent_id: str) -> bool:
+        """Whether a person is to be asked for an agent's hooks, which only they can have installed."""
+        session = self._agents.get(agent_id)
+        if self.socket is None or session is None:
+            return False
+        return await self._consent.wanted(session.profile.hooks)
+
+    async def answer_for_hooks(self, agent_id: str, answer: Consent) -> Path | None:
+        """Take the answer."""
+        session = self._agents.get(agent_id)
+        dialect = session.profile.hooks if session is not None else None
+        return await self._consent.answer(dialect, answer) if dialect is not None else None
+
+    async def locks(self) -> Sequence[Lock]:
+        """The locks that hold in this project, the oldest first."""
+        return await self.store.ask(lambda store: store.locks())
+
+    async def changes(self, query: ModificationQuery) -> Sequence[Modification]:
+        """Changes of files, the newest first."""
+        return await self.store.ask(lambda store: store.modifications(query))
+
+    async def break_lock(self, file: str) -> Lock | None:
+        """Free a file, whoever holds it: for the person at the keyboard."""
+        broken = await self.store.ask(lambda store: store.break_lock(file))
+        if broken is not None:
+            self._events.publish(LocksChanged(broken.agent_id))
+        return broken
+
+    async def take_lock(self, file: str) -> Lock | None:
+        """Lock a file for the person at the keyboard, whoever holds it."""
+        person = Holder(USER.sender_id)
+        before = await self.store.ask(lambda store: store.steal_lock(file, person))
+        self._events.publish(LocksChanged(USER.sender_id))
+        return before
+
+    # -- what happens ---
+
+    async def _on_hook(self, agent_id: str, event: HookEvent) -> bytes:
+        session = self._agents.get(agent_id)
+        if session is None:
+            return b""
+        first = agent_id not in self._heard
         self._heard[agent_id] = asyncio.get_running_loop().time()
+        if first:
+            self._events.publish(HooksChanged(agent_id))
+        session.hooked(event.kind, event.deed)
+        if not self.enabled:  # it was switched off: their state is still worth knowing
+            return b""
+        if event.kind is not HookKind.PRE:  # what it is about is done also when its hook has gone
+            return await asyncio.shield(self._begin(self._handler.handle(writer_of(session), event)))
+        try:
+            return await self._handler.handle(writer_of(session), event)
+        except asyncio.CancelledError:
+            if event.writes:
+                files = ", ".join(one.path for one in event.writes)
+                text = f"{agent_id} may write {files} without a lock: its hook had to wait too long"
+                self._events.publish(Notice(text, "warning", agent_id))
+            raise
 
-    async def rest(self, agent_id: str) -> None:
+    def _on_event(self, event: Event) -> None:
+        match event:
+            case AgentStateChanged(agent_id=agent_id, report=report, previous=previous):
+                rests = report.state is AgentState.READY and previous.state is not AgentState.READY
+                # What only a hook had told ends with time: the screen has seen no turn that is over.
+                if rests and previous.rule != HOOKED:
+                    self._begin(self._rest(agent_id))
+            case AgentProcessExited(agent_id=agent_id):
+                self._heard.pop(agent_id, None)
+                if (session := self._agents.get(agent_id)) is not None:
+                    self._begin(self._gone(writer_of(session)))
+            case AgentRemoved(agent_id=agent_id):
+                self._heard.pop(agent_id, None)
+                self._begin(self._gone(Writer(agent_id, "")))
+            case _:
+                pass
+
+    async def _rest(self, agent_id: str) -> None:
         """The screen says that an agent is idle: a refused dialog or an interrupt may call no hook."""
         heard = self._heard.get(agent_id)
         await asyncio.sleep(REST)
@@ -73,71 +300,40 @@ class LockFreeing:
         if self._heard.get(agent_id) == heard:
             await self._settle(session)
 
-    async def settle_all(self) -> None:
-        """No hook is minded any more: what the tools of all agents had locked is free."""
-        for session in tuple(self._agents.values()):
-            await self._settle(session)
-
-    async def gone(self, worker: Worker) -> None:
-        """The process of an agent has ended."""
-        self._heard.pop(worker.agent_id, None)
-        with contextlib.suppress(HistoryError):
-            await self._desk.gone(worker)
-
-    async def renew(self) -> None:
-        """Renew the locks of agents at work, until cancelled."""
-        while True:
-            await asyncio.sleep(RENEWAL)
-            for session in at_work(self._agents):
-                with contextlib.suppress(HistoryError):
-                    await self._desk.renew(worker_of(session))
-
     async def _settle(self, session: AgentSession) -> None:
         with contextlib.suppress(HistoryError):
-            await self._desk.settle(worker_of(session))
+            await self._handler.settle(writer_of(session))
+
+    async def _gone(self, writer: Writer) -> None:
+        with contextlib.suppress(HistoryError):
+            await self._handler.gone(writer)
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(RENEWAL)
+            for session in tuple(self._agents.values()):
+                if session.exit is None and session.report.state in _AT_WORK:
+                    with contextlib.suppress(HistoryError):
+                        await self._handler.renew(writer_of(session))
+
+    def _begin(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
+        task = asyncio.get_running_loop().create_task(work, name="free-locks")
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+        return task
 
 
-class HookOutfit:
-    """Gives agents hooks that call this host."""
-
-    def __init__(self, folder: Path, events: EventBus, *, socket: Callable[[], Path | None]) -> None:
-        self._folder = folder
-        self._events = events
-        self._socket = socket
-
-    async def prepare(self, profile: Profile, environ: Mapping[str, str], cwd: Path) -> LaunchHooks:
-        """How an agent is started so that its hooks call us; nothing is added where they cannot."""
-        if profile.hooks is None or self._socket() is None:
-            return NO_HOOKS
-        try:
-            trusted = await self._trusted(profile, environ, cwd)
-            return await asyncio.to_thread(prepare, profile.hooks, self._folder, environ, trusted=trusted)
-        except OSError as error:
-            self._events.publish(Notice(f"hooks of {profile.name} cannot be written: {error}", "warning"))
-            return NO_HOOKS
-
-    async def equip(self, session: AgentSession, profile: Profile) -> None:
-        """Give an agent that is about to be started anew the hooks that it would get now.
-
-        File safety may have been switched since, or its hooks be those of a former version of this program.
-        """
-        environ = {name: value for name, value in session.environ.items() if name != HOOKS_VARIABLE}
-        if (socket := self._socket()) is not None:
-            environ[HOOKS_VARIABLE] = str(socket)
-        hooks = await self.prepare(profile, environ, session.cwd)
-        session.environ = {**environ, **hooks.environ}
-        session.hook_args = hooks.args
-
-    async def _trusted(self, profile: Profile, environ: Mapping[str, str], cwd: Path) -> Mapping[str, str]:
-        if profile.hooks is not Dialect.CODEX:
-            return {}
-        command = find_command(profile.command, env=environ, cwd=cwd)
-        if not command:
-            return {}
-        return await trusted_hashes(Path(command), self._folder, environ=environ, cwd=cwd)
+def _retention(settings: Settings) -> timedelta:
+    return timedelta(days=settings.number("env.SYNAPSE_FILE_SAFETY_RETENTION_DAYS"))
 
 
-PATIENCE = 2.0  # seconds that the hook waits for us: what comes later is heard by nobody
+def _remove_left_over(folder: Path) -> None:
+    for path in folder.glob("*.hooks"):
+        if path.stem.isdigit() and process_start(int(path.stem)) is None:
+            path.unlink(missing_ok=True)
+
+
+ANSWER_WITHIN = 2.0  # seconds that the hook waits for an answer
 MOST = 16 * 1024 * 1024  # bytes that an agent may tell: whole files stand in the arguments of its tools
 BACKLOG = 64
 
@@ -177,7 +373,7 @@ class HookServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             if peer_uid(writer.get_extra_info("socket")) == self._uid:
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(ANSWER_WITHIN):
                     writer.write(await self._answer(reader))
                     await writer.drain()
         except (TimeoutError, OSError) as error:
@@ -198,235 +394,3 @@ class HookServer:
         except Exception:
             log.exception("a hook failed", extra={"agent_id": agent_id})
         return b""
-
-
-log = logging.getLogger(__name__)
-
-Result = TypeVar("Result")
-
-_ENABLED = "env.SYNAPSE_FILE_SAFETY_ENABLED"
-
-
-class Enforcement(StrEnum):
-    """Whether an agent's writes are kept apart from those of others."""
-
-    OFF = "off"  # file safety is switched off, or this kind of agent has no hooks
-    UNPROVED = "locks not enforced"  # its hooks have not been heard of yet
-    ON = "on"
-
-
-class FileSafetyOffice:
-    """Starts agents with hooks, answers these, and frees the locks of agents that rest or end."""
-
-    def __init__(
-        self,
-        project: Path,
-        *,
-        paths: UserPaths,
-        settings: Settings,
-        events: EventBus,
-        agents: Mapping[str, AgentSession],
-        environ: Mapping[str, str],
-    ) -> None:
-        self.enabled = settings.flag(_ENABLED)
-        self._events = events
-        self._agents = agents
-        self._environ = environ
-        file = Path(settings.text("env.SYNAPSE_FILE_SAFETY_DB_PATH")).expanduser()
-        self.keeper = SafetyKeeper(
-            project,
-            location_of(settings, project / file, paths=paths, project=project),
-            retention=_retention(settings),
-            told=lambda text: events.publish(Notice(text, "warning")),
-        )
-        self.keys = FileKeys(project)
-        self.desk = HookDesk(self.keys, self.keeper, events)
-        self._freeing = LockFreeing(self.desk, agents)
-        folder = paths.hooks
-        self.outfit = HookOutfit(folder, events, socket=lambda: self.socket)
-        self.consent = HookConsent(folder, paths.home, environ)
-        self._server: HookServer | None = None
-        self._alive: set[str] = set()
-        self._working: set[asyncio.Task[Any]] = set()
-        self._renewal: asyncio.Task[None] | None = None
-        self._unsubscribe: Callable[[], None] = lambda: None
-
-    # -- life ---
-
-    async def start(self) -> None:
-        """Listen for hooks, where file safety is on; what hinders it is told, and agents run without."""
-        if not self.enabled or self._server is not None:
-            return
-        if self._renewal is None:
-            self._unsubscribe = self._events.subscribe(self._on_event)
-            self._renewal = asyncio.get_running_loop().create_task(self._freeing.renew(), name="renew-locks")
-        try:
-            folder = sockets_folder(self._environ)
-            _remove_left_over(folder)
-            server = HookServer(folder / f"{os.getpid()}.hooks", self._on_hook)
-            await server.start()
-        except (OSError, SessionError) as error:
-            self._events.publish(Notice(f"files are not locked: {error}", "warning"))
-            return
-        self._server = server
-
-    def load(self) -> None:
-        """Open the database, in its thread; called once the first frame is drawn."""
-        if self.enabled:
-            self.keeper.load()
-
-    def follow(self, settings: Settings) -> None:
-        """Lock files, or lock them no more, and keep changes for as long as other settings say.
-
-        Agents that run already have no hooks when it is switched on: they are shown as not enforced until
-        they are restarted. When it is switched off, hooks are answered as if nobody held anything.
-        """
-        self.keeper.retention = _retention(settings)
-        wanted = settings.flag(_ENABLED)
-        if wanted == self.enabled:
-            return
-        self.enabled = wanted
-        self._begin(self._switched_on() if wanted else self._switched_off())
-
-    async def _switched_on(self) -> None:
-        await self.start()
-        self.load()
-        if self._server is not None and self._agents:
-            late = [each.agent_id for each in self._agents.values() if self.unproved(each.agent_id)]
-            if late:
-                text = (
-                    f"files are locked now, but not for {', '.join(late)} until restarted: they have no hooks"
-                )
-                self._events.publish(Notice(text, "warning"))
-        self._tell_all()
-
-    async def _switched_off(self) -> None:
-        await self._freeing.settle_all()
-        self._tell_all()
-
-    def _tell_all(self) -> None:
-        for agent_id in tuple(self._agents):
-            self._events.publish(HooksChanged(agent_id))
-
-    async def stop(self) -> None:
-        """Hear no more, and close the database; locks of agents that live on stay."""
-        self._unsubscribe()
-        if self._renewal is not None:
-            self._renewal.cancel()
-        if self._server is not None:
-            await self._server.stop()
-        await asyncio.gather(*self._working, return_exceptions=True)
-        await self.keeper.close()
-
-    # -- starting agents ---
-
-    @property
-    def socket(self) -> Path | None:
-        """What hooks call; None where none is answered."""
-        return self._server.path if self._server is not None and self.enabled else None
-
-    # -- what is asked ---
-
-    def enforcement(self, agent_id: str) -> Enforcement:
-        """Whether an agent's writes are kept apart from those of others."""
-        session = self._agents.get(agent_id)
-        if not self.enabled or session is None or session.profile.hooks is None:
-            return Enforcement.OFF
-        proved = agent_id in self._alive and not self.keeper.problem
-        return Enforcement.ON if proved else Enforcement.UNPROVED
-
-    def unproved(self, agent_id: str) -> bool:
-        """Whether an agent should be kept from writing what others have locked, and perhaps is not."""
-        return self.enforcement(agent_id) is Enforcement.UNPROVED
-
-    async def asks_for_hooks(self, agent_id: str) -> bool:
-        """Whether a person is to be asked for an agent's hooks, which only they can have installed."""
-        session = self._agents.get(agent_id)
-        if self.socket is None or session is None:
-            return False
-        return await self.consent.wanted(session.profile.hooks)
-
-    async def answer_for_hooks(self, agent_id: str, answer: Consent) -> Path | None:
-        """Take the answer."""
-        session = self._agents.get(agent_id)
-        dialect = session.profile.hooks if session is not None else None
-        return await self.consent.answer(dialect, answer) if dialect is not None else None
-
-    async def locks(self) -> Sequence[Lock]:
-        """The locks that hold in this project, the oldest first."""
-        return await self.keeper.ask(lambda store: store.locks())
-
-    async def changes(self, query: ModificationQuery) -> Sequence[Modification]:
-        """Changes of files, the newest first."""
-        return await self.keeper.ask(lambda store: store.modifications(query))
-
-    async def break_lock(self, file: str) -> Lock | None:
-        """Free a file, whoever holds it: for the person at the keyboard."""
-        broken = await self.keeper.ask(lambda store: store.break_lock(file))
-        if broken is not None:
-            self._events.publish(LocksChanged(broken.agent_id))
-        return broken
-
-    async def take_lock(self, file: str) -> Lock | None:
-        """Lock a file for the person at the keyboard, whoever holds it."""
-        person = Holder(USER.sender_id)
-        before = await self.keeper.ask(lambda store: store.steal_lock(file, person))
-        self._events.publish(LocksChanged(USER.sender_id))
-        return before
-
-    # -- what happens ---
-
-    async def _on_hook(self, agent_id: str, event: HookEvent) -> bytes:
-        session = self._agents.get(agent_id)
-        if session is None:
-            return b""
-        self._freeing.hear(agent_id)
-        if agent_id not in self._alive:
-            self._alive.add(agent_id)
-            self._events.publish(HooksChanged(agent_id))
-        session.hooked(event.kind, event.deed)
-        if not self.enabled:  # it was switched off: their state is still worth knowing
-            return b""
-        if event.kind is not HookKind.PRE:  # what it is about is done also when its hook has gone
-            return await asyncio.shield(self._begin(self.desk.handle(worker_of(session), event)))
-        try:
-            return await self.desk.handle(worker_of(session), event)
-        except asyncio.CancelledError:
-            if event.writes:
-                files = ", ".join(one.path for one in event.writes)
-                text = f"{agent_id} may write {files} without a lock: its hook had to wait too long"
-                self._events.publish(Notice(text, "warning", agent_id))
-            raise
-
-    def _on_event(self, event: Event) -> None:
-        match event:
-            case AgentStateChanged(agent_id=agent_id, report=report, previous=previous):
-                rests = report.state is AgentState.READY and previous.state is not AgentState.READY
-                # What only a hook had told ends with time: the screen has seen no turn that is over.
-                if rests and previous.rule != HOOKED:
-                    self._begin(self._freeing.rest(agent_id))
-            case AgentProcessExited(agent_id=agent_id):
-                self._alive.discard(agent_id)
-                if (session := self._agents.get(agent_id)) is not None:
-                    self._begin(self._freeing.gone(worker_of(session)))
-            case AgentRemoved(agent_id=agent_id):
-                self._alive.discard(agent_id)
-                self._begin(self._freeing.gone(Worker(agent_id, "")))
-            case _:
-                pass
-
-    def _begin(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
-        task = asyncio.get_running_loop().create_task(work, name="free-locks")
-        self._working.add(task)
-        task.add_done_callback(self._working.discard)
-        return task
-
-
-def _retention(settings: Settings) -> timedelta:
-    return timedelta(days=settings.number("env.SYNAPSE_FILE_SAFETY_RETENTION_DAYS"))
-
-
-def _remove_left_over(folder: Path) -> None:
-    for path in folder.glob("*.hooks"):
-        if path.stem.isdigit() and process_start(int(path.stem)) is None:
-            path.unlink(missing_ok=True)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 _TEXT = "[^\\x00-\\x1f\\x7f-\\x9f]"
 
+# One scanner runs over decoded text (ECMA-48 5.4). What ordinary programs send in large amounts is one token
+# each: text with its line break, a rendition with the text after it, a cursor position with both. What it
+# does not match is an incomplete sequence, one with a control inside, or a long string: the stream handles
+# these apart, so that the time stays in proportion to the input whatever comes.
 TOKENS = re.compile(
     f"({_TEXT}+)(\r\n)?"  # 1 text, 2 line break
     f"|\x1b\\[([0-9;:]*)m({_TEXT}*)(\r\n)?"  # 3 SGR, 4 text, 5 line break
@@ -103,7 +107,14 @@ _KEYCAPS = frozenset("0123456789#*")
 
 
 class HalfBlanks:
-    """Takes such blanks out of the output of one program."""
+    """Removes blanks that stand for the right half of a wide character from the output of one program.
+
+    Some programs keep two cells for an emoji with a variation selector (U+FE0F), write the emoji, and write
+    the blank of its second cell right after it, without having moved the cursor: ratatui does, for terminals
+    that show such an emoji in one cell. Here that blank would take the third cell, and the rest of the row
+    would stand too far right. The output of other programs, whose blank is one, looks the same: the owner
+    must know.
+    """
 
     def __init__(self) -> None:
         self._before = ""

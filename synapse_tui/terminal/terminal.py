@@ -140,16 +140,6 @@ class Terminal:
         screen = self.screen
         return Line(screen.rows[y], screen.table, screen.columns)
 
-    def view_line(self, y: int, offset: int) -> Line:
-        """A row of a view that is scrolled back.
-
-        Args:
-            y: Row of the view, 0 at the top.
-            offset: Lines scrolled back; 0 is the live screen. More than there are shows the oldest.
-        """
-        offset = min(offset, len(self.scrollback)) if offset > 0 else 0
-        return self.line(y - offset) if y >= offset else self.scrollback[len(self.scrollback) - offset + y]
-
     @property
     def scrollback(self) -> Scrollback:
         return self.screen.scrollback

@@ -21,7 +21,7 @@ from contextlib import closing
 from pathlib import Path
 
 from synapse_tui.process_times import is_alive, process_name
-from synapse_tui.safety.database import FileSafety
+from synapse_tui.safety.database import LockDatabase
 from synapse_tui.safety.locks import ChangeType, Holder, Modification
 
 PAUSE = 0.002
@@ -30,7 +30,7 @@ PAUSE = 0.002
 def contend(folder: Path, name: str, count: int, seed: int) -> None:
     """Take every lock once; prints how often another held one, and every second holder."""
     chance = random.Random(seed)
-    safety = FileSafety(folder / "locks.db", alive=is_alive)
+    safety = LockDatabase(folder / "locks.db", alive=is_alive)
     holder = Holder(name, process=process_name(os.getpid()))
     own = folder / name
     own.write_text(holder.process)
@@ -74,7 +74,7 @@ def marked(mark: Path, own: Path) -> bool:
 
 def hold_for_ever(folder: Path, name: str) -> None:
     """Take and give back locks until killed; each step is written to a log of its own, before and after."""
-    safety = FileSafety(folder / "locks.db", alive=is_alive)
+    safety = LockDatabase(folder / "locks.db", alive=is_alive)
     holder = Holder(name, process=process_name(os.getpid()))
     log = (folder / f"{name}.log").open("a", buffering=1)
     for number in range(10**9):
@@ -111,7 +111,7 @@ def kills(folder: Path, count: int) -> None:
     chance = random.Random(1)
     worst = 0.0
     wrong = 0
-    safety = FileSafety(folder / "locks.db", alive=is_alive)
+    safety = LockDatabase(folder / "locks.db", alive=is_alive)
     for at in range(count):
         process = child(folder, "hold", f"synapse-k-{at}")
         while not (folder / f"synapse-k-{at}.log").exists():

@@ -19,7 +19,7 @@ from pathlib import Path
 from synapse_tui.database.location import TeamDatabase
 from synapse_tui.messages.archive import Archive, Wanted
 from synapse_tui.process_times import is_alive, process_name
-from synapse_tui.safety.database import FileSafety
+from synapse_tui.safety.database import LockDatabase
 from synapse_tui.safety.locks import Holder
 from tests.bench.locks import change
 from tests.bench.search import NAMES, QUERIES, ask, fill_index, rows
@@ -29,7 +29,7 @@ from tests.postgres_kit import Server, running, why_not
 def contend(folder: Path, url: str, machine: str, count: int, seed: int) -> None:
     """Take every lock once; prints how often another held one, and every second holder."""
     chance = random.Random(seed)
-    safety = FileSafety(TeamDatabase(url, machine, folder / "app"), alive=is_alive, busy=30)
+    safety = LockDatabase(TeamDatabase(url, machine, folder / "app"), alive=is_alive, busy=30)
     name = f"synapse-a-{seed}"
     holder = Holder(name, process=process_name(os.getpid()))
     waits, longest = 0, 0.0

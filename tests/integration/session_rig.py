@@ -73,7 +73,7 @@ class Rig:
 
     def answers(self) -> bool:
         """Whether a key would answer a dialog now."""
-        guard, now = self.session.run.keyboard.guard, self.session.console.now()
+        guard, now = self.session.keyboard.guard, self.session.console.now()
         return guard.look() is not None and not guard.answers_in(now)
 
     async def ready(self) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from synapse_tui.database.location import TeamDatabase
-from synapse_tui.safety.database import FileSafety
+from synapse_tui.safety.database import LockDatabase
 from synapse_tui.safety.locks import ChangeType, Holder, Modification
 
 CLAUDE = "synapse-claude-8100"
@@ -39,7 +39,7 @@ class Machine:
         self.location = TeamDatabase(url, name, project)
         self.gone: set[str] = set()
         self.clock: Callable[[], datetime] = lambda: datetime.now(UTC) + ahead
-        self.safety = FileSafety(
+        self.safety = LockDatabase(
             self.location, alive=lambda process: process not in self.gone, clock=self.clock, busy=5
         )
 

@@ -51,7 +51,7 @@ async def test_the_first_turn_ends_when_the_queued_one_begins(tmp_path):
         second = await into_turn(rig, "%%hang:60%% second")
         assert (await rig.done(first)).state is TaskState.COMPLETED
         assert rig.session.tasks.get(second).state is TaskState.WORKING
-        assert rig.session.run.turns.running == second
+        assert rig.session.turns.running == second
         await rig.session.cancel(second)
         assert rig.session.tasks.get(second).state is TaskState.CANCELED
 
@@ -62,7 +62,7 @@ async def test_a_message_into_a_turn_of_the_users_has_its_own_answer(tmp_path):
         rig.type("%%slow:5%% mine\r")
         await rig.state(AgentState.PROCESSING)
         task = await into_turn(rig)
-        assert rig.session.run.turns.running == ""
+        assert rig.session.turns.running == ""
         answer = (await rig.done(rig.session.tasks.get(task))).artifacts[0].text
         assert answer.startswith("synapse-claude-8100 says: and this")
         assert modes(rig) == ["now", "queue"]

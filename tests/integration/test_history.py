@@ -17,7 +17,7 @@ import pytest
 from synapse_tui.a2a.light import LightClient
 from synapse_tui.agents.delivery.incoming import Upload, receive
 from synapse_tui.agents.session import AgentSession
-from synapse_tui.daemon.restore import LostWorkspace
+from synapse_tui.daemon.workspace import LostWorkspace
 from synapse_tui.errors import PeerRefused
 from synapse_tui.events import Event, Notice
 from synapse_tui.host import Host

@@ -20,9 +20,9 @@ from synapse_tui.events import Event, EventBus, FileChanged, LocksChanged
 from synapse_tui.hooks import Dialect, HookKind, read_event
 from synapse_tui.hooks.launch import opencode_plugin, prepare
 from synapse_tui.process_times import process_name
-from synapse_tui.safety import handler as desk_module
+from synapse_tui.safety import handler as handler_module
 from synapse_tui.safety.changes import Snapshot, compare, take
-from synapse_tui.safety.handler import HookDesk, SafetyKeeper, Worker
+from synapse_tui.safety.handler import HookHandler, LockStore, Writer
 from synapse_tui.safety.locks import FileKeys, Lock, Modification
 from synapse_tui.safety.service import HookServer
 
@@ -30,8 +30,8 @@ Opencode = Callable[[str], Awaitable[asyncio.subprocess.Process]]
 """Runs a script with the hooks of opencode's plugin."""
 
 ALIVE = process_name(os.getpid())
-CLAUDE = Worker("synapse-claude-8100", ALIVE, "11111111-task", "rename it")
-CODEX = Worker("synapse-codex-8120", ALIVE)
+CLAUDE = Writer("synapse-claude-8100", ALIVE, "11111111-task", "rename it")
+CODEX = Writer("synapse-codex-8120", ALIVE)
 
 
 class Rig:
@@ -40,7 +40,7 @@ class Rig:
         self.now = datetime(2026, 5, 1, tzinfo=UTC)
         self.told: list[str] = []
         self.events: list[Event] = []
-        self.keeper = SafetyKeeper(
+        self.keeper = LockStore(
             project,
             project / ".synapse/file_safety.db",
             retention=timedelta(days=30),
@@ -49,13 +49,13 @@ class Rig:
         )
         bus = EventBus()
         bus.subscribe(self.events.append)
-        self.desk = HookDesk(FileKeys(project), self.keeper, bus, clock=lambda: self.now)
+        self.desk = HookHandler(FileKeys(project), self.keeper, bus, clock=lambda: self.now)
 
-    async def says(self, worker: Worker, word: str, dialect: str, **fields: Any) -> bytes:
+    async def says(self, worker: Writer, word: str, dialect: str, **fields: Any) -> bytes:
         told = json.dumps({"cwd": str(self.project), **fields}).encode()
         return await self.desk.handle(worker, read_event(word, Dialect(dialect), told))
 
-    async def edit(self, worker: Worker, word: str, file: str, call: str = "c1", tool: str = "Edit") -> bytes:
+    async def edit(self, worker: Writer, word: str, file: str, call: str = "c1", tool: str = "Edit") -> bytes:
         about = {"tool_name": tool, "tool_input": {"file_path": file}, "tool_use_id": call}
         return await self.says(worker, word, "claude", **about)
 
@@ -102,7 +102,7 @@ async def test_a_write_takes_the_lock_and_its_end_gives_it_back(rig: Rig) -> Non
 async def test_a_change_belongs_to_the_task_in_which_its_tool_was_begun(rig: Rig) -> None:
     await rig.edit(CLAUDE, "pre", "a.py")
     (rig.project / "a.py").write_text("1\n")
-    await rig.edit(Worker(CLAUDE.agent_id, ALIVE), "post", "a.py")
+    await rig.edit(Writer(CLAUDE.agent_id, ALIVE), "post", "a.py")
     [change] = await rig.changes()
     assert (change.task_id, change.intent) == (CLAUDE.task_id, CLAUDE.intent)
 
@@ -174,7 +174,7 @@ async def test_what_frees_a_turns_locks_never_meets_those_of_the_next(
 ) -> None:
     (rig.project / "a.py").write_text("one\n")
     slow = threading.Event()
-    monkeypatch.setattr(desk_module, "compare", lambda *_: slow.wait(30) and None)
+    monkeypatch.setattr(handler_module, "compare", lambda *_: slow.wait(30) and None)
     await rig.edit(CLAUDE, "pre", "a.py")
     settling = asyncio.create_task(rig.desk.settle(CLAUDE))
     await asyncio.sleep(0)

@@ -121,9 +121,9 @@ async def test_a_write_whose_hook_waited_too_long_is_told(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = await office.open()
-    monkeypatch.setattr(service, "PATIENCE", 0.05)
+    monkeypatch.setattr(service, "ANSWER_WITHIN", 0.05)
     busy = threading.Event()
-    waiting = asyncio.create_task(office.host.safety.keeper.ask(lambda _store: busy.wait(30)))
+    waiting = asyncio.create_task(office.host.safety.store.ask(lambda _store: busy.wait(30)))
     tool = {"tool_name": "write_file", "tool_input": {"file_path": "a.py"}}
     assert await office.hook(session, "pre", **tool) == b""
     busy.set()
@@ -139,9 +139,9 @@ async def test_a_lock_ends_though_the_hook_that_ends_it_waited_too_long(
     tool = {"tool_name": "write_file", "tool_input": {"file_path": "a.py"}}
     await office.hook(session, "pre", **tool)
     [_lock] = await office.host.safety.locks()
-    monkeypatch.setattr(service, "PATIENCE", 0.05)
+    monkeypatch.setattr(service, "ANSWER_WITHIN", 0.05)
     busy = threading.Event()
-    waiting = asyncio.create_task(office.host.safety.keeper.ask(lambda _store: busy.wait(30)))
+    waiting = asyncio.create_task(office.host.safety.store.ask(lambda _store: busy.wait(30)))
     await office.hook(session, "post", **tool)
     busy.set()
     await waiting

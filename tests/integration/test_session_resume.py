@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from datetime import UTC, datetime
 
-from synapse_tui.agents.seeding import Past
+from synapse_tui.agents.console import Past
 from synapse_tui.model import AgentState, TaskState
 from synapse_tui.terminal import Terminal, capture_history
 from tests.integration.session_rig import Rig, open_rig, until

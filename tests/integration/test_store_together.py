@@ -20,7 +20,7 @@ from synapse_tui.messages.records import AgentKey
 from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import DeliveryState, MessageRequest, Sender, TaskState
 from synapse_tui.process_times import is_alive, process_name
-from synapse_tui.safety.database import FileSafety
+from synapse_tui.safety.database import LockDatabase
 from synapse_tui.safety.locks import ChangeType, Holder, Modification
 
 MESSAGES = 25
@@ -36,7 +36,7 @@ async def be_a_host(folder: Path, number: int) -> None:
         alive=is_alive,
         told=lambda text, _: told.append(text),
     )
-    safety = await asyncio.to_thread(FileSafety, folder / "safety.db", alive=is_alive)
+    safety = await asyncio.to_thread(LockDatabase, folder / "safety.db", alive=is_alive)
     key = AgentKey(f"/project{number}", f"synapse-dummy-{number}", "dummy")
     journal = AgentJournal(history, key)
     book = TaskStore(key.agent_id, "context", EventBus(), journal=journal)
@@ -63,12 +63,12 @@ def be_commands(folder: Path) -> None:
         archive = Archive(folder / "history.db")
         archive.select(Wanted(query="message"))
         archive.close()
-        safety = FileSafety(folder / "safety.db", alive=is_alive)
+        safety = LockDatabase(folder / "safety.db", alive=is_alive)
         lock_something(safety, "user", count)
         safety.close()
 
 
-def lock_something(safety: FileSafety, who: str, count: int) -> None:
+def lock_something(safety: LockDatabase, who: str, count: int) -> None:
     from datetime import UTC, datetime
 
     file = f"f{count % 3}"

@@ -20,7 +20,7 @@ from synapse_tui.messages.archive import Archive, Wanted
 from synapse_tui.messages.history import AgentJournal, History
 from synapse_tui.messages.records import AgentKey
 from synapse_tui.safety.database import opened_file_safety
-from synapse_tui.safety.handler import SafetyKeeper
+from synapse_tui.safety.handler import LockStore
 from tests.integration.team_kit import Machine
 from tests.postgres_kit import PASSWORD, Server
 from tests.unit.store_kit import make_book, send
@@ -245,7 +245,7 @@ async def test_tables_that_were_removed_are_made_anew(
 async def test_hooks_are_not_held_up_by_a_server_that_stands_still(
     postgres: Server, team_url: str, tmp_path: Path
 ) -> None:
-    keeper = SafetyKeeper(tmp_path, TeamDatabase(team_url, "m", tmp_path), retention=timedelta(days=1))
+    keeper = LockStore(tmp_path, TeamDatabase(team_url, "m", tmp_path), retention=timedelta(days=1))
     try:
         assert await keeper.ask(lambda store: store.locks()) == []
         with standing_still(postgres):

@@ -141,7 +141,7 @@ class Storm:
         if any(task.delivery in (DeliveryState.TYPING, DeliveryState.SUBMITTING) for task in tasks):
             return False
         # One that waits in the agent's own queue comes back when the turn is stopped.
-        queued = self._lab.session.run.turns.queues
+        queued = self._lab.session.turns.queues
         marks = [mark(task) for task in tasks if self.sent[task.id].submitted and not queued(task.id)]
         marks += [text.split()[0] for text in self._person.prompts]
         return all(any(each in prompt for prompt in prompts) for each in marks)

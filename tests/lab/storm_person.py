@@ -180,7 +180,7 @@ class Person:
         return text
 
     def _held(self) -> bool:
-        return self._lab.session.run.keyboard.holding
+        return self._lab.session.keyboard.holding
 
     @property
     def _word(self) -> str:
@@ -209,7 +209,7 @@ class Person:
         session = self._lab.session
         for _ in range(3):
             await self._lab.until(
-                lambda: not session.run.keyboard.guard.answers_in(session.console.now()), "a pause"
+                lambda: not session.keyboard.guard.answers_in(session.console.now()), "a pause"
             )
             key = encode_key(KeyEvent("escape"), self._lab.session.terminal.modes)
             self.keys.add(key)

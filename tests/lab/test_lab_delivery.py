@@ -208,7 +208,7 @@ async def test_typing_goes_on_as_a_dialog_opens_and_does_not_answer_it(agent, tm
     escalate = "%%esc%%" if agent == "codex" else ""
     async with open_lab(agent, tmp_path) as lab:
         session, marker = lab.session, Path.cwd() / f"made-{agent}"
-        guard = session.run.keyboard.guard
+        guard = session.keyboard.guard
         marker.unlink(missing_ok=True)
         for key in ("\x1b", "\r"):
             asking = lab.send(f"{token()} %%run:touch {marker}%%{escalate}")

@@ -63,7 +63,7 @@ async def given(lab: Lab, text: str, running: Task | str) -> Task:
     if isinstance(running, Task):
         assert lab.session.tasks.get(running.id).state is TaskState.WORKING, lab.screen()
     else:
-        assert lab.session.run.turns.queues(task.id) or lab.profile.working_input == "steer", lab.screen()
+        assert lab.session.turns.queues(task.id) or lab.profile.working_input == "steer", lab.screen()
     return task
 
 

@@ -71,7 +71,7 @@ class Shop:
         # Hooks and signals are earlier than the dialog, which takes no key before it was there for a while.
         if session.report.state is not AgentState.WAITING or not session.reading().dialog:
             return False
-        return not session.run.keyboard.guard.answers_in(session.console.now())
+        return not session.keyboard.guard.answers_in(session.console.now())
 
     async def asks(self, session: AgentSession) -> None:
         await self.until(lambda: self._drawn(session), "a dialog", session)

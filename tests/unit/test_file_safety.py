@@ -20,7 +20,7 @@ from synapse_tui.messages.quick import held_locks
 from synapse_tui.safety import changes
 from synapse_tui.safety import database as tables
 from synapse_tui.safety.changes import lines_of_hunks, lines_of_texts, lines_of_unified
-from synapse_tui.safety.database import FileSafety
+from synapse_tui.safety.database import LockDatabase
 from synapse_tui.safety.locks import (
     LEASE,
     ChangeType,
@@ -57,8 +57,8 @@ def gone() -> set[str]:
 
 
 @pytest.fixture
-def safety(tmp_path: Path, clock: Clock, gone: set[str]) -> Iterator[FileSafety]:
-    store = FileSafety(tmp_path / ".synapse/file_safety.db", alive=lambda who: who not in gone, clock=clock)
+def safety(tmp_path: Path, clock: Clock, gone: set[str]) -> Iterator[LockDatabase]:
+    store = LockDatabase(tmp_path / ".synapse/file_safety.db", alive=lambda who: who not in gone, clock=clock)
     yield store
     store.close()
 
@@ -189,7 +189,7 @@ def test_lines_that_are_not_named_are_those_of_before(old: list[str], new: list[
 # -- locks ---
 
 
-def test_a_lock_is_of_one_agent(safety: FileSafety) -> None:
+def test_a_lock_is_of_one_agent(safety: LockDatabase) -> None:
     taken = safety.acquire_lock("a.py", CLAUDE, intent="refactor")
     assert taken.allowed
     refused = safety.acquire_lock("a.py", CODEX)
@@ -203,12 +203,9 @@ def test_a_lock_is_of_one_agent(safety: FileSafety) -> None:
         "task-1",
         "refactor",
     )
-    assert safety.validate_write("a.py", "synapse-claude-8100").allowed
-    assert safety.validate_write("a.py", "synapse-codex-8120").reason == "locked by synapse-claude-8100"
-    assert safety.validate_write("b.py", "synapse-codex-8120").allowed
 
 
-def test_only_its_holder_gives_a_lock_back(safety: FileSafety) -> None:
+def test_only_its_holder_gives_a_lock_back(safety: LockDatabase) -> None:
     safety.acquire_lock("a.py", CLAUDE)
     assert not safety.release_lock("a.py", CODEX.agent_id)
     assert safety.release_lock("a.py", CLAUDE.agent_id)
@@ -216,7 +213,7 @@ def test_only_its_holder_gives_a_lock_back(safety: FileSafety) -> None:
     assert safety.acquire_lock("a.py", CODEX).allowed
 
 
-def test_several_locks_are_taken_together_or_not_at_all(safety: FileSafety) -> None:
+def test_several_locks_are_taken_together_or_not_at_all(safety: LockDatabase) -> None:
     safety.acquire_lock("b", CODEX)
     refused = safety.acquire_locks(["a", "b", "c"], CLAUDE)
     assert not refused.allowed
@@ -226,7 +223,7 @@ def test_several_locks_are_taken_together_or_not_at_all(safety: FileSafety) -> N
     assert safety.acquire_locks([], CLAUDE).allowed
 
 
-def test_several_locks_are_given_back_together(safety: FileSafety) -> None:
+def test_several_locks_are_given_back_together(safety: LockDatabase) -> None:
     call = Holder(CLAUDE.agent_id, call="1")
     safety.acquire_locks(["a", "b"], call)
     safety.acquire_lock("c", CODEX)
@@ -237,7 +234,7 @@ def test_several_locks_are_given_back_together(safety: FileSafety) -> None:
     assert [lock.file for lock in safety.locks()] == ["c"]
 
 
-def test_a_lock_ends_with_its_lease_unless_it_is_renewed(safety: FileSafety, clock: Clock) -> None:
+def test_a_lock_ends_with_its_lease_unless_it_is_renewed(safety: LockDatabase, clock: Clock) -> None:
     worker = Holder(CLAUDE.agent_id, call="1")
     safety.acquire_lock("a", worker)
     safety.acquire_lock("b", worker)
@@ -252,15 +249,14 @@ def test_a_lock_ends_with_its_lease_unless_it_is_renewed(safety: FileSafety, clo
     assert safety.renew(CLAUDE.agent_id) == 0
 
 
-def test_the_locks_of_a_process_that_is_gone_are_free(safety: FileSafety, gone: set[str]) -> None:
+def test_the_locks_of_a_process_that_is_gone_are_free(safety: LockDatabase, gone: set[str]) -> None:
     safety.acquire_lock("a", CLAUDE)
     gone.add(CLAUDE.process)
-    assert safety.validate_write("a", CODEX.agent_id).allowed
     assert safety.locks() == []
     assert safety.acquire_lock("a", CODEX).allowed
 
 
-def test_a_tool_call_ends_its_own_lock_only(safety: FileSafety) -> None:
+def test_a_tool_call_ends_its_own_lock_only(safety: LockDatabase) -> None:
     first, second = Holder("a-1", call="1"), Holder("a-1", call="2")
     safety.acquire_lock("f", first)
     safety.acquire_lock("f", second)
@@ -271,7 +267,7 @@ def test_a_tool_call_ends_its_own_lock_only(safety: FileSafety) -> None:
     assert safety.release_agent("a-1") == ["h"]
 
 
-def test_a_lock_that_was_asked_for_outlives_the_tools_that_write_the_file(safety: FileSafety) -> None:
+def test_a_lock_that_was_asked_for_outlives_the_tools_that_write_the_file(safety: LockDatabase) -> None:
     call = Holder("a-1", call="1")
     safety.acquire_lock("f", Holder("a-1"))
     safety.acquire_lock("f", call)
@@ -283,7 +279,7 @@ def test_a_lock_that_was_asked_for_outlives_the_tools_that_write_the_file(safety
     assert [lock.file for lock in safety.locks("a-1")] == ["f", "g"]
 
 
-def test_a_person_breaks_a_lock(safety: FileSafety) -> None:
+def test_a_person_breaks_a_lock(safety: LockDatabase) -> None:
     safety.acquire_lock("a", CLAUDE)
     broken = safety.break_lock("a")
     assert broken is not None
@@ -292,7 +288,7 @@ def test_a_person_breaks_a_lock(safety: FileSafety) -> None:
     assert safety.acquire_lock("a", CODEX).allowed
 
 
-def test_a_person_takes_a_lock_from_whoever_holds_it(safety: FileSafety, clock: Clock) -> None:
+def test_a_person_takes_a_lock_from_whoever_holds_it(safety: LockDatabase, clock: Clock) -> None:
     person = Holder("user")
     assert safety.steal_lock("a", person) is None
     safety.release_agent("user")
@@ -310,10 +306,10 @@ def test_a_person_takes_a_lock_from_whoever_holds_it(safety: FileSafety, clock: 
     assert safety.acquire_lock("a", CLAUDE).allowed
 
 
-def test_a_denial_names_the_holder_and_what_to_do(safety: FileSafety, clock: Clock) -> None:
+def test_a_denial_names_the_holder_and_what_to_do(safety: LockDatabase, clock: Clock) -> None:
     safety.acquire_lock("a.py", CLAUDE, intent="rename")
     clock.goes(seconds=65)
-    lock = safety.validate_write("a.py", CODEX.agent_id).lock
+    lock = safety.acquire_lock("a.py", CODEX).lock
     assert lock is not None
     text = denial(lock, clock.now)
     assert "a.py is locked by synapse-claude-8100 for 1m05s now (rename). Do not write it" in text
@@ -332,7 +328,7 @@ def change(clock: Clock, file: str, agent: str = CLAUDE.agent_id, **fields: obje
     return Modification(file=file, agent_id=agent, **values)  # type: ignore[arg-type]
 
 
-def test_modifications_are_told_the_newest_first(safety: FileSafety, clock: Clock) -> None:
+def test_modifications_are_told_the_newest_first(safety: LockDatabase, clock: Clock) -> None:
     safety.record_modification(change(clock, "a", lines="1-3", metadata={"tool": "Edit"}))
     clock.goes(minutes=1)
     safety.record_modification(change(clock, "a", CODEX.agent_id, change=ChangeType.DELETE))
@@ -353,13 +349,13 @@ def test_modifications_are_told_the_newest_first(safety: FileSafety, clock: Cloc
     assert len(of(ModificationQuery(limit=1))) == 1
 
 
-def test_a_modification_without_a_task_is_a_local_one(safety: FileSafety, clock: Clock) -> None:
+def test_a_modification_without_a_task_is_a_local_one(safety: LockDatabase, clock: Clock) -> None:
     found = safety.record_modification(change(clock, "a", task_id=""))
     assert found.task_id.startswith("local-")
 
 
 def test_old_modifications_and_dead_locks_are_removed(
-    safety: FileSafety, clock: Clock, gone: set[str]
+    safety: LockDatabase, clock: Clock, gone: set[str]
 ) -> None:
     for number in range(1200):
         if number % 400 == 0:
@@ -375,7 +371,7 @@ def test_old_modifications_and_dead_locks_are_removed(
 # -- the file ---
 
 
-def test_the_file_is_private_and_has_the_tables(safety: FileSafety, tmp_path: Path) -> None:
+def test_the_file_is_private_and_has_the_tables(safety: LockDatabase, tmp_path: Path) -> None:
     path = tmp_path / ".synapse/file_safety.db"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     with closing(sqlite3.connect(path)) as connection:
@@ -402,7 +398,7 @@ def test_the_file_is_private_and_has_the_tables(safety: FileSafety, tmp_path: Pa
 def test_a_broken_file_is_moved_aside(tmp_path: Path) -> None:
     path = tmp_path / "file_safety.db"
     path.write_bytes(b"no database at all" * 100)
-    store = FileSafety(path, alive=lambda _: True)
+    store = LockDatabase(path, alive=lambda _: True)
     assert store.moved
     assert Path(store.moved).read_bytes().startswith(b"no database")
     assert store.acquire_lock("a", CLAUDE).allowed
@@ -422,7 +418,7 @@ def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path, kind: str) -> Non
     tmp_path.chmod(0o755)
     before = path.read_bytes()
     with pytest.raises(HistoryError, match=r"places\.sqlite is no database of synapse-tui"):
-        FileSafety(path, alive=lambda _: True)
+        LockDatabase(path, alive=lambda _: True)
     assert path.read_bytes() == before
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
@@ -433,7 +429,7 @@ def test_a_folder_that_is_not_ours_keeps_its_mode(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     path = tmp_path / "locks.db"
     for _ in range(2):
-        store = FileSafety(path, alive=lambda _: True)
+        store = LockDatabase(path, alive=lambda _: True)
         assert store.acquire_lock("a", CLAUDE).allowed
         store.close()
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
@@ -446,7 +442,7 @@ def test_the_lease_is_five_minutes() -> None:
 
 def test_a_file_that_the_original_uses_too_is_not_read_before_it_is_migrated(tmp_path: Path) -> None:
     path = tmp_path / "file_safety.db"
-    with closing(FileSafety(path, alive=lambda _: True)) as safety:
+    with closing(LockDatabase(path, alive=lambda _: True)) as safety:
         assert safety.acquire_lock("a.py", Holder("synapse-claude-8100")).allowed
         found = held_locks(path, FileKeys(tmp_path), alive=lambda _: True)
         assert found == safety.locks()
