@@ -28,7 +28,7 @@ from synapse_tui.messages.records import Owed
 from synapse_tui.messages.recovery import BEFORE_RESTART
 from synapse_tui.messages.service import about_reply, late_message, reply_of, told_before
 from synapse_tui.messages.tasks import peer_task
-from synapse_tui.model import Reply, ReplyState, Sender, Task, TaskState
+from synapse_tui.model import Parked, Reply, ReplyState, Sender, Task, TaskState
 
 from .history import HistoryKeeper
 
@@ -98,12 +98,29 @@ class Replies:
         elif isinstance(event, AgentAdded):
             session = self._agents[event.agent_id]
             self._sessions[event.agent_id] = session
+            session.tasks.reply_here = self._reply_here
             for task in session.tasks:
                 if task.reply is ReplyState.DUE:
                     self._owe(task)
             self._give_left(session)
         elif isinstance(event, AgentRemoved):
             self._sessions.pop(event.agent_id, None)
+
+    def _reply_here(self, task: Task) -> bool:
+        waits = task.response_expected and not peer_task(task)  # for this very task, which it may fetch
+        if task.outgoing or waits or (session := self._sender_here(task)) is None:
+            return False
+        try:
+            _give_reply(session, task)
+        except Exception as error:  # it is tried again, and reported, as with senders elsewhere
+            log.warning("a reply was not given at once: %s", error, extra={"task": task.id})
+            return False
+        return True
+
+    def _sender_here(self, task: Task) -> AgentSession | None:
+        session = self._agents.get(task.sender.sender_id)
+        here = session is not None and session.endpoint == task.sender.sender_endpoint
+        return session if here else None
 
     def _owe(self, task: Task) -> None:
         keeper = task.sender.sender_id if task.outgoing else task.target
@@ -132,10 +149,9 @@ class Replies:
         await self._insist(debt, self._call)
 
     async def _call(self, debt: _Debt, told: Task) -> None:
-        session = self._agents.get(told.sender.sender_id)
-        if session is not None and session.endpoint == told.sender.sender_endpoint:
+        if (session := self._sender_here(told)) is not None:
             try:
-                await _tell_here(session, told)
+                _give_reply(session, told)
             except SynapseError:
                 raise
             except Exception as error:  # over HTTP it would be a 500: tried again, too
@@ -188,7 +204,7 @@ class Replies:
             try:
                 message = session.accept(late_message(_answer(owed.task), _answerer(owed.task)))
                 if not session.spec.restore:
-                    session.outbox.park(message.id, BEFORE_RESTART)
+                    session.outbox.park(message.id, BEFORE_RESTART, Parked.RECOVERED)
                 self._history.note_reply(owed, ReplyState.TOLD)
             except SynapseError as error:
                 log.warning("an answer from before was not given: %s", error.message)
@@ -276,24 +292,24 @@ class _Debt:
         return self.task
 
 
-async def _tell_here(session: AgentSession, task: Task) -> None:
+def _give_reply(session: AgentSession, task: Task) -> None:
     """Tell an agent of this host what came of its message."""
-    reply, sender, taken = reply_of(task), _sender(task.target), None
+    reply = reply_of(task)
     if outgoing := peer_task(task):
         try:
             asked = session.service.outgoing(outgoing)
             if asked.target != task.target:
                 raise MessageError(f"task {asked.short_id} is answered by {asked.target} only")
-            taken = session.service.answered(outgoing, reply, verified=True)
+            if session.service.answered(outgoing, reply, verified=True) is not None:
+                return
         except TaskNotFound:
             # An agent of another life has asked for nothing, and has nothing to learn of a failure.
             if reply.state is not TaskState.COMPLETED:
                 return
             raise
-    if taken is None:
-        message = late_message(reply, sender)
-        taken = told_before(session.tasks, message) or session.accept(message)
-    await session.control.saved(taken)
+    message = late_message(reply, _sender(task.target))
+    if told_before(session.tasks, message) is None:
+        session.accept(message)
 
 
 def _sender(agent_id: str) -> Sender:

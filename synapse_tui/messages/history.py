@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from synapse_tui.database.location import BUSY, Location
 from synapse_tui.errors import HistoryError
@@ -36,6 +36,7 @@ from .records import (
     Stored,
     Subscription,
 )
+from .tasks import Journal
 
 if TYPE_CHECKING:
     from .database import Database
@@ -163,26 +164,24 @@ class History:
         except Exception as error:
             raise self._failure(error, "written") from error
 
-    async def unfinished(self, project: str) -> dict[Addressee, int]:
-        """How many messages still wait for each agent of a project."""
+    async def ask(self, work: Callable[[Database], Result]) -> Result:
+        """Read something, whether or not what was noted can be written."""
         try:
-            return await self._in_thread(lambda database: database.unfinished(project))
+            return await self._in_thread(work)
         except Exception as error:
             raise self._failure(error, "read") from error
+
+    async def unfinished(self, project: str) -> dict[Addressee, int]:
+        """How many messages still wait for each agent of a project."""
+        return await self.ask(lambda database: database.unfinished(project))
 
     async def asked(self, key: AgentKey) -> list[Task]:
         """The outgoing tasks of an agent that ended with its host, of the last days."""
-        try:
-            return await self._in_thread(lambda database: database.asked(key, self._clock() - REMEMBERED))
-        except Exception as error:
-            raise self._failure(error, "read") from error
+        return await self.ask(lambda database: database.asked(key, self._clock() - REMEMBERED))
 
     async def replies_due(self, project: str, but: Collection[str]) -> list[Owed]:
-        """The tasks of a project of which earlier processes did not tell the senders; ours from now on."""
-        try:
-            return await self._in_thread(lambda database: database.replies_due(project, but))
-        except Exception as error:
-            raise self._failure(error, "read") from error
+        """The tasks of a project whose senders ended processes did not reply to; ours from now on."""
+        return await self.ask(lambda database: database.replies_due(project, but))
 
     async def changes(self, task_id: str) -> list[Change]:
         """The steps of a task, oldest first."""
@@ -316,8 +315,8 @@ class History:
 READING = "the history is being read"
 
 
-class AgentJournal:
-    """The part of the history that is about one session of an agent; what `TaskStore` calls its journal."""
+class AgentJournal(Journal):
+    """The part of the history that is about one session of an agent."""
 
     def __init__(self, history: History, key: AgentKey) -> None:
         self._history = history
@@ -332,11 +331,9 @@ class AgentJournal:
 
     @property
     def problem(self) -> str:
-        """Why nothing can be made durable at present, or not yet; empty when it can."""
         return self._history.problem or ("" if self._read.is_set() else READING)
 
     def begin(self, session: str) -> None:
-        """A session of the agent begins: tasks are sent to that from now on."""
         self._session = session
 
     def continues(self, agent_id: str) -> None:
@@ -344,7 +341,6 @@ class AgentJournal:
         self._earlier = agent_id
 
     def record(self, task: Task, why: str) -> None:
-        """Note a snapshot and why it is another one."""
         last = self._last.get(task.id)
         now = task.state, task.delivery
         taken = task.delivery is DeliveryState.SUBMITTED and (last is None or last[1] is not task.delivery)
@@ -365,15 +361,12 @@ class AgentJournal:
             del self._last[task.id]
 
     def place(self, entry: OutboxEntry) -> None:
-        """Note a message's place in the outbox."""
         self._history.place(entry.task_id, Place(self._key, entry))
 
     def leave(self, task_id: str) -> None:
-        """Note that a message waits no longer."""
         self._history.place(task_id, None)
 
     async def flush(self) -> None:
-        """Return when all that was noted would survive the end of this process."""
         await self._history.flush()
 
     async def waiting(self, context_id: str) -> list[Restored]:
@@ -390,18 +383,15 @@ class AgentJournal:
                 self._read.set()
                 return found
 
-    async def restored(self, patience: float) -> None:
-        """Return when the messages from earlier sessions were read, or after so many seconds."""
+    async def restored(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(seconds):
                 await self._read.wait()
 
     async def find(self, prefix: str) -> list[Task]:
-        """The agent's tasks whose ids begin so."""
         return await self._history.read(lambda database: database.find(self._key, prefix))
 
     async def page(self, query: TaskQuery, after: Mark | None) -> Stored:
-        """A page of the tasks that the agent was given, the newest change first."""
         return await self._history.read(lambda database: database.page(self._key, query, after))
 
     async def asked(self) -> list[Task]:
@@ -413,32 +403,38 @@ class AgentJournal:
             return []
 
 
-class PushJournal(Protocol):
-    """Where push notifications are written down."""
+class PushJournal:
+    """Where push notifications are written down; this one keeps nothing."""
 
     def note(self, subscription_id: str, subscription: Subscription | None) -> None:
-        """Note the newest state of someone who is told; None when nobody is told any more."""
+        """Note the newest state of a receiver; None removes it."""
 
     def note_delivery(self, delivery: Delivery) -> None:
         """Note the newest state of a notification."""
 
     async def flush(self) -> None:
-        """Return when all that was noted would survive the end of this process."""
+        """Return when all that was noted would survive the end of this process; else raise `HistoryError`."""
 
     async def left(self) -> PushLeft:
-        """What earlier processes left to be told; this one's from now on."""
+        """What earlier processes left to be sent; this one's from now on."""
+        return PushLeft()
 
-    async def webhooks(self, agent_id: str, *, goes_on: bool) -> PushLeft:
-        """The webhooks of an agent that was opened; this process's from now on."""
+    async def webhooks(self, agent_id: str, *, goes_on: bool) -> PushLeft:  # noqa: ARG002
+        """The webhooks of an agent that was opened; this process's from now on.
 
-    async def log(self, subscription_id: str, limit: int) -> Sequence[Delivery]:
-        """The newest notifications to someone, newest first, without their bodies."""
+        Those of an earlier agent of that id are among them where the agent goes on with it.
+        """
+        return PushLeft()
+
+    async def log(self, subscription_id: str, limit: int) -> Sequence[Delivery]:  # noqa: ARG002
+        """The newest notifications to a receiver, newest first, without their bodies."""
+        return ()
 
     async def prune(self, before: datetime) -> None:
         """Remove what ended before a time."""
 
 
-class HistoryPushJournal:
+class HistoryPushJournal(PushJournal):
     """Writes push notifications into the history, in the same transactions as the tasks they tell of."""
 
     def __init__(self, history: History, project: str) -> None:
@@ -446,61 +442,26 @@ class HistoryPushJournal:
         self._project = project
 
     def note(self, subscription_id: str, subscription: Subscription | None) -> None:
-        """Note the newest state of someone who is told; None when nobody is told any more."""
         if subscription is not None:
             subscription = replace(subscription, project=self._project)
         self._history.note_push(PushNotes({subscription_id: subscription}))
 
     def note_delivery(self, delivery: Delivery) -> None:
-        """Note the newest state of a notification."""
         self._history.note_push(PushNotes(deliveries={delivery.id: delivery}))
 
     async def flush(self) -> None:
-        """Return when all that was noted is on the disk."""
         await self._history.flush()
 
     async def left(self) -> PushLeft:
-        """What ended processes of this project left to be told; this one's from now on."""
         return await self._history.read(lambda database: database.push_left(self._project))
 
     async def webhooks(self, agent_id: str, *, goes_on: bool) -> PushLeft:
-        """The webhooks of an agent that was opened; this process's from now on."""
         return await self._history.read(
             lambda database: database.webhooks_left(self._project, agent_id, goes_on=goes_on)
         )
 
     async def log(self, subscription_id: str, limit: int) -> Sequence[Delivery]:
-        """The newest notifications to someone, newest first, without their bodies."""
         return await self._history.read(lambda database: database.push_log(subscription_id, limit))
 
     async def prune(self, before: datetime) -> None:
-        """Remove what ended before a time."""
         await self._history.read(lambda database: database.prune_push(before))
-
-
-class NoPushJournal:
-    """Writes nothing down."""
-
-    def note(self, subscription_id: str, subscription: Subscription | None) -> None:
-        """Forget it."""
-
-    def note_delivery(self, delivery: Delivery) -> None:
-        """Forget it."""
-
-    async def flush(self) -> None:
-        """Return at once."""
-
-    async def left(self) -> PushLeft:
-        """Nothing."""
-        return PushLeft()
-
-    async def webhooks(self, agent_id: str, *, goes_on: bool) -> PushLeft:  # noqa: ARG002 - a PushJournal
-        """Nothing."""
-        return PushLeft()
-
-    async def log(self, subscription_id: str, limit: int) -> Sequence[Delivery]:  # noqa: ARG002
-        """Nothing."""
-        return ()
-
-    async def prune(self, before: datetime) -> None:
-        """Nothing to remove."""

@@ -11,13 +11,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from enum import Enum, auto
 from types import MappingProxyType
-from typing import Protocol
 
 from synapse_tui.content import Part, TaskMessage, text_of_parts
 from synapse_tui.errors import HistoryError, InvalidValue, MessageError, TaskNotFound
 from synapse_tui.events import EventBus, TaskChanged
 from synapse_tui.model import (
-    IN_INBOX,
     DeliveryState,
     MessageRequest,
     OutboxEntry,
@@ -70,16 +68,15 @@ class Purpose(Enum):
     """Its sender waits for an answer of the agent's own, and it is not completed."""
     INSTRUCTIONS = auto()
     """Instructions that were not taken back."""
-    UNREAD = auto()
-    """A message in the inbox."""
 
 
-class Journal(Protocol):
-    """Where the changes of one agent's tasks and outbox are made durable; nothing of it waits but `flush`."""
+class Journal:
+    """Where the changes of one agent's tasks and outbox are made durable; this one keeps nothing."""
 
     @property
     def problem(self) -> str:
         """Why nothing can be made durable at present, for a person; empty when it can."""
+        return ""
 
     def begin(self, session: str) -> None:
         """Note which session of the agent the tasks are sent to from now on, by its context id."""
@@ -94,47 +91,17 @@ class Journal(Protocol):
         """Note that a message waits no longer."""
 
     async def flush(self) -> None:
-        """Return when all that was noted would survive the end of this process."""
+        """Return when all that was noted would survive the end of this process; else raise `HistoryError`."""
 
-    async def restored(self, patience: float) -> None:
+    async def restored(self, seconds: float) -> None:
         """Return when the tasks of earlier sessions that go on are in the store, or after so many seconds."""
 
-    async def find(self, prefix: str) -> Sequence[Task]:
+    async def find(self, prefix: str) -> Sequence[Task]:  # noqa: ARG002
         """The agent's tasks whose ids begin so."""
-
-    async def page(self, query: TaskQuery, after: Mark | None) -> Stored:
-        """A page of the tasks that the agent was given, the newest change first."""
-
-
-class NoJournal:
-    """Keeps nothing."""
-
-    problem = ""
-
-    def begin(self, session: str) -> None:
-        """Nothing to note."""
-
-    def record(self, task: Task, why: str) -> None:
-        """Forget it."""
-
-    def place(self, entry: OutboxEntry) -> None:
-        """Forget it."""
-
-    def leave(self, task_id: str) -> None:
-        """Nothing to forget."""
-
-    async def flush(self) -> None:
-        """Nothing to wait for."""
-
-    async def restored(self, _patience: float) -> None:
-        """Nothing to wait for."""
-
-    async def find(self, _prefix: str) -> Sequence[Task]:
-        """Nothing is kept."""
         return ()
 
-    async def page(self, _query: TaskQuery, _after: Mark | None) -> Stored:
-        """Nothing is kept."""
+    async def page(self, query: TaskQuery, after: Mark | None) -> Stored:  # noqa: ARG002
+        """A page of the tasks that the agent was given, the newest change first."""
         raise HistoryError("no history is kept")
 
 
@@ -184,7 +151,7 @@ class TaskStore:
         self._agent_id = agent_id
         self._context_id = context_id
         self._events = events
-        self.journal: Journal = journal or NoJournal()
+        self.journal: Journal = journal or Journal()
         self.journal.begin(context_id)
         self._clock = clock
         self.new_id = new_id
@@ -207,6 +174,8 @@ class TaskStore:
         self._ended: dict[str, int] = {}
         """Tasks that may be forgotten, in the order of their ends, and how long their texts are."""
         self._ended_size = 0
+        self.reply_here: Callable[[Task], bool] = lambda _task: False
+        """Gives the reply to a sender in this host, within the change: both are one transaction."""
         self.listeners: list[Callable[[Task], None]] = []
         """Told of every new snapshot of this agent's tasks, before the bus is."""
 
@@ -274,6 +243,10 @@ class TaskStore:
         new = dataclasses.replace(old, updated_at=self._clock(), **fields)  # type: ignore[arg-type]
         if new.state.final and not old.state.final and "reply" not in fields and is_awaited(new):
             new = dataclasses.replace(new, reply=ReplyState.DUE)
+        changed = new.reply is not old.reply or new.state is not old.state or new.artifacts != old.artifacts
+        if new.reply is ReplyState.DUE and changed and self.reply_here(new):
+            self.journal.record(new, _why(old, new))
+            old, new = new, dataclasses.replace(new, reply=ReplyState.TOLD)
         self._record(new, _why(old, new))
         return new
 
@@ -445,8 +418,6 @@ def _purpose(task: Task) -> Purpose | None:
         return Purpose.INSTRUCTIONS if task.state is not TaskState.CANCELED else None
     if task.outgoing:
         return Purpose.OPEN_OUTGOING if not task.state.final else None
-    if task.reason == IN_INBOX and not task.state.final:
-        return Purpose.UNREAD
     # The text of a turn that is over was the answer; that of the last turn may be looked at by itself.
     return Purpose.AWAITS_REPLY if task.state is not TaskState.COMPLETED and awaits_reply(task) else None
 

@@ -7,7 +7,7 @@ import pytest
 from synapse_tui.content import Artifact
 from synapse_tui.errors import MessageError, TaskNotFound
 from synapse_tui.events import Event, EventBus, TaskChanged
-from synapse_tui.messages.tasks import NoJournal, TaskStore
+from synapse_tui.messages.tasks import Journal, TaskStore
 from synapse_tui.model import USER, DeliveryState, MessageRequest, Task, TaskState
 
 
@@ -20,11 +20,10 @@ class Clock:
         return self.now
 
 
-class Notes(NoJournal):
+class Notes(Journal):
     def __init__(self) -> None:
         self.records: list[Task] = []
         self.reasons: list[str] = []
-        self.problem = ""
 
     def record(self, task: Task, why: str) -> None:
         self.records.append(task)
