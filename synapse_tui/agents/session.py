@@ -23,6 +23,7 @@ from synapse_tui.events import (
 from synapse_tui.hooks import HookKind
 from synapse_tui.messages.follow_ups import FollowUps
 from synapse_tui.messages.outbox import Outbox
+from synapse_tui.messages.rows import entry_values
 from synapse_tui.messages.service import TaskService
 from synapse_tui.messages.streams import Progress, TaskStreams
 from synapse_tui.messages.tasks import Journal, TaskStore
@@ -293,7 +294,7 @@ class AgentSession:
             terminal=dump(terminal),
             signals=signals_to_json(self.console.signals),
             tasks=tuple(task_to_json(task) for task in self.tasks),
-            outbox=tuple(asdict(self.outbox.entry(task.id)) for task in self.outbox),
+            outbox=tuple(entry_values(self.outbox.entry(task.id)) for task in self.outbox),
             context_id=self.context_id,
             port=self.port,
             environ=dict(self.environ),

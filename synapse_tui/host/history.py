@@ -25,7 +25,7 @@ from synapse_tui.events import Event, EventBus, Notice, TaskChanged
 from synapse_tui.messages.history import AgentJournal, History, HistoryPushJournal
 from synapse_tui.messages.records import Addressee, AgentKey, Change, Owed, Page, Snapshot, Story, Wanted
 from synapse_tui.messages.recovery import BEFORE_RESTART, WHILE_CLOSED, kept_text
-from synapse_tui.model import IN_INBOX, ReplyState
+from synapse_tui.model import Parked, ReplyState
 from synapse_tui.process_times import is_alive, process_name
 from synapse_tui.settings import Settings
 
@@ -420,7 +420,7 @@ class HistoryKeeper:
         if release:
             await self._restore_asked(session, journal)
         uncertain = sum(message.uncertain for message in session.control.waiting())
-        waiting = [each.task for each in found if each.entry is not None and each.task.reason != IN_INBOX]
+        waiting = [each.task for each in found if each.entry and each.entry.hold is not Parked.INBOX]
         held = 0 if release else len(waiting) - uncertain
         if held:
             closed = all(task.reason == WHILE_CLOSED for task in waiting)

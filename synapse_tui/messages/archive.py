@@ -17,8 +17,8 @@ from synapse_tui.database.backend import READS, Alive, backend_of
 from synapse_tui.database.location import BUSY, Location
 from synapse_tui.database.tables import ChangeRow, TaskRow
 from synapse_tui.errors import HistoryError, TaskNotFound
-from synapse_tui.messages.database import cancel_kept, read_kept, remove_ended
-from synapse_tui.messages.records import Change, Kept, Page, Record, Wanted
+from synapse_tui.messages.database import cancel_undelivered, read_undelivered, remove_ended
+from synapse_tui.messages.records import Change, Page, Record, Undelivered, Wanted
 from synapse_tui.messages.rows import change_of, task_of
 from synapse_tui.model import Task
 
@@ -122,17 +122,17 @@ class Archive:
             ).all()
             return self._record(exact[0]), [change_of(row) for row in steps]
 
-    def kept(self, folder: str) -> Sequence[Kept]:
+    def kept(self, folder: str) -> Sequence[Undelivered]:
         """The messages of a project that wait, in the order of their outboxes; also those of open agents."""
         with self._reading() as session:
-            return read_kept(session, self._naming.project(folder), self._naming)
+            return read_undelivered(session, self._naming.project(folder), self._naming)
 
     def cancel(self, task_id: str, *, alive: Alive) -> Task:
         """Take back a message that is kept for an agent which is not open."""
         naming = self._naming
         with self._session() as session:
             now = self._backend.now(session, self._clock, (f"settle {naming.machines}",))
-            task = cancel_kept(session, task_id, naming, alive=alive, now=now)
+            task = cancel_undelivered(session, task_id, naming, alive=alive, now=now)
             session.commit()
         return task
 

@@ -27,7 +27,6 @@ from .records import (
     Batch,
     Change,
     Delivery,
-    Kept,
     Mark,
     Owed,
     PushLeft,
@@ -36,6 +35,7 @@ from .records import (
     Restored,
     Stored,
     Subscription,
+    Undelivered,
 )
 from .recovery import HOST_ENDED, NOBODY, Standing, after_end
 from .rows import (
@@ -87,37 +87,6 @@ MAX_ALIKE = 100
 """How many tasks that begin alike are looked at."""
 
 
-def find_tasks(engine: Engine, key: AgentKey, prefix: str) -> list[Task]:
-    """The tasks of an agent whose ids begin so."""
-    # Nothing but the id: SQLite would look for the agent first, and through all of its tasks then.
-    begin = and_(col(TaskRow.id) >= prefix, col(TaskRow.id) < f"{prefix}\uffff")
-    with Session(engine) as session:
-        rows = session.exec(select(TaskRow).where(begin).limit(MAX_ALIKE)).all()
-        return [task_of(row) for row in rows if (row.project, row.agent_name) == (key.project, key.agent_id)]
-
-
-def read_page(engine: Engine, key: AgentKey, query: TaskQuery, after: Mark | None) -> Stored:
-    """A page of the tasks that an agent was given."""
-    meant = _meant(key, query)
-    with Session(engine) as session:
-        total = session.exec(select(func.count()).select_from(TaskRow).where(*meant)).one()
-        rows = session.exec(
-            select(TaskRow)
-            .where(*meant, *_behind(after))
-            .order_by(col(TaskRow.updated_at).desc(), col(TaskRow.id).desc())
-            .limit(query.limit + 1)
-        ).all()
-        tasks = tuple(task_of(row) for row in rows[: query.limit])
-    return Stored(tasks, more=len(rows) > query.limit, total=total)
-
-
-def read_changes(engine: Engine, task_id: str) -> list[Change]:
-    """The steps of a task, oldest first."""
-    with Session(engine) as session:
-        wanted = select(ChangeRow).where(ChangeRow.task_id == task_id).order_by(col(ChangeRow.id))
-        return [change_of(row) for row in session.exec(wanted).all()]
-
-
 def _of(key: AgentKey) -> tuple[ColumnElement[bool], ...]:
     return col(TaskRow.project) == key.project, col(TaskRow.agent_name) == key.agent_id
 
@@ -151,9 +120,6 @@ def _utc(time: datetime) -> datetime:
 LOGGED = 200
 """How many notifications that have ended are kept for each who is told."""
 
-Mine = Callable[[str], bool]
-"""Tells whether what a process of that name left is this one's now."""
-
 
 def write_push(session: Session, notes: PushNotes, owner: str, backend: Backend) -> None:
     """Write what was noted, in the caller's transaction."""
@@ -167,49 +133,6 @@ def write_push(session: Session, notes: PushNotes, owner: str, backend: Backend)
     ]
     _upsert(session, backend.upsert(SubscriptionRow), subscriptions)
     _upsert(session, backend.upsert(DeliveryRow), deliveries)
-
-
-def push_left(session: Session, project: str, mine: Mine, owner: str) -> PushLeft:
-    """What ended processes of a project left to be told, but for webhooks of agents; ours from now on."""
-    rows = session.exec(select(SubscriptionRow).where(SubscriptionRow.project == project)).all()
-    return _taken(session, [row for row in rows if (row.task_id or row.ended_at) and mine(row.owner)], owner)
-
-
-def webhooks_left(session: Session, project: str, agent_id: str, mine: Mine, owner: str) -> PushLeft:
-    """The webhooks of an agent that is opened again, ours from now on."""
-    rows = session.exec(
-        select(SubscriptionRow).where(
-            SubscriptionRow.project == project,
-            SubscriptionRow.agent_name == agent_id,
-            SubscriptionRow.task_id == "",
-            col(SubscriptionRow.ended_at).is_(None),
-        )
-    ).all()
-    for row in rows:
-        if not row.persist and not mine(row.owner):
-            session.delete(row)  # that agent is gone
-    return _taken(session, [row for row in rows if row.persist or mine(row.owner)], owner)
-
-
-def push_log(session: Session, subscription_id: str, limit: int) -> list[Delivery]:
-    """The newest notifications to someone, newest first, without their bodies."""
-    rows = session.exec(
-        select(DeliveryRow)
-        .where(DeliveryRow.subscription_id == subscription_id)
-        .order_by(col(DeliveryRow.created_at).desc())
-        .limit(limit)
-    ).all()
-    return [dataclasses.replace(_delivery_of(row), body="") for row in rows]
-
-
-def prune_push(session: Session, before: datetime) -> None:
-    """Remove notifications that ended before a time, those over the limit, and those of nobody."""
-    ended = col(DeliveryRow.state) != PushState.PENDING
-    session.exec(delete(DeliveryRow).where(ended, col(DeliveryRow.ended_at) < before))
-    session.exec(
-        delete(DeliveryRow).where(col(DeliveryRow.subscription_id).not_in(select(SubscriptionRow.id)))
-    )
-    session.connection().execute(text(_OVER_THE_LIMIT), {"limit": LOGGED})
 
 
 _OVER_THE_LIMIT = """DELETE FROM push_deliveries WHERE id IN (
@@ -283,41 +206,6 @@ def remove_ended(session: Session, before: datetime, most: int, *chosen: ColumnE
     return len(ids)
 
 
-def forget(
-    session: Session, project: str, *, ended: datetime, late: datetime, mine: Callable[[str], bool]
-) -> int:
-    """Remove some tasks of a project that are not kept.
-
-    Those stay whose senders or receivers of notifications are still to be told, those that another process
-    works with, and those of an agent that asked something before its host ended: the answer may still come.
-    """
-    run = session.connection()
-    if run.dialect.name == "sqlite":
-        run.exec_driver_sql("PRAGMA secure_delete = ON")  # their texts are overwritten too
-    told = select(DeliveryRow.task_id).where(DeliveryRow.state == PushState.PENDING)
-    awaited = (TaskRow.sender_id == TaskRow.agent_name) & (TaskRow.reason == HOST_ENDED)
-    rows = session.exec(
-        select(TaskRow.id, TaskRow.owner)
-        .where(
-            TaskRow.kept == False,  # noqa: E712 - SQL
-            TaskRow.project == project,
-            col(TaskRow.finished_at) < ended,
-            TaskRow.reply != ReplyState.DUE,
-            col(TaskRow.id).not_in(told),
-            or_(not_(awaited), col(TaskRow.finished_at) < late),
-        )
-        .limit(SOME)
-    ).all()
-    ids = [task_id for task_id, owner in rows if mine(owner)]
-    for table, column in (
-        (ChangeRow, ChangeRow.task_id),
-        (DeliveryRow, DeliveryRow.task_id),
-        (TaskRow, TaskRow.id),
-    ):
-        session.exec(delete(table).where(col(column).in_(ids)))
-    return len(ids)
-
-
 WAITS = (
     col(TaskRow.finished_at).is_(None),
     col(TaskRow.delivery).not_in((DeliveryState.SUBMITTED, DeliveryState.DONE)),
@@ -326,7 +214,7 @@ WAITS = (
 """What holds of a message that waits: its agent was not given it, and it is no task of the agent's own."""
 
 
-def read_kept(session: Session, project: str, naming: Naming) -> Sequence[Kept]:
+def read_undelivered(session: Session, project: str, naming: Naming) -> Sequence[Undelivered]:
     """The messages of a project that wait, in the order of their outboxes; also those of open agents."""
     rows = session.exec(select(TaskRow).where(TaskRow.project == project, *WAITS)).all()
     places = places_of(session, rows)
@@ -335,13 +223,12 @@ def read_kept(session: Session, project: str, naming: Naming) -> Sequence[Kept]:
         place = places.get(row.id)
         return row.agent_name, row.called or "", place.rank if place else float("inf"), row.created_at
 
-    return [
-        Kept(_settled(row, places.get(row.id), naming), Addressee(row.agent_name, row.called), row.agent_type)
-        for row in sorted(rows, key=order)
-    ]
+    return [_undelivered(row, places.get(row.id), naming) for row in sorted(rows, key=order)]
 
 
-def cancel_kept(session: Session, task_id: str, naming: Naming, *, alive: Alive, now: datetime) -> Task:
+def cancel_undelivered(
+    session: Session, task_id: str, naming: Naming, *, alive: Alive, now: datetime
+) -> Task:
     """Take back a message that no process works with, in the caller's transaction.
 
     A host that opens the agent makes the message its own in a transaction of the same kind: whichever comes
@@ -354,17 +241,18 @@ def cancel_kept(session: Session, task_id: str, naming: Naming, *, alive: Alive,
         raise MessageError(
             f"message {task_id[:8]} is in the hands of a host that runs", "try it again, or open its agent"
         )
-    gone = Standing(TaskState.CANCELED, DeliveryState.CANCELED, "canceled", parked=False, entered=False)
+    gone = Standing(TaskState.CANCELED, DeliveryState.CANCELED, "canceled")
     session.add(put_standing(row, gone, now))
     session.add(row)
     session.exec(delete(OutboxRow).where(col(OutboxRow.task_id) == task_id))
     return task_of(row)
 
 
-def _settled(row: TaskRow, place: OutboxRow | None, naming: Naming) -> Task:
-    """The task as it stands when nobody works on it; the file is not changed."""
+def _undelivered(row: TaskRow, place: OutboxRow | None, naming: Naming) -> Undelivered:
+    """The message as it stands when no process works on it; the file is not changed."""
     found = after_end(standing_of(row, place), closed=row.owner == naming.owner(NOBODY))
-    return replace(task_of(row), state=found.state, delivery=found.delivery, reason=found.reason)
+    task = replace(task_of(row), state=found.state, delivery=found.delivery, reason=found.reason)
+    return Undelivered(task, _addressee(row), row.agent_type, found.hold)
 
 
 MAX_ASKED = 100
@@ -460,7 +348,7 @@ class Database:
                     row.agent_name = key.agent_id
                 row.called = row.called if called is None else called
             left = [
-                Restored(task_of(row), entry_of(places[row.id]) if row.id in places else None)
+                Restored(task_of(row), entry_of(places[row.id], row.reason) if row.id in places else None)
                 for row in rows
                 if row.finished_at is None
             ]
@@ -478,8 +366,7 @@ class Database:
 
     def unfinished(self, project: str) -> dict[Addressee, int]:
         """How many messages still wait for each agent of a project."""
-        self.open()
-        with Session(self._engine) as session:
+        with Session(self._opened()) as session:
             found = session.exec(
                 select(TaskRow.agent_name, TaskRow.called, func.count())
                 .where(TaskRow.project == project, *WAITS)
@@ -508,8 +395,7 @@ class Database:
 
     def instructed(self, key: AgentKey, since: datetime) -> bool:
         """Whether instructions were submitted to an agent since then."""
-        self.open()
-        with Session(self._engine) as session:
+        with Session(self._opened()) as session:
             found = session.exec(
                 select(TaskRow.meta).where(
                     TaskRow.project == key.project,
@@ -522,8 +408,7 @@ class Database:
 
     def asked(self, key: AgentKey, since: datetime) -> list[Task]:
         """Outgoing tasks of an agent that ended with its host; an answer to them still is for the agent."""
-        self.open()
-        with Session(self._engine) as session:
+        with Session(self._opened()) as session:
             rows = session.exec(
                 select(TaskRow)
                 .where(
@@ -546,11 +431,27 @@ class Database:
 
     def find(self, key: AgentKey, prefix: str) -> list[Task]:
         """The tasks of an agent whose ids begin so."""
-        return find_tasks(self._opened(), key, prefix)
+        # Nothing but the id: SQLite would look for the agent first, and through all of its tasks then.
+        begin = and_(col(TaskRow.id) >= prefix, col(TaskRow.id) < f"{prefix}\uffff")
+        with Session(self._opened()) as session:
+            rows = session.exec(select(TaskRow).where(begin).limit(MAX_ALIKE)).all()
+            return [
+                task_of(row) for row in rows if (row.project, row.agent_name) == (key.project, key.agent_id)
+            ]
 
     def page(self, key: AgentKey, query: TaskQuery, after: Mark | None) -> Stored:
         """A page of the tasks that an agent was given, the newest change first."""
-        return read_page(self._opened(), key, query, after)
+        meant = _meant(key, query)
+        with Session(self._opened()) as session:
+            total = session.exec(select(func.count()).select_from(TaskRow).where(*meant)).one()
+            rows = session.exec(
+                select(TaskRow)
+                .where(*meant, *_behind(after))
+                .order_by(col(TaskRow.updated_at).desc(), col(TaskRow.id).desc())
+                .limit(query.limit + 1)
+            ).all()
+            tasks = tuple(task_of(row) for row in rows[: query.limit])
+        return Stored(tasks, more=len(rows) > query.limit, total=total)
 
     def _opened(self) -> Engine:
         self.open()
@@ -559,7 +460,9 @@ class Database:
 
     def changes(self, task_id: str) -> list[Change]:
         """The steps of a task, oldest first."""
-        return read_changes(self._opened(), task_id)
+        with Session(self._opened()) as session:
+            wanted = select(ChangeRow).where(ChangeRow.task_id == task_id).order_by(col(ChangeRow.id))
+            return [change_of(row) for row in session.exec(wanted).all()]
 
     def prune(self, before: datetime) -> int:
         """Remove some tasks that ended before a time."""
@@ -571,33 +474,89 @@ class Database:
         return removed
 
     def forget(self, project: str, ended: datetime, late: datetime) -> int:
-        """Remove some tasks of a project that are not kept; see `forgetting`."""
+        """Remove some tasks of a project that are not kept.
+
+        Those stay whose senders or receivers of notifications are still to be notified, those that another
+        process works with, and those of an agent that asked something before its host ended: the answer may
+        still come.
+        """
         with self._settling(self._opened()) as session:
-            return forget(session, project, ended=ended, late=late, mine=self._is_gone)
+            run = session.connection()
+            if run.dialect.name == "sqlite":
+                run.exec_driver_sql("PRAGMA secure_delete = ON")  # their texts are overwritten too
+            told = select(DeliveryRow.task_id).where(DeliveryRow.state == PushState.PENDING)
+            awaited = (TaskRow.sender_id == TaskRow.agent_name) & (TaskRow.reason == HOST_ENDED)
+            rows = session.exec(
+                select(TaskRow.id, TaskRow.owner)
+                .where(
+                    TaskRow.kept == False,  # noqa: E712 - SQL
+                    TaskRow.project == project,
+                    col(TaskRow.finished_at) < ended,
+                    TaskRow.reply != ReplyState.DUE,
+                    col(TaskRow.id).not_in(told),
+                    or_(not_(awaited), col(TaskRow.finished_at) < late),
+                )
+                .limit(SOME)
+            ).all()
+            ids = [task_id for task_id, owner in rows if self._is_gone(owner)]
+            for table, column in (
+                (ChangeRow, ChangeRow.task_id),
+                (DeliveryRow, DeliveryRow.task_id),
+                (TaskRow, TaskRow.id),
+            ):
+                session.exec(delete(table).where(col(column).in_(ids)))
+            return len(ids)
 
     def push_left(self, project: str) -> PushLeft:
-        """What ended processes left to be told; see `push_rows`."""
+        """What ended processes left to be sent, but for webhooks of agents; ours from now on."""
         with self._settling(self._opened()) as session:
-            return push_left(session, project, self._is_gone, self._owner)
+            rows = session.exec(select(SubscriptionRow).where(SubscriptionRow.project == project)).all()
+            return _taken(
+                session,
+                [row for row in rows if (row.task_id or row.ended_at) and self._is_gone(row.owner)],
+                self._owner,
+            )
 
     def webhooks_left(self, project: str, agent_id: str, *, goes_on: bool) -> PushLeft:
-        """The webhooks of an agent that is opened again; see `push_rows`."""
+        """The webhooks of an agent that is opened again, ours from now on."""
 
         def mine(owner: str) -> bool:
             return goes_on or owner == self._owner
 
         with self._settling(self._opened()) as session:
-            return webhooks_left(session, project, agent_id, mine, self._owner)
+            rows = session.exec(
+                select(SubscriptionRow).where(
+                    SubscriptionRow.project == project,
+                    SubscriptionRow.agent_name == agent_id,
+                    SubscriptionRow.task_id == "",
+                    col(SubscriptionRow.ended_at).is_(None),
+                )
+            ).all()
+            for row in rows:
+                if not row.persist and not mine(row.owner):
+                    session.delete(row)  # that agent is gone
+            return _taken(session, [row for row in rows if row.persist or mine(row.owner)], self._owner)
 
     def push_log(self, subscription_id: str, limit: int) -> list[Delivery]:
-        """The newest notifications to someone."""
+        """The newest notifications to someone, newest first, without their bodies."""
         with Session(self._opened()) as session:
-            return push_log(session, subscription_id, limit)
+            rows = session.exec(
+                select(DeliveryRow)
+                .where(DeliveryRow.subscription_id == subscription_id)
+                .order_by(col(DeliveryRow.created_at).desc())
+                .limit(limit)
+            ).all()
+            return [dataclasses.replace(_delivery_of(row), body="") for row in rows]
 
     def prune_push(self, before: datetime) -> None:
-        """Remove notifications that are kept no more."""
+        """Remove notifications that ended before a time, are over the limit, or have no receiver."""
         with self._settling(self._opened()) as session:
-            prune_push(session, before)
+            ended = col(DeliveryRow.state) != PushState.PENDING
+            session.exec(delete(DeliveryRow).where(ended, col(DeliveryRow.ended_at) < before))
+            session.exec(
+                delete(DeliveryRow).where(col(DeliveryRow.subscription_id).not_in(select(SubscriptionRow.id)))
+            )
+            session.connection().execute(text(_OVER_THE_LIMIT), {"limit": LOGGED})
 
     def close(self) -> None:
         """Close the file."""
@@ -659,7 +618,7 @@ class Database:
                 continue
             last += 1.0
             places[row.id] = place = place or last_place(row, last)
-            place.parked, place.entered = now.parked, now.entered
+            place.parked, place.entered = bool(now.hold), now.entered
             session.add(place)
         return places
 

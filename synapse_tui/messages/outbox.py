@@ -7,13 +7,15 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from synapse_tui.errors import MessageError, TaskNotFound
-from synapse_tui.messages.tasks import Purpose, TaskStore
+from synapse_tui.messages.recovery import UNCERTAIN
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import (
     ANSWER_WANTED,
     IN_INBOX,
     INTERRUPT_PRIORITY,
     DeliveryState,
     OutboxEntry,
+    Parked,
     Task,
     TaskState,
 )
@@ -48,6 +50,8 @@ class Outbox:
         self._journal = tasks.journal
         self._order: list[str] = []
         self._entries: dict[str, OutboxEntry] = {}
+        self._unread: set[str] = set()
+        """Those of them that lie in the inbox."""
         self._length = 0
         """How long the texts of all that wait are together."""
         self._front: list[str] = []
@@ -75,7 +79,7 @@ class Outbox:
 
     def check_room(self, text: str, *, inbox: bool = False) -> None:
         """See whether one more message may wait, to be typed or to be read."""
-        unread = self._tasks.count(Purpose.UNREAD)
+        unread = len(self._unread)
         count = unread if inbox else len(self) - unread
         most, most_bytes = (MAX_UNREAD, MAX_UNREAD_BYTES) if inbox else (MAX_WAITING, MAX_WAITING_BYTES)
         full = count >= most
@@ -101,7 +105,7 @@ class Outbox:
         place = len(self._order)
         while place and self._yields(self._order[place - 1], task):
             place -= 1
-        self._insert(OutboxEntry(task.id, 0.0, parked=inbox, prompt=prompt), place)
+        self._insert(OutboxEntry(task.id, 0.0, Parked.INBOX if inbox else Parked.NO, prompt=prompt), place)
         self._length += len(task.text)
         if inbox:
             self._tasks.change(task.id, reason=IN_INBOX)
@@ -110,16 +114,19 @@ class Outbox:
         """Take in messages of an earlier session, in their order; what waits already comes after them."""
         later = [self._entries[task_id] for task_id in self._order]
         self._order = [entry.task_id for entry in entries]
-        self._entries = {entry.task_id: entry for entry in entries}
+        self._entries, self._unread = {}, set()
+        for entry in entries:
+            self._put(entry)
         self._length = sum(len(self._tasks.get(task_id).text) for task_id in self._order)
         self._changed_since = dict.fromkeys(self._order)
         for entry in later:
             self.put(self._tasks.get(entry.task_id), prompt=entry.prompt)
-            self._change(entry.task_id, parked=entry.parked, urgent=entry.urgent, entered=entry.entered)
+            self._change(entry.task_id, hold=entry.hold, urgent=entry.urgent, entered=entry.entered)
 
     def take(self, task_id: str) -> None:
         """Remove a message that waits no longer; an unknown one is no error."""
         if self._entries.pop(task_id, None) is not None:
+            self._unread.discard(task_id)
             self._order.remove(task_id)
             self._changed_since.pop(task_id, None)
             self._length -= len(self._tasks.get(task_id).text)
@@ -133,11 +140,15 @@ class Outbox:
             task_id, state=TaskState.CANCELED, delivery=DeliveryState.CANCELED, reason=reason
         )
 
-    def park(self, task_id: str, reason: str = HELD_BY_USER) -> Task:
+    def park(self, task_id: str, reason: str = HELD_BY_USER, why: Parked = Parked.HELD) -> Task:
         """Hold a message until a person releases or retries it; the others go on."""
         self._waiting(task_id)
-        self._change(task_id, parked=True, urgent=False)
+        self._change(task_id, hold=why, urgent=False)
         return self._tasks.change(task_id, delivery=DeliveryState.HELD, reason=reason)
+
+    def doubt(self, task_id: str, reason: str = "") -> Task:
+        """Park a message that may have been sent: only a person can tell."""
+        return self.park(task_id, f"{UNCERTAIN}: {reason}" if reason else UNCERTAIN, Parked.UNCERTAIN)
 
     def read(self, task_id: str) -> Task:
         """Note that the agent has read a message: it ends, unless its sender waits for an answer."""
@@ -157,7 +168,7 @@ class Outbox:
     def release(self, task_id: str) -> Task:
         """Let a parked message go on in its place; one that is being typed is left alone."""
         self._waiting(task_id)
-        self._change(task_id, parked=False)
+        self._change(task_id, hold=Parked.NO)
         task = self._tasks.get(task_id)
         if task.delivery in BEING_TYPED:
             return task
@@ -203,7 +214,7 @@ class Outbox:
         if self.is_unread(task_id):
             return 0
         before = self._order[: self._order.index(task_id) + 1]
-        if not self._tasks.count(Purpose.UNREAD):
+        if not self._unread:
             return len(before)
         return sum(not self.is_unread(each) for each in before)
 
@@ -213,7 +224,7 @@ class Outbox:
 
     def is_unread(self, task_id: str) -> bool:
         """Whether a message lies in the inbox."""
-        return self.is_parked(task_id) and self._tasks.get(task_id).reason == IN_INBOX
+        return task_id in self._unread
 
     def note_entered(self, task_id: str, entered: bool) -> None:
         """Note that Enter is about to be pressed on a message, or that it certainly had no effect."""
@@ -224,9 +235,16 @@ class Outbox:
         old = self._entries[task_id]
         new = dataclasses.replace(old, **fields)  # type: ignore[arg-type]
         if new != old:
-            self._entries[task_id] = new
+            self._put(new)
             self._changed_since[task_id] = None
             self._journal.place(new)
+
+    def _put(self, entry: OutboxEntry) -> None:
+        self._entries[entry.task_id] = entry
+        if entry.hold is Parked.INBOX:
+            self._unread.add(entry.task_id)
+        else:
+            self._unread.discard(entry.task_id)
 
     def _insert(self, entry: OutboxEntry, place: int) -> None:
         """Put an entry between those that stand around the place; only its own rank changes, as a rule."""
@@ -234,7 +252,7 @@ class Outbox:
         after = self._entries[self._order[place]].rank if place < len(self._order) else None
         rank = _between(before, after)
         self._order.insert(place, entry.task_id)
-        self._entries[entry.task_id] = entry = dataclasses.replace(entry, rank=rank)
+        self._put(entry := dataclasses.replace(entry, rank=rank))
         self._changed_since[entry.task_id] = None
         self._journal.place(entry)
         if rank in (before, after):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from synapse_tui.content import Artifact, artifact_from_json, message_from_json, to_json
 from synapse_tui.messages.records import Change, Place, Snapshot
-from synapse_tui.messages.recovery import Standing
-from synapse_tui.model import DeliveryState, OutboxEntry, ReplyState, Sender, Task, TaskState
+from synapse_tui.messages.recovery import Standing, parked_by
+from synapse_tui.model import DeliveryState, OutboxEntry, Parked, ReplyState, Sender, Task, TaskState
 
 if TYPE_CHECKING:
     from synapse_tui.database.tables import ChangeRow, OutboxRow, TaskRow
@@ -80,8 +80,22 @@ def place_values(place: Place) -> dict[str, Any]:
     return {
         "project": sound(place.key.project),
         "agent_name": place.key.agent_id,
-        **dataclasses.asdict(place.entry),
+        **entry_values(place.entry),
     }
+
+
+def entry_values(entry: OutboxEntry) -> dict[str, Any]:
+    """A place as rows and handovers have it; why it is parked follows from its reason (`parked_by`)."""
+    values = dataclasses.asdict(entry)
+    del values["hold"]
+    return {**values, "parked": entry.parked}
+
+
+def entry_from(values: Mapping[str, Any], reason: str) -> OutboxEntry:
+    """The place of a message whose reason is given."""
+    names = {field.name for field in dataclasses.fields(OutboxEntry)}
+    known = {name: value for name, value in values.items() if name in names}
+    return OutboxEntry(**known, hold=parked_by(reason) if values.get("parked") else Parked.NO)
 
 
 def change_values(change: Change) -> dict[str, Any]:
@@ -100,7 +114,7 @@ def standing_of(row: TaskRow, place: OutboxRow | None) -> Standing:
         TaskState(row.status),
         DeliveryState(row.delivery),
         row.reason,
-        parked=place is not None and place.parked,
+        parked_by(row.reason) if place is not None and place.parked else Parked.NO,
         entered=place is not None and place.entered,
     )
 
@@ -165,16 +179,9 @@ def _is_rich(task: Task) -> bool:
     )
 
 
-def entry_of(row: OutboxRow) -> OutboxEntry:
+def entry_of(row: OutboxRow, reason: str) -> OutboxEntry:
     """The place of a row."""
-    return OutboxEntry(
-        row.task_id,
-        row.rank,
-        parked=row.parked,
-        urgent=row.urgent,
-        entered=row.entered,
-        prompt=row.prompt,
-    )
+    return entry_from(row.model_dump(), reason)
 
 
 def sound(text: str) -> str:

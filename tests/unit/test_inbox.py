@@ -10,7 +10,7 @@ import pytest
 from synapse_tui.errors import HistoryError, MessageError, TaskNotFound
 from synapse_tui.messages import outbox as limits
 from synapse_tui.messages.recovery import Standing, after_end
-from synapse_tui.model import IN_INBOX, DeliveryState, Sender, TaskState
+from synapse_tui.model import IN_INBOX, DeliveryState, Parked, Sender, TaskState
 from tests.fake_agent import FakeAgent
 from tests.unit.dialect_kit import served, signer
 
@@ -98,9 +98,9 @@ def test_a_full_inbox_takes_no_more_and_hinders_no_typing(
 
 
 def test_it_is_unread_after_a_crash_too() -> None:
-    found = Standing(TaskState.SUBMITTED, DeliveryState.QUEUED, IN_INBOX, parked=True, entered=False)
+    found = Standing(TaskState.SUBMITTED, DeliveryState.QUEUED, IN_INBOX, Parked.INBOX)
     assert after_end(found) == found
-    released = Standing(TaskState.SUBMITTED, DeliveryState.QUEUED, "", parked=False, entered=False)
+    released = Standing(TaskState.SUBMITTED, DeliveryState.QUEUED, "")
     assert after_end(released).reason != IN_INBOX
 
 

@@ -84,7 +84,7 @@ async def test_what_can_be_done(agent, client):
 
 async def test_what_may_have_been_sent_is_released_by_retry_only(agent, client):
     task = agent.wait("a")
-    agent.outbox.park(task.id, UNCERTAIN)
+    agent.outbox.doubt(task.id)
     refused = await post(client, f"/outbox/{task.id}/release")
     assert refused.status_code == 422
     assert "retry" in refused.json()["error"]["hint"]
@@ -106,7 +106,7 @@ async def test_what_is_being_typed_is_not_held(agent, client):
 async def test_all_means_those_that_it_fits(agent, client, action, fits):
     _, held, uncertain = (agent.wait(text) for text in "abc")
     agent.outbox.park(held.id, "from before the restart")
-    agent.outbox.park(uncertain.id, UNCERTAIN)
+    agent.outbox.doubt(uncertain.id)
     answer = (await post(client, f"/outbox/all/{action}")).json()["tasks"]
     assert "".join(task["message"]["parts"][0]["text"] for task in answer) == fits
 

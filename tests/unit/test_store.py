@@ -25,6 +25,7 @@ from synapse_tui.model import (
     DeliveryState,
     MessageRequest,
     OutboxEntry,
+    Parked,
     ReplyState,
     Sender,
     Task,
@@ -332,9 +333,12 @@ async def test_old_tasks_are_removed(path):
 STATES = st.sampled_from([TaskState.SUBMITTED, TaskState.WORKING, TaskState.COMPLETED, TaskState.FAILED])
 
 
-@given(STATES, st.sampled_from(DeliveryState), st.booleans(), st.booleans(), st.sampled_from(["", "working"]))
-def test_what_may_have_been_sent_is_never_typed_by_itself(state, delivery, parked, entered, reason):
-    found = Standing(state, delivery, reason, parked, entered)
+HOLDS = st.sampled_from([Parked.NO, Parked.HELD, Parked.RECOVERED, Parked.INBOX])
+
+
+@given(STATES, st.sampled_from(DeliveryState), HOLDS, st.booleans(), st.sampled_from(["", "working"]))
+def test_what_may_have_been_sent_is_never_typed_by_itself(state, delivery, hold, entered, reason):
+    found = Standing(state, delivery, reason, hold, entered)
     now = after_end(found)
     assert after_end(now) == now
     ended = delivery in (DeliveryState.FAILED, DeliveryState.CANCELED)
@@ -344,9 +348,10 @@ def test_what_may_have_been_sent_is_never_typed_by_itself(state, delivery, parke
         and (entered or delivery is DeliveryState.SUBMITTING)
         and delivery not in (DeliveryState.SUBMITTED, DeliveryState.DONE)
     ):
-        assert now.parked
+        assert now.hold
         assert now.reason.startswith("uncertain")
-    assert now.state.final or now.delivery is DeliveryState.HELD or not waits
+    goes_on = now.delivery is not DeliveryState.HELD and now.hold is not Parked.INBOX
+    assert now.state.final or not goes_on or not waits
     assert now.state.final or now.reason or not waits
 
 

@@ -241,7 +241,7 @@ def test_what_was_not_given_to_the_agent_takes_no_reply(rig):
 def test_a_reply_proves_that_an_uncertain_message_was_sent(rig):
     task = rig.agent.wait("do it", CLAUDE)
     rig.outbox.note_entered(task.id, entered=True)
-    rig.outbox.park(task.id, "uncertain whether it was sent")
+    rig.outbox.doubt(task.id)
     assert rig.service.reply(task.id, Reply("x")).state is TaskState.COMPLETED
     assert task.id not in rig.outbox
 

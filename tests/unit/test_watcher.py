@@ -212,7 +212,7 @@ async def test_one_that_is_being_typed_or_held_for_a_person_is_left_alone(rig):
     rig.view.keyboard.hold()
     await rig.step()
     assert rig.waiting
-    rig.outbox.park(nudge.id, "uncertain whether it was sent")
+    rig.outbox.doubt(nudge.id)
     await rig.step()
     assert rig.waiting
     assert rig.said[-1] == "needs you: the nudge is held: uncertain whether it was sent"

@@ -17,7 +17,6 @@ from synapse_tui.agents.keyboard import Keyboard
 from synapse_tui.agents.profiles.profile import Profile
 from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.messages.outbox import Outbox
-from synapse_tui.messages.recovery import UNCERTAIN
 from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import INTERRUPT_PRIORITY, AgentState, DeliveryState, Task, TaskState
 
@@ -129,7 +128,7 @@ class Leftovers:
         for standing in (self.covered, self.standing):
             if standing is not None and standing.task_id in self._outbox:
                 if standing.entered:
-                    self._outbox.park(standing.task_id, UNCERTAIN)
+                    self._outbox.doubt(standing.task_id)
                 elif self._outbox.is_parked(standing.task_id):
                     self._outbox.release(standing.task_id)
         self.covered = self.standing = None
@@ -279,7 +278,7 @@ class Settlement:
             case Typed.LEFT:
                 self._leave(message, result.reason)
             case _:
-                self._outbox.park(message.task_id, f"{UNCERTAIN}: {result.reason}")
+                self._outbox.doubt(message.task_id, result.reason)
 
     def went(self, message: Standing) -> None:
         """A message was submitted: a turn begins."""
@@ -486,7 +485,7 @@ class Delivery:
             return False
         async with self._busy:
             await self._withdraw(standing.task_id)
-            self._outbox.park(standing.task_id, f"{UNCERTAIN}: something urgent goes first")
+            self._outbox.doubt(standing.task_id, "something urgent goes first")
         return True
 
     def _urgent(self) -> Task | None:
@@ -574,7 +573,7 @@ class Delivery:
         elif self._view.empty_for() >= STEADY:
             self._left.standing = None
             if self._outbox.is_parked(message.task_id):
-                self._outbox.park(message.task_id, f"{UNCERTAIN}: it is no longer in the composer")
+                self._outbox.doubt(message.task_id, "it is no longer in the composer")
         return self._view.reading().empty
 
     # -- interrupts and cancellation ---

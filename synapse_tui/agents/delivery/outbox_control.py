@@ -10,9 +10,8 @@ from synapse_tui.agents.state import Passage, Timeline
 from synapse_tui.errors import HistoryError, MessageError
 from synapse_tui.messages.outbox import BEING_TYPED, Outbox
 from synapse_tui.messages.records import Restored
-from synapse_tui.messages.recovery import BEFORE_RESTART, UNCERTAIN, WHILE_CLOSED
 from synapse_tui.messages.tasks import TaskStore
-from synapse_tui.model import IN_INBOX, DeliveryState, OutboxEntry, StateReport, Task
+from synapse_tui.model import DeliveryState, OutboxEntry, Parked, StateReport, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +25,12 @@ class WaitingMessage:
     @property
     def uncertain(self) -> bool:
         """Whether it may have been sent already: only a person can tell."""
-        return self.entry.parked and self.task.reason.startswith(UNCERTAIN)
+        return self.entry.hold is Parked.UNCERTAIN
 
     @property
     def unread(self) -> bool:
         """Whether it lies in the inbox: it is typed only when a person says so."""
-        return self.entry.parked and self.task.reason == IN_INBOX
+        return self.entry.hold is Parked.INBOX
 
 
 class OutboxControl:
@@ -138,11 +137,11 @@ class OutboxControl:
         entries = [each.entry for each in found if each.entry is not None]
         self._outbox.adopt(entries)
         for entry in entries:
-            since = restored and self._tasks.get(entry.task_id).reason in (BEFORE_RESTART, WHILE_CLOSED)
+            since = restored and entry.hold is Parked.RECOVERED
             if release and (since or not entry.parked):
                 self._outbox.release(entry.task_id)
             elif not entry.parked:
-                self._outbox.park(entry.task_id, self._tasks.get(entry.task_id).reason)
+                self._outbox.park(entry.task_id, self._tasks.get(entry.task_id).reason, Parked.RECOVERED)
         self._wake()
 
     async def saved(self, task: Task) -> Task:
