@@ -26,11 +26,10 @@ from synapse_tui.themes import agent_colour
 
 from .conversation import ConversationModel
 from .error_handling import FaultTolerant
-from .keys_shown import keys_of
+from .key_hints import MESSAGES, SidebarKeys, keys_of
 from .lock_panel import LockPanel, Look
 from .option_lists import Choices
 from .segment_bar import Section, SegmentBar
-from .sidebar_keys import MESSAGES, SidebarKeys
 from .text import age, markdown_line, one_line, shorten
 from .views import AgentView, delivery_mark, party
 
@@ -167,8 +166,6 @@ class CommandList(FaultTolerant, Choices):
 
     @dataclass
     class Commanded(Message):
-        """Something is to be done with the highlighted row."""
-
         view: CommandList
         row: str
         command: str
@@ -225,27 +222,19 @@ class Sidebar(FaultTolerant, Vertical):
 
     @dataclass
     class AgentChosen(Message):
-        """An agent was chosen."""
-
         agent_id: str
 
     @dataclass
     class PeerChosen(Message):
-        """An agent of another process was chosen."""
-
         address: str
 
     @dataclass
     class ExternalChosen(Message):
-        """Something is to be done with an external agent."""
-
         alias: str
         command: ExternalCommand
 
     @dataclass
     class MessageChosen(Message):
-        """Something is to be done with a message."""
-
         task_id: str
         command: MessageCommand
 
