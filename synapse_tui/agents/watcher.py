@@ -17,21 +17,33 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from synapse_tui.agents.answers import AnswerCollector
-from synapse_tui.agents.console import Pulse
-from synapse_tui.agents.delivery.gate import NO_COMPOSER, UNSTEADY, AgentTerminal, Hold, dialog_open, why_held
-from synapse_tui.agents.keyboard import Keyboard
-from synapse_tui.agents.profiles.profile import Profile
-from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.errors import AgentExited, MessageError, NotWatched, SynapseError
-from synapse_tui.events import EventBus, Notice, WatchChanged
+from synapse_tui.events import (
+    AgentAdded,
+    AgentProcessExited,
+    AgentRemoved,
+    Event,
+    EventBus,
+    Notice,
+    TaskChanged,
+    WatchChanged,
+)
 from synapse_tui.messages.outbox import BEING_TYPED, Outbox
-from synapse_tui.messages.tasks import TaskBook, is_asked
+from synapse_tui.messages.tasks import TaskStore, is_asked
 from synapse_tui.model import AgentState, DeliveryState, MessageRequest, Sender, StateReport, Task, TaskState
 
+from .answers import AnswerCollector
+from .console import Pulse
+from .delivery.gate import EXITED, NO_COMPOSER, UNSTEADY, AgentTerminal, Hold, dialog_open, why_held
+from .keyboard import Keyboard
+from .profiles.profile import Profile
+from .turns import TurnTracker
 from .watch import Do, Sight, Watch, WatchOrder, WatchReport, WatchState, WatchStep, check_order, nudges_text
+
+if TYPE_CHECKING:
+    from .session import AgentSession
 
 _COUNTS = ("sent", "helped", "in_vain", "version")
 
@@ -118,9 +130,9 @@ def _turn_text(post: Post) -> str:
 AT_KEYBOARD = "(what was begun at the keyboard)"
 
 
-def named_task(book: TaskBook, outbox: Outbox, post: Post, task_id: str) -> Task:
+def named_task(tasks: TaskStore, outbox: Outbox, post: Post, task_id: str) -> Task:
     """The task of an id, if it goes on in that agent."""
-    task = book.get(task_id)
+    task = tasks.get(task_id)
     if task.state.final:
         raise MessageError(
             f"task {task.short_id} has ended: {task.state}", "name none, to watch what comes of it now"
@@ -130,34 +142,34 @@ def named_task(book: TaskBook, outbox: Outbox, post: Post, task_id: str) -> Task
     return task
 
 
-def usual_task(book: TaskBook, outbox: Outbox, post: Post, by: Sender) -> Task:
+def usual_task(tasks: TaskStore, outbox: Outbox, post: Post, by: Sender) -> Task:
     """The task that runs, else the newest that waits, else one that goes on from the newest that ended."""
-    running = book.get(post.turns.running) if post.turns.running else None
+    running = tasks.get(post.turns.running) if post.turns.running else None
     if running is not None and not running.instructs:
         return running
     if running is None and post.busy:
-        return _joined(book, post, by)
+        return _joined(tasks, post, by)
     waiting = [task for task in outbox if not task.instructs and not outbox.is_unread(task.id)]
     if waiting:
         return max(waiting, key=lambda task: task.created_at)
-    given = (task for task in book.newest() if task.state.final and not (task.outgoing or task.instructs))
+    given = (task for task in tasks.newest() if task.state.final and not (task.outgoing or task.instructs))
     ended = next(given, None)
     if ended is None:
-        return _made(book, by, AT_KEYBOARD, {})
+        return _made(tasks, by, AT_KEYBOARD, {})
     # An ended task never works again (A2A, 3.4.1): another one goes on from it.
-    task = _made(book, by, ended.text, {"reference_task": ended.id})
-    return book.change(task.id, artifacts=ended.artifacts)
+    task = _made(tasks, by, ended.text, {"reference_task": ended.id})
+    return tasks.change(task.id, artifacts=ended.artifacts)
 
 
-def _joined(book: TaskBook, post: Post, by: Sender) -> Task:
-    task = _made(book, by, AT_KEYBOARD, {})
+def _joined(tasks: TaskStore, post: Post, by: Sender) -> Task:
+    task = _made(tasks, by, AT_KEYBOARD, {})
     post.turns.join(task, post.collector(AT_KEYBOARD), post.report)
-    return book.get(task.id)
+    return tasks.get(task.id)
 
 
-def _made(book: TaskBook, by: Sender, text: str, metadata: Mapping[str, object]) -> Task:
-    task = book.create(MessageRequest(text, by, metadata=MappingProxyType(dict(metadata))))
-    return book.change(task.id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED, reason="watched")
+def _made(tasks: TaskStore, by: Sender, text: str, metadata: Mapping[str, object]) -> Task:
+    task = tasks.create(MessageRequest(text, by, metadata=MappingProxyType(dict(metadata))))
+    return tasks.change(task.id, state=TaskState.WORKING, delivery=DeliveryState.SUBMITTED, reason="watched")
 
 
 PATIENCE = 5.0  # seconds that a search may take, the start of the process included
@@ -214,7 +226,7 @@ class Watcher:
         agent_id: str,
         profile: Profile,
         *,
-        book: TaskBook,
+        tasks: TaskStore,
         outbox: Outbox,
         events: EventBus,
         accept: Callable[[MessageRequest], Task],
@@ -224,7 +236,7 @@ class Watcher:
     ) -> None:
         self._agent_id = agent_id
         self.profile = profile
-        self._book = book
+        self._tasks = tasks
         self._outbox = outbox
         self._events = events
         self._accept = accept
@@ -274,9 +286,9 @@ class Watcher:
         if not self.profile.receives:
             raise MessageError(f"{self._agent_id} takes no messages", "watch an agent")
         if order.task:
-            task = named_task(self._book, self._outbox, post, order.task)
+            task = named_task(self._tasks, self._outbox, post, order.task)
         else:
-            task = usual_task(self._book, self._outbox, post, order.by)
+            task = usual_task(self._tasks, self._outbox, post, order.by)
         before = self._watch.version if self._watch is not None else 0
         self._watch = Watch(order, task.id, self._time, version=before)
         self._searched = ()
@@ -362,7 +374,7 @@ class Watcher:
         return 0.0
 
     def _sight(self, watch: Watch, post: Post) -> Sight:
-        nudge = self._book.get(watch.nudge_id) if watch.nudge_id else None
+        nudge = self._tasks.get(watch.nudge_id) if watch.nudge_id else None
         sight = see(post, self.profile, self._outbox, nudge)
         task = self._task(watch)
         if sight.hold or task is None or not is_asked(task):
@@ -424,7 +436,7 @@ class Watcher:
         task = self._task(watch)
         if task is not None and not task.state.final and not self._goes_on(watch, task):
             delivery = DeliveryState.DONE if state is TaskState.COMPLETED else DeliveryState.FAILED
-            self._book.change(task.id, state=state, delivery=delivery, reason=reason)
+            self._tasks.change(task.id, state=state, delivery=delivery, reason=reason)
         self._drop(watch.nudge_id)
 
     def _goes_on(self, watch: Watch, task: Task) -> bool:
@@ -435,7 +447,7 @@ class Watcher:
     def _drop(self, nudge_id: str) -> None:
         if nudge_id not in self._outbox or self._outbox.is_parked(nudge_id):
             return
-        if self._book.get(nudge_id).delivery not in BEING_TYPED:
+        if self._tasks.get(nudge_id).delivery not in BEING_TYPED:
             self._outbox.cancel(nudge_id, "the watch is over")
 
     # -- handed over ---
@@ -466,7 +478,7 @@ class Watcher:
         return self._watch
 
     def _task(self, watch: Watch) -> Task | None:
-        return self._book.get(watch.task_id) if watch.task_id in self._book else None
+        return self._tasks.get(watch.task_id) if watch.task_id in self._tasks else None
 
     def _now(self) -> float:
         return self._post.view.now() if self._post is not None else 0.0
@@ -481,3 +493,66 @@ class Watcher:
         self._events.publish(WatchChanged(self._agent_id, report.on))
         self._news.fire()
         return report
+
+
+RETRY = 5.0
+"""Seconds after which a watch that failed is looked at again."""
+
+
+class Watchdog:
+    """One task of the event loop for each watch that is on.
+
+    Args:
+        agents: The sessions, by agent id.
+        events: Tells when a watch begins, and what changes for it.
+    """
+
+    def __init__(self, agents: Mapping[str, AgentSession], events: EventBus) -> None:
+        self._agents = agents
+        self._watched: dict[str, tuple[AgentSession, asyncio.Task[None]]] = {}
+        self._unsubscribe = events.subscribe(self._heard)
+
+    async def stop(self) -> None:
+        """Watch no more; what is watched stays as it is, for a host that goes on with it."""
+        self._unsubscribe()
+        tasks = [task for _, task in self._watched.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _heard(self, event: Event) -> None:
+        match event:
+            case AgentAdded(agent_id) | WatchChanged(agent_id, on=True):
+                self._begin(agent_id)
+            case WatchChanged(agent_id):
+                self._wake(agent_id)
+            case TaskChanged(task):
+                self._wake(task.target)
+            case AgentProcessExited(agent_id) | AgentRemoved(agent_id):
+                if agent_id in self._watched:  # one that is closed is not among the agents any more
+                    self._watched[agent_id][0].watcher.ended(EXITED)
+
+    def _begin(self, agent_id: str) -> None:
+        session = self._agents.get(agent_id)
+        if session is None or not session.watcher.on or agent_id in self._watched:
+            return
+        task = asyncio.get_running_loop().create_task(self._watch(session), name=f"watch-{agent_id}")
+        self._watched[agent_id] = session, task
+
+    def _wake(self, agent_id: str) -> None:
+        if agent_id in self._watched:
+            self._watched[agent_id][0].watcher.wake()
+
+    async def _watch(self, session: AgentSession) -> None:
+        watcher = session.watcher
+        try:
+            while watcher.on:
+                try:
+                    seconds = await watcher.step()
+                except Exception:
+                    log.exception("watch failed", extra={"agent_id": session.agent_id})
+                    seconds = RETRY
+                if seconds != 0:
+                    await watcher.changed(seconds)
+        finally:
+            del self._watched[session.agent_id]
