@@ -11,7 +11,7 @@ from synapse_tui.agents.profiles.profile import Submit
 from synapse_tui.agents.turns import TurnTracker
 from synapse_tui.events import EventBus
 from synapse_tui.messages.outbox import Outbox
-from synapse_tui.messages.tasks import TaskBook
+from synapse_tui.messages.tasks import TaskStore
 from synapse_tui.model import AgentState
 from tests.unit.delivery_fakes import FakeAgent, make_profile
 
@@ -25,13 +25,13 @@ def agent() -> FakeAgent:
 
 def admission(agent: FakeAgent, begin: float = BEGIN) -> Admission:
     profile, keyboard = make_profile(submit=Submit(begin=begin)), agent.keyboard
-    book = TaskBook("synapse-fake-1", "ctx", EventBus())
+    book = TaskStore("synapse-fake-1", "ctx", EventBus())
     outbox = Outbox(book)
     return Admission(
         agent,
         keyboard,
         profile,
-        book=book,
+        tasks=book,
         outbox=outbox,
         turns=TurnTracker(book, agent.now),
         left=Leftovers(outbox, Typist(agent, keyboard, profile)),
