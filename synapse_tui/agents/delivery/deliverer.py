@@ -37,6 +37,8 @@ from .gate import (
 from .interrupt import Interrupter, InterruptOutcome
 from .typist import FRAME, Commit, Typed, TypingResult, Typist
 
+log = logging.getLogger(__name__)
+
 COMPOSER_BACK = 1.5  # seconds after a dialog in which the composer must be back; the user's keys wait so long
 
 
@@ -50,12 +52,215 @@ class Standing:
     unread: bool = False
 
 
-class AfterDialog:
-    """Looks again when the dialog is gone; the user's keys are held back meanwhile."""
+LEFT_OVER = "another message is left in the composer"
+WORKING = "working"
+RETRY = 1.0  # seconds between two attempts, and between two looks whether the history can be written again
+# seconds between two attempts in the midst of a turn: each is to be seen in the composer for a moment
+RETRY_IN_TURN = 5.0
+# priority from which a message is given to an agent in the midst of a turn, when it takes one there
+HANDED_ON = 4
 
-    def __init__(self, view: AgentTerminal, typist: Typist) -> None:
+
+class Admission:
+    """Decides for one agent, again at every change."""
+
+    def __init__(
+        self,
+        view: AgentTerminal,
+        keyboard: Keyboard,
+        profile: Profile,
+        *,
+        book: TaskBook,
+        outbox: Outbox,
+        turns: TurnTracker,
+    ) -> None:
         self._view = view
+        self._keyboard = keyboard
+        self._profile = profile
+        self._book = book
+        self._outbox = outbox
+        self._turns = turns
+        self._retry_at = self._retry_in_turn_at = float("-inf")
+        self._prompted_at = float("-inf")
+
+    def prompted(self) -> None:
+        """The user has pressed Enter: a turn may begin, now or once another one is over."""
+        self._prompted_at = self._view.now()
+
+    def look(self) -> None:
+        """Look at the agent, which has changed."""
+        report = self._view.report
+        if report.state is AgentState.PROCESSING and report.since > self._prompted_at:
+            self._prompted_at = float("-inf")
+
+    def try_later(self) -> None:
+        """Something went wrong: nothing is typed for a moment."""
+        self._retry_at = self._view.now() + RETRY
+
+    def try_later_in_turn(self, seconds: float = RETRY_IN_TURN) -> None:
+        """No moment was found for a message in the turn that runs: none is typed into it for a while."""
+        self._retry_in_turn_at = self._view.now() + seconds
+
+    def into_turn(self, task: Task | None) -> bool:
+        """Whether a message would be typed now into an agent that works."""
+        return (
+            task is not None
+            and task.priority >= HANDED_ON
+            and self._profile.working_input != "hold"
+            and self._profile.composer is not None
+            and self._view.report.state is AgentState.PROCESSING
+        )
+
+    def why_not(self, task: Task | None) -> Hold | None:
+        """Why a message is not typed now."""
+        works = self.into_turn(task)
+        hold = why_held(self._view, self._keyboard, self._profile, works=works)
+        if hold is not None:
+            return hold
+        if problem := self._book.journal.problem:
+            # Without a note that survives, a crash after Enter would have the message typed twice.
+            return Hold(problem, RETRY)
+        if not self._turns.takes(into_turn=works):
+            return Hold(WORKING)
+        if not works and (left := self._begins_in()) > 0:
+            return Hold(WORKING, left)
+        urgent = task is not None and task.priority >= INTERRUPT_PRIORITY
+        if self._outbox.barrier and not urgent:
+            return Hold(self._outbox.barrier)
+        retry_at = max(self._retry_at, self._retry_in_turn_at) if works else self._retry_at
+        left = retry_at - self._view.now()
+        return Hold("tries again", left) if left > 0 else None
+
+    def _begins_in(self) -> float:
+        """Seconds in which the turn of the user's last prompt may still begin; 0 when it did."""
+        begin = self._profile.submit.begin
+        if not begin or self._prompted_at == float("-inf"):
+            return 0.0
+        return max(self._view.report.since, self._prompted_at) + begin - self._view.now()
+
+
+ATTEMPTS = 3  # how often a message is typed that the agent did not take, before a person must look
+REMEMBERED = 8  # how many submitted texts are remembered, for an agent that puts one back
+
+
+class Settlement:
+    """What becomes of messages that were typed into one agent, and of what stands unsent in its composer."""
+
+    def __init__(
+        self,
+        view: AgentTerminal,
+        keyboard: Keyboard,
+        typist: Typist,
+        admission: Admission,
+        *,
+        book: TaskBook,
+        outbox: Outbox,
+        turns: TurnTracker,
+    ) -> None:
+        self._view = view
+        self._keyboard = keyboard
         self._typist = typist
+        self._admission = admission
+        self._book = book
+        self._outbox = outbox
+        self._turns = turns
+        self._failures: Counter[str] = Counter()
+        self.covered: Standing | None = None  # under a dialog, or not read yet
+        self.standing: Standing | None = None  # left for a person to look at
+        self.submitted: deque[Proof] = deque(maxlen=REMEMBERED)
+        self.entered_at = 0.0
+
+    def note_submitted(self, text: str) -> None:
+        """A text was submitted, by a message or by the user: an interrupt may put it back."""
+        self.submitted.append(self._typist.proof(text))
+
+    def settle(self, message: Standing, result: TypingResult) -> None:
+        """A message was typed with some result."""
+        if message.task_id not in self._outbox:
+            self.went(message)  # the agent has answered it already, which proves more than the screen
+            return
+        if not result.entered:
+            self._outbox.note_entered(message.task_id, entered=False)
+        match result.outcome:
+            case Typed.SUBMITTED:
+                self.went(message)
+            case Typed.BLOCKED | Typed.UNREAD:
+                self.covered = replace(message, unread=result.outcome is Typed.UNREAD)
+                self._book.change(message.task_id, delivery=DeliveryState.HELD, reason=result.reason)
+            case Typed.REMOVED if not result.entered:
+                self._failed(message.task_id, result.reason)
+            case Typed.EXITED if not result.entered:
+                self._book.change(message.task_id, delivery=DeliveryState.HELD, reason=EXITED)
+            case Typed.LEFT:
+                self._leave(message, result.reason)
+            case _:
+                self._outbox.park(message.task_id, f"{UNCERTAIN}: {result.reason}")
+
+    def went(self, message: Standing) -> None:
+        """A message was submitted: a turn begins."""
+        self._outbox.take(message.task_id)
+        self._failures.pop(message.task_id, None)
+        self.note_submitted(message.text)
+        if (turn := self._turns.current) is not None:
+            self.note_submitted(f"{turn.text}\n{message.text}")  # both may be put back together
+        task = self._book.get(message.task_id)
+        self._turns.begin(task, message.text, self._view.report, self.entered_at)
+
+    def _leave(self, message: Standing, reason: str) -> None:
+        """A message stays in the composer for a person, whose earlier keys must not send it."""
+        self.standing = message if self._typist.stands(message.text) else None
+        if self.standing is not None:
+            self._keyboard.drop_enters()
+        self._outbox.park(message.task_id, f"{reason}; the text is left in the composer")
+
+    def _failed(self, task_id: str, reason: str) -> None:
+        self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
+        if self._typist.gave_up or self._keyboard.quiet_in(self._view.now()) or self._book.journal.problem:
+            return  # it gave way to another or to the user, or could not be noted; that is no failure
+        if self._view.report.state is AgentState.PROCESSING:
+            self._admission.try_later_in_turn()
+            return
+        self._failures[task_id] += 1
+        self._admission.try_later()
+        if self._failures[task_id] >= ATTEMPTS:
+            del self._failures[task_id]
+            self._outbox.park(task_id, reason)
+
+    # -- in the composer, unsent ---
+
+    def state(self) -> dict[str, Any]:
+        """Both as JSON."""
+        return {
+            "covered": self.covered and dataclasses.asdict(self.covered),
+            "standing": self.standing and dataclasses.asdict(self.standing),
+        }
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on with those of which `state` was given; they wait in the outbox already."""
+        self.covered, self.standing = (
+            Standing(**state[name]) if state.get(name) else None for name in ("covered", "standing")
+        )
+
+    @property
+    def ours(self) -> bool:
+        """Whether what stands in the composer was left there by us."""
+        return self.standing is not None and self._typist.stands(self.standing.text)
+
+    def released(self, task: Task) -> Standing | None:
+        """The message left in the composer, when a person lets it go on and it still stands there."""
+        return self.standing if self.standing and self.standing.task_id == task.id and self.ours else None
+
+    def abandon(self) -> None:
+        """The process has ended: what stood in its composer stands there no more."""
+        for standing in (self.covered, self.standing):
+            if standing is not None and standing.task_id in self._outbox:
+                if standing.entered:
+                    self._outbox.park(standing.task_id, UNCERTAIN)
+                elif self._outbox.is_parked(standing.task_id):
+                    self._outbox.release(standing.task_id)
+        self.covered = self.standing = None
+
+    # -- after a dialog ---
 
     async def look(self, message: Standing, commit: Commit) -> TypingResult:
         """Submit the message where it still stands, or find out that it does not."""
@@ -93,227 +298,6 @@ class AfterDialog:
         return TypingResult(outcome, "" if message.entered else "a dialog swallowed it", message.entered)
 
 
-class Leftovers:
-    """One that a dialog has covered, and one that is left for a person to look at."""
-
-    def __init__(self, outbox: Outbox, typist: Typist) -> None:
-        self._outbox = outbox
-        self._typist = typist
-        self.covered: Standing | None = None
-        self.standing: Standing | None = None
-
-    def state(self) -> dict[str, Any]:
-        """Both as JSON."""
-        return {
-            "covered": self.covered and dataclasses.asdict(self.covered),
-            "standing": self.standing and dataclasses.asdict(self.standing),
-        }
-
-    def resume(self, state: Mapping[str, Any]) -> None:
-        """Go on with those of which `state` was given; they wait in the outbox already."""
-        self.covered, self.standing = (
-            Standing(**state[name]) if state.get(name) else None for name in ("covered", "standing")
-        )
-
-    @property
-    def ours(self) -> bool:
-        """Whether what stands in the composer was left there by us."""
-        return self.standing is not None and self._typist.stands(self.standing.text)
-
-    def released(self, task: Task) -> Standing | None:
-        """The message left in the composer, when a person lets it go on and it still stands there."""
-        return self.standing if self.standing and self.standing.task_id == task.id and self.ours else None
-
-    def abandon(self) -> None:
-        """The process has ended: what stood in its composer stands there no more."""
-        for standing in (self.covered, self.standing):
-            if standing is not None and standing.task_id in self._outbox:
-                if standing.entered:
-                    self._outbox.park(standing.task_id, UNCERTAIN)
-                elif self._outbox.is_parked(standing.task_id):
-                    self._outbox.release(standing.task_id)
-        self.covered = self.standing = None
-
-
-LEFT_OVER = "another message is left in the composer"
-WORKING = "working"
-RETRY = 1.0  # seconds between two attempts, and between two looks whether the history can be written again
-# seconds between two attempts in the midst of a turn: each is to be seen in the composer for a moment
-RETRY_IN_TURN = 5.0
-# priority from which a message is given to an agent in the midst of a turn, when it takes one there
-HANDED_ON = 4
-
-
-class Admission:
-    """Decides for one agent, again at every change."""
-
-    def __init__(
-        self,
-        view: AgentTerminal,
-        keyboard: Keyboard,
-        profile: Profile,
-        *,
-        book: TaskBook,
-        outbox: Outbox,
-        turns: TurnTracker,
-        left: Leftovers,
-    ) -> None:
-        self._view = view
-        self._keyboard = keyboard
-        self._profile = profile
-        self._book = book
-        self._outbox = outbox
-        self._turns = turns
-        self._left = left
-        self._retry_at = self._retry_in_turn_at = float("-inf")
-        self._prompted_at = float("-inf")
-
-    def prompted(self) -> None:
-        """The user has pressed Enter: a turn may begin, now or once another one is over."""
-        self._prompted_at = self._view.now()
-
-    def look(self) -> None:
-        """Look at the agent, which has changed."""
-        report = self._view.report
-        if report.state is AgentState.PROCESSING and report.since > self._prompted_at:
-            self._prompted_at = float("-inf")
-
-    def try_later(self) -> None:
-        """Something went wrong: nothing is typed for a moment."""
-        self._retry_at = self._view.now() + RETRY
-
-    def try_later_in_turn(self, seconds: float = RETRY_IN_TURN) -> None:
-        """No moment was found for a message in the turn that runs: none is typed into it for a while."""
-        self._retry_in_turn_at = self._view.now() + seconds
-
-    def into_turn(self, task: Task | None) -> bool:
-        """Whether a message would be typed now into an agent that works."""
-        return (
-            task is not None
-            and task.priority >= HANDED_ON
-            and self._profile.working_input != "hold"
-            and self._profile.composer is not None
-            and self._view.report.state is AgentState.PROCESSING
-        )
-
-    def why_not(self, task: Task | None) -> Hold | None:
-        """Why a message is not typed now."""
-        works = self.into_turn(task)
-        hold = why_held(self._view, self._keyboard, self._profile, works=works)
-        if hold is not None:
-            return Hold(LEFT_OVER) if hold.reason == DRAFT and self._left.ours else hold
-        if problem := self._book.journal.problem:
-            # Without a note that survives, a crash after Enter would have the message typed twice.
-            return Hold(problem, RETRY)
-        if not self._turns.takes(into_turn=works):
-            return Hold(WORKING)
-        if not works and (left := self._begins_in()) > 0:
-            return Hold(WORKING, left)
-        urgent = task is not None and task.priority >= INTERRUPT_PRIORITY
-        if self._outbox.barrier and not urgent:
-            return Hold(self._outbox.barrier)
-        retry_at = max(self._retry_at, self._retry_in_turn_at) if works else self._retry_at
-        left = retry_at - self._view.now()
-        return Hold("tries again", left) if left > 0 else None
-
-    def _begins_in(self) -> float:
-        """Seconds in which the turn of the user's last prompt may still begin; 0 when it did."""
-        begin = self._profile.submit.begin
-        if not begin or self._prompted_at == float("-inf"):
-            return 0.0
-        return max(self._view.report.since, self._prompted_at) + begin - self._view.now()
-
-
-ATTEMPTS = 3  # how often a message is typed that the agent did not take, before a person must look
-REMEMBERED = 8  # how many submitted texts are remembered, for an agent that puts one back
-
-
-class Settlement:
-    """Settles the messages to one agent."""
-
-    def __init__(
-        self,
-        view: AgentTerminal,
-        keyboard: Keyboard,
-        *,
-        book: TaskBook,
-        outbox: Outbox,
-        turns: TurnTracker,
-        left: Leftovers,
-        admission: Admission,
-        typist: Typist,
-    ) -> None:
-        self._view = view
-        self._keyboard = keyboard
-        self._book = book
-        self._outbox = outbox
-        self._turns = turns
-        self._left = left
-        self._admission = admission
-        self._typist = typist
-        self._failures: Counter[str] = Counter()
-        self.submitted: deque[Proof] = deque(maxlen=REMEMBERED)
-        self.entered_at = 0.0
-
-    def note_submitted(self, text: str) -> None:
-        """A text was submitted, by a message or by the user: an interrupt may put it back."""
-        self.submitted.append(self._typist.proof(text))
-
-    def settle(self, message: Standing, result: TypingResult) -> None:
-        """A message was typed with some result."""
-        if message.task_id not in self._outbox:
-            self.went(message)  # the agent has answered it already, which proves more than the screen
-            return
-        if not result.entered:
-            self._outbox.note_entered(message.task_id, entered=False)
-        match result.outcome:
-            case Typed.SUBMITTED:
-                self.went(message)
-            case Typed.BLOCKED | Typed.UNREAD:
-                self._left.covered = replace(message, unread=result.outcome is Typed.UNREAD)
-                self._book.change(message.task_id, delivery=DeliveryState.HELD, reason=result.reason)
-            case Typed.REMOVED if not result.entered:
-                self._failed(message.task_id, result.reason)
-            case Typed.EXITED if not result.entered:
-                self._book.change(message.task_id, delivery=DeliveryState.HELD, reason=EXITED)
-            case Typed.LEFT:
-                self._leave(message, result.reason)
-            case _:
-                self._outbox.park(message.task_id, f"{UNCERTAIN}: {result.reason}")
-
-    def went(self, message: Standing) -> None:
-        """A message was submitted: a turn begins."""
-        self._outbox.take(message.task_id)
-        self._failures.pop(message.task_id, None)
-        self.note_submitted(message.text)
-        if (turn := self._turns.current) is not None:
-            self.note_submitted(f"{turn.text}\n{message.text}")  # both may be put back together
-        task = self._book.get(message.task_id)
-        self._turns.begin(task, message.text, self._view.report, self.entered_at)
-
-    def _leave(self, message: Standing, reason: str) -> None:
-        """A message stays in the composer for a person, whose earlier keys must not send it."""
-        self._left.standing = message if self._typist.stands(message.text) else None
-        if self._left.standing is not None:
-            self._keyboard.drop_enters()
-        self._outbox.park(message.task_id, f"{reason}; the text is left in the composer")
-
-    def _failed(self, task_id: str, reason: str) -> None:
-        self._book.change(task_id, delivery=DeliveryState.HELD, reason=reason)
-        if self._typist.gave_up or self._keyboard.quiet_in(self._view.now()) or self._book.journal.problem:
-            return  # it gave way to another or to the user, or could not be noted; that is no failure
-        if self._view.report.state is AgentState.PROCESSING:
-            self._admission.try_later_in_turn()
-            return
-        self._failures[task_id] += 1
-        self._admission.try_later()
-        if self._failures[task_id] >= ATTEMPTS:
-            del self._failures[task_id]
-            self._outbox.park(task_id, reason)
-
-
-log = logging.getLogger(__name__)
-
 SETTLE = 0.1  # seconds that the agent has at the most to finish what it is doing before a message is typed
 NOT_STARTED = "the agent has not started yet"
 
@@ -342,23 +326,12 @@ class Delivery:
         self._compose = compose
         self._collector = collector
         self._typist = Typist(view, keyboard, profile)
-        self._dialogs = AfterDialog(view, self._typist)
         self._interrupter = Interrupter(view, keyboard, profile)
         self._busy = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
-        self._left = Leftovers(outbox, self._typist)
-        self._admission = Admission(
-            view, keyboard, profile, book=book, outbox=outbox, turns=turns, left=self._left
-        )
+        self._admission = Admission(view, keyboard, profile, book=book, outbox=outbox, turns=turns)
         self._settlement = Settlement(
-            view,
-            keyboard,
-            book=book,
-            outbox=outbox,
-            turns=turns,
-            left=self._left,
-            admission=self._admission,
-            typist=self._typist,
+            view, keyboard, self._typist, self._admission, book=book, outbox=outbox, turns=turns
         )
         self._started = False
         self._stopped_at = float("-inf")
@@ -377,12 +350,12 @@ class Delivery:
 
     def state(self) -> dict[str, Any]:
         """What another host must know to go on where this one rests, as JSON."""
-        return self._left.state() | {"keys": [b64encode(keys).decode() for keys in self._keyboard.held]}
+        return self._settlement.state() | {"keys": [b64encode(keys).decode() for keys in self._keyboard.held]}
 
     def resume(self, state: Mapping[str, Any]) -> None:
         """Go on where another host rested; the messages that it names wait in the outbox already."""
-        self._left.resume(state)
-        if left := self._left.covered or self._left.standing:
+        self._settlement.resume(state)
+        if left := self._settlement.covered or self._settlement.standing:
             self._turns.prepare(self._collector(left.text))
         self._keyboard.resume(b64decode(keys) for keys in state.get("keys", ()))
 
@@ -399,11 +372,11 @@ class Delivery:
         self._keyboard.reset()
         if typing in self._outbox:
             entering = self._book.get(typing).delivery is DeliveryState.SUBMITTING
-            self._left.covered = Standing(typing, "", entering)
+            self._settlement.covered = Standing(typing, "", entering)
 
     def abandon(self) -> None:
         """The process has ended: what stood in its composer stands there no more."""
-        self._left.abandon()
+        self._settlement.abandon()
         self._turns.end_all(TaskState.FAILED, EXITED)
 
     def explain(self) -> None:
@@ -413,7 +386,7 @@ class Delivery:
             self._typist.give_up("something urgent goes first")
         if self._typing:
             self._outbox.hold("another message goes first", but=self._typing)
-        elif (hold := self._admission.why_not(self._outbox.head)) is not None:
+        elif (hold := self._why_not(self._outbox.head)) is not None:
             self._outbox.hold(hold.reason)
 
     def on_enter(self, text: str) -> None:
@@ -448,13 +421,13 @@ class Delivery:
         urgent = self._urgent()
         if urgent is not None and urgent.id not in self._interrupted:
             return await self._interrupt_for(urgent)
-        if self._left.covered is not None:
-            return await self._look_again(self._left.covered)
+        if self._settlement.covered is not None:
+            return await self._look_again(self._settlement.covered)
         if self._keyboard.holding and not dialog_open(self._view) and not self._busy.locked():
             if settles := self._typist.settles_in():
                 return settles
             self._let_keys_follow()
-        if self._left.standing is not None and self._watch(self._left.standing):
+        if self._settlement.standing is not None and self._watch(self._settlement.standing):
             recheck = STEADY
         task = self._outbox.head
         return recheck if task is None else await self._send(task, recheck)
@@ -478,10 +451,10 @@ class Delivery:
         return True
 
     async def _past_leftover(self, task: Task) -> bool:
-        if (released := self._left.released(task)) is not None:
+        if (released := self._settlement.released(task)) is not None:
             await self._submit_again(released)
             return True
-        standing = self._left.standing
+        standing = self._settlement.standing
         if standing is None or task.priority < INTERRUPT_PRIORITY:
             return False
         async with self._busy:
@@ -489,12 +462,17 @@ class Delivery:
             self._outbox.park(standing.task_id, f"{UNCERTAIN}: something urgent goes first")
         return True
 
+    def _why_not(self, task: Task | None) -> Hold | None:
+        hold = self._admission.why_not(task)
+        ours = hold is not None and hold.reason == DRAFT and self._settlement.ours
+        return Hold(LEFT_OVER) if ours else hold
+
     def _urgent(self) -> Task | None:
         task = self._outbox.head
         return task if task is not None and task.priority >= INTERRUPT_PRIORITY else None
 
     async def _send(self, task: Task, recheck: float | None) -> float | None:
-        hold = self._admission.why_not(task)
+        hold = self._why_not(task)
         if hold is not None and await self._make_room(task, hold):
             return 0.0
         if hold is not None:
@@ -510,7 +488,7 @@ class Delivery:
                 return READS_AGAIN
             # That and waiting for the lock may have taken a while.
             head = self._outbox.head
-            if head is not None and head.id == task.id and self._admission.why_not(task) is None:
+            if head is not None and head.id == task.id and self._why_not(task) is None:
                 await self._type(task)
         return 0.0
 
@@ -528,7 +506,7 @@ class Delivery:
             self._typing = ""
 
     async def _submit_again(self, message: Standing) -> None:
-        self._left.standing = None
+        self._settlement.standing = None
         async with self._busy:
             result = await self._typist.submit(message.text, lambda: self._commit(message.task_id))
         self._settlement.settle(Standing(message.task_id, message.text, result.entered), result)
@@ -553,26 +531,26 @@ class Delivery:
         async with self._busy:
             urgent = self._urgent()
             if message.task_id not in self._outbox or (urgent is not None and urgent.id != message.task_id):
-                result = await self._dialogs.take_back(message)
+                result = await self._settlement.take_back(message)
             else:
-                result = await self._dialogs.look(message, lambda: self._commit(message.task_id))
-        self._left.covered = None
+                result = await self._settlement.look(message, lambda: self._commit(message.task_id))
+        self._settlement.covered = None
         if message.task_id in self._outbox:
             self._settlement.settle(Standing(message.task_id, message.text, result.entered), result)
         return 0.0
 
     def _watch(self, message: Standing) -> bool:
         if message.task_id not in self._outbox:
-            self._left.standing = None
+            self._settlement.standing = None
             return False
         if self._typist.stands(message.text):
             return False
         report = self._view.report
         if report.state is AgentState.PROCESSING and report.since > self._settlement.entered_at:
-            self._left.standing = None
+            self._settlement.standing = None
             self._settlement.went(message)
         elif self._view.empty_for() >= STEADY:
-            self._left.standing = None
+            self._settlement.standing = None
             if self._outbox.is_parked(message.task_id):
                 self._outbox.park(message.task_id, f"{UNCERTAIN}: it is no longer in the composer")
         return self._view.reading().empty
@@ -638,9 +616,9 @@ class Delivery:
 
     async def _withdraw(self, task_id: str) -> None:
         # One that a dialog covers is taken out when the dialog is gone: see _look_again.
-        if self._left.standing is not None and self._left.standing.task_id == task_id:
+        if self._settlement.standing is not None and self._settlement.standing.task_id == task_id:
             self._keyboard.hold()
-            await self._typist.clear(self._left.standing.text)
-            self._left.standing = None
+            await self._typist.clear(self._settlement.standing.text)
+            self._settlement.standing = None
             if not dialog_open(self._view):
                 self._keyboard.release()

@@ -242,7 +242,7 @@ class _Gone(_Stop):
         super().__init__(Typed.LEFT, "the composer does not show the message")
 
 
-class Typist:
+class Typist(Composing):
     """Types into one agent; the caller sees to it that the gate is open and one message is typed at a time.
 
     The user's keys are held back meanwhile; they are let through when the message is out of the way. They
@@ -251,13 +251,10 @@ class Typist:
     """
 
     def __init__(self, view: AgentTerminal, keyboard: Keyboard, profile: Profile) -> None:
-        self._view = view
-        self._keyboard = keyboard
-        self._profile = profile
+        super().__init__(view, keyboard, profile)
         self._enter = Enter(view, profile)
         self._in_turn = False
         self._given_up = ""
-        self._composing = Composing(view, keyboard, profile)
         self._went_at = self._went_since = float("-inf")
 
     async def type(self, text: str, commit: Commit, *, works: bool = False) -> TypingResult:
@@ -288,22 +285,6 @@ class Typist:
         self._in_turn, self._given_up = False, ""
         self._keyboard.hold()
         return await self._submit(text, commit)
-
-    async def clear(self, text: str) -> bool:
-        """Take a text out of the composer again."""
-        return await self._composing.clear(text)
-
-    def stands(self, text: str) -> bool:
-        """Whether a text stands in the composer, by the output parsed up to now."""
-        return self._composing.stands(text)
-
-    def proof(self, text: str) -> Proof:
-        """What tells whether a text stands in this agent's composer."""
-        return self._composing.proof(text)
-
-    async def taken_in(self) -> bool:
-        """Wait until the agent has taken in all that it was sent; False when the time was over first."""
-        return await self._composing.taken_in()
 
     @property
     def gave_up(self) -> bool:
@@ -357,9 +338,9 @@ class Typist:
     async def _until_it_stands(self, text: str, deadline: float) -> None:
         while not self.stands(text):
             self._check_dialog()
-            if self._composing.user_waits_too_long:
+            if self.user_waits_too_long:
                 raise _Stop(Typed.REMOVED, "typing")
-            if not await self._composing.change(deadline):
+            if not await self.change(deadline):
                 raise _Stop(Typed.LEFT, "the composer does not show the message")
 
     def _check_dialog(self) -> None:
@@ -399,7 +380,7 @@ class Typist:
 
         def look() -> _Mark:
             self._check_dialog()
-            if self._in_turn and self._composing.user_waits_too_long:
+            if self._in_turn and self.user_waits_too_long:
                 raise _Stop(Typed.REMOVED, "typing")
             if not self.stands(text):
                 raise _Gone
@@ -426,9 +407,7 @@ class Typist:
         limit = self._view.now() + SLOW * verify
         while True:
             deadline = self._view.now() + verify
-            if await self._composing.lasts(
-                lambda: self._taken(text, before), deadline, lambda: self._works(before)
-            ):
+            if await self.lasts(lambda: self._taken(text, before), deadline, lambda: self._works(before)):
                 return True
             if not self._view.alive:
                 raise _Stop(Typed.EXITED, EXITED)
@@ -460,11 +439,11 @@ class Typist:
             return TypingResult(outcome, reason, entered)
         if not entered and await self._is_unread(outcome):
             return TypingResult(Typed.UNREAD, UNREAD)
-        if outcome is Typed.LEFT and self._composing.empty and not entered:
+        if outcome is Typed.LEFT and self.empty and not entered:
             outcome, reason = Typed.REMOVED, "agent did not take the text"
         elif outcome in (Typed.LEFT, Typed.REMOVED):
             outcome = await (self._take_out(text, outcome) if entered else self._wipe(text))
-        if outcome in (Typed.LEFT, Typed.UNCERTAIN) and not self._composing.empty:
+        if outcome in (Typed.LEFT, Typed.UNCERTAIN) and not self.empty:
             # The user's text comes behind ours, for a person to see; both must not be sent as one.
             self._keyboard.drop_enters()
         self._release()
@@ -483,7 +462,7 @@ class Typist:
         return Typed.UNCERTAIN
 
     async def _wipe(self, text: str) -> Typed:
-        return Typed.REMOVED if await self._composing.wipe(text) else Typed.LEFT
+        return Typed.REMOVED if await self.wipe(text) else Typed.LEFT
 
     def _release(self) -> None:
         """Let the user's keys through, unless they would answer a dialog that has opened since."""
