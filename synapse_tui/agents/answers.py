@@ -12,7 +12,7 @@ from synapse_tui.content import Artifact
 
 from .composer import skeleton
 
-MAX_ROWS = 5_000  # rows that are kept; the oldest go first
+MAX_ROWS = 5_000  # rows kept in memory; the oldest go first
 MIN_FOUND = 2  # different rows that must be found again for a move to be believed
 MAX_CANDIDATES = 8
 NEAR = 400  # how many of the last rows are searched for those on the screen
@@ -23,7 +23,7 @@ STICKY = 3  # rows at the top that may be held there while the text passes below
 class StitchedRows:
     """The text that passes over a screen, as far as it was seen.
 
-    A row that leaves the screen because the terminal scrolls is told. Where an agent paints moved text in
+    The terminal reports rows that it scrolls off the screen. Where an agent paints moved text in
     place, the move is found by looking for the rows that changed among those known.
     """
 
@@ -98,7 +98,7 @@ class StitchedRows:
         for index in changed:
             for place in places.get(new[index], ()):
                 found.setdefault(place - index, set()).add(new[index])
-        # Rows that are all alike tell nothing: each text counts once.
+        # Repeated rows prove nothing: each text counts once.
         likely = sorted(found, key=lambda top: (-len(found[top]), abs(top - self._top)))
         return [top for top in likely[:MAX_CANDIDATES] if top >= 0 and len(found[top]) >= MIN_FOUND]
 
@@ -197,7 +197,7 @@ _SIDE = re.compile(r"^\s*[│┃▌▏|]\s?")
 _FAR_RIGHT = re.compile(r"(?<=\S)\s{3,}\S{1,12}\s*$")
 _SIDE_END = re.compile(r"\s*[│┃▐▕|]\s*$")
 _ELLIPSIS = re.compile(r"\s*(?:…|⋯|\.{3})$")
-# what some agents show in place of the end of a long message
+# what some agents show instead of the end of a long message
 _NOTE = re.compile(
     r"^\W*(?:…|⋯|\.{3})|(?:…|⋯|\.{3})\W*$"
     r"|\d\s*(?:\w+ )?(?:lines?|rows?|char(?:acter)?s?|words?)\b|\b(?:hidden|truncated|omitted|collapsed)\b",
@@ -264,7 +264,7 @@ def _begins_echo(row: str, want: str) -> bool:
 
 
 def cut_work(rows: Sequence[str], working: Sequence[tuple[re.Pattern[str], int]]) -> list[str]:
-    """Rows up to the one under the answer that tells that the agent works."""
+    """Rows up to the one under the answer that shows that the agent works."""
     ends = [
         place
         for pattern, reach in working
@@ -480,7 +480,7 @@ class AnswerCollector:
     def so_far(
         self, prompts: Sequence[str] = (), steered_by: Sequence[str] = ()
     ) -> tuple[Callable[[], str], int]:
-        """The answer as far as it can be told while the agent works."""
+        """The answer so far, while the agent works."""
         still = copy(self)
         still._seen = StitchedRows.resumed(self._seen.state())
         cuts = tuple(prompts), tuple(steered_by)

@@ -1,4 +1,4 @@
-"""The environment of an agent's process: what it is told of us, and what it must not hear of elsewhere."""
+"""The environment of an agent's process: our variables in, those of outer agents and secrets out."""
 
 from __future__ import annotations
 

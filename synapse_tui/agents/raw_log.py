@@ -145,7 +145,7 @@ class _Item(NamedTuple):
 
 
 class RawLog:
-    """Appends to one file, in order, and notes the times in another; of each two files are kept."""
+    """Appends to one file, in order, and notes the times in another; of each there are two files at most."""
 
     def __init__(
         self, path: Path, max_bytes: int = MAX_BYTES, *, clock: Callable[[], float] = time.time

@@ -1,7 +1,7 @@
 """Our hooks in an agent's own configuration, beside those of the user: for agents that no host starts.
 
-What a file was before is kept, so that it can be put back byte for byte as long as nobody else has changed
-it; else our own groups are taken out of it, and nothing more.
+The former content of a file is saved, so that it can be put back byte for byte as long as no other program
+has changed it; else our own groups are taken out of it, and nothing more.
 """
 
 from __future__ import annotations
@@ -139,13 +139,13 @@ class HookInstaller:
 
     def _restore(self, path: Path) -> None:
         _check_writable(path)
-        kept = self._recall(path)
+        saved = self._recall(path)
         now = _bytes(path)
-        if kept is not None and now is not None and hashlib.sha256(now).hexdigest() == kept[1]:
-            if kept[0] is None:
+        if saved is not None and now is not None and hashlib.sha256(now).hexdigest() == saved[1]:
+            if saved[0] is None:
                 path.resolve().unlink()  # of a link that led nowhere before, what it leads to
             else:
-                _write(path, kept[0])
+                _write(path, saved[0])
             self._memory(path).unlink(missing_ok=True)
             return
         content = _document(path)
@@ -159,14 +159,14 @@ class HookInstaller:
         return self._state / f"before-{hashlib.sha256(str(path).encode()).hexdigest()[:16]}.json"
 
     def _remember(self, path: Path, before: bytes | None, after: bytes) -> None:
-        kept = {
+        saved = {
             "path": str(path),
             "before": None if before is None else base64.b64encode(before).decode(),
             "after": hashlib.sha256(after).hexdigest(),
         }
         try:
             private_folder(self._state)
-            write_private(self._memory(path), json.dumps(kept).encode())
+            write_private(self._memory(path), json.dumps(saved).encode())
         except OSError as error:
             raise ConfigError(
                 f"what {path} was cannot be noted in {self._state}: {error.strerror}; nothing was changed",
@@ -176,18 +176,18 @@ class HookInstaller:
     def _recall(self, path: Path) -> tuple[bytes | None, str] | None:
         try:
             check_safe(self._memory(path))
-            kept = json.loads(self._memory(path).read_bytes())
-            before = kept["before"]
-            return (None if before is None else base64.b64decode(before)), str(kept["after"])
+            saved = json.loads(self._memory(path).read_bytes())
+            before = saved["before"]
+            return (None if before is None else base64.b64decode(before)), str(saved["after"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
 
 def _take_out(content: dict[str, Any]) -> None:
     for name, groups in _groups(content):
-        kept = [left for left in map(_without_ours, groups) if left is not None]
-        if kept or not groups:
-            content["hooks"][name] = kept
+        saved = [left for left in map(_without_ours, groups) if left is not None]
+        if saved or not groups:
+            content["hooks"][name] = saved
         else:
             del content["hooks"][name]
     if not content.get("hooks", True):
@@ -204,8 +204,8 @@ def _without_ours(group: object) -> object:
     if not _is_ours(group):
         return group
     hooks = group.get("hooks") if isinstance(group, dict) else None
-    kept = [hook for hook in _list(hooks) if not _is_ours(hook)]
-    return {**group, "hooks": kept} if isinstance(group, dict) and kept else None
+    saved = [hook for hook in _list(hooks) if not _is_ours(hook)]
+    return {**group, "hooks": saved} if isinstance(group, dict) and saved else None
 
 
 def _is_ours(group: object) -> bool:
@@ -219,7 +219,7 @@ def _document(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ConfigError(
             f"{path} is no valid JSON: {error}",
-            "correct it first (comments could not be kept); nothing was changed",
+            "correct it first (comments would be lost); nothing was changed",
         ) from error
     if not isinstance(content, dict):
         raise ConfigError(f"{path} holds no JSON object", "correct it first; nothing was changed")
@@ -258,7 +258,7 @@ def _write(path: Path, data: bytes) -> None:
     try:
         make_folder(path.parent)
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-        # A link stays a link: people keep such files among their dotfiles.
+        # A link stays a link: people have such files among their dotfiles.
         write_private(path.resolve(), data)
         path.chmod(mode)
     except OSError as error:
@@ -300,7 +300,7 @@ class HookConsent:
         self._asked: set[Dialect] = set()
 
     async def wanted(self, dialect: Dialect | None) -> bool:
-        """Whether a person is to be asked now; tells so once, and brings up to date what was agreed to."""
+        """Whether a person is to be asked now; once only; updates hooks that were agreed to."""
         if dialect not in INSTALLED or dialect in self._asked:
             return False
         self._asked.add(dialect)

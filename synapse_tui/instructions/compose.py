@@ -1,4 +1,4 @@
-"""The instructions of one agent: which texts, in which order, with what in place of placeholders."""
+"""The instructions of one agent: which texts, in which order, and the values of placeholders."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Selection:
 class Composed:
     """Instructions."""
 
-    text: str  # what the agent is told; empty for nothing
+    text: str  # empty for no instructions
     files: tuple[TextFile, ...] = ()
     faults: tuple[Fault, ...] = ()
 
@@ -187,5 +187,5 @@ def _described(agent: Address, own: Address, project: Path) -> str:
 
 
 def _line(text: str) -> str:
-    """A text that cannot make lines or controls of its own."""
+    """A text as one line without control characters."""
     return _UNPRINTABLE.sub(" ", text).strip()

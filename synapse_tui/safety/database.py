@@ -239,7 +239,7 @@ CHUNK = 500  # how many rows are removed in one transaction: others wait for the
 TRIES = 5  # how often a transaction is tried that others hinder
 
 
-AGREE = timedelta(seconds=2)  # clocks that differ by less are not told apart
+AGREE = timedelta(seconds=2)  # clocks that differ by less count as equal
 _ALLOWED = Verdict(allowed=True)
 
 
@@ -264,7 +264,7 @@ class LockDatabase:
         self._clock = clock
         self._lease = lease
         self.moved = ""  # where a broken database was moved to when this one was opened; empty as a rule
-        # What a power cut may take away from a file is the last locks: nobody holds them any more then.
+        # What a power cut may take away from a file is the last locks: they are free then anyway.
         folder = project or (location.parent if isinstance(location, Path) else location.project)
         self._backend = backend_of(
             location, steps=lock_steps(folder), adopted=ADOPTED, busy=busy, durable=False

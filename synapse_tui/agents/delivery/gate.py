@@ -33,7 +33,7 @@ class AgentTerminal(Protocol):
         """Seconds on the session's monotonic clock."""
 
     def reading(self) -> ComposerReading:
-        """The composer on the screen as it is rendered now."""
+        """The composer as rendered now."""
 
     def empty_for(self) -> float:
         """Seconds that the composer has been visible and empty without a break; 0 while it is not."""
@@ -55,7 +55,7 @@ class AgentTerminal(Protocol):
 
     @property
     def unread(self) -> bool:
-        """Whether the agent has not read yet all that it was sent, as far as the system tells."""
+        """Whether the agent has not read yet all that it was sent, as far as the system shows."""
 
     async def drained(self, seconds: float) -> bool:
         """Wait until the kernel has taken all bytes; False when the time is over first."""
@@ -73,7 +73,7 @@ TYPING = "typing"
 UNSTEADY = "composer just changed"
 NO_COMPOSER = "composer not visible"
 UNREAD = "agent does not read its input"
-READS_AGAIN = 0.25  # seconds between two looks whether it does again: nothing tells of that
+READS_AGAIN = 0.25  # seconds between two looks whether it does again
 # seconds that the composer must have been empty: agents that redraw it show it empty for a moment
 STEADY = 0.15
 

@@ -18,7 +18,7 @@ from synapse_tui.terminal.paste import encode_paste
 from .gate import EXITED, STEADY, UNREAD, AgentTerminal, Seen, dialog_open, dialog_words
 
 # seconds that a user who types while a message is being typed waits before the message gives way
-PATIENCE = 1.5
+USER_WAITS = 1.5
 IDLE = 0.3  # seconds for which an agent must have done nothing to have nothing more to show
 LOOK_AGAIN = 0.05  # seconds between two looks whether it has read what it was sent
 TAKES_IN = 10.0  # seconds that it has for all that
@@ -55,7 +55,7 @@ class Composing:
     def user_waits_too_long(self) -> bool:
         """Whether a user typed so long ago that a message must give way."""
         since = self._keyboard.waiting_since
-        return since is not None and self._view.now() - since >= PATIENCE
+        return since is not None and self._view.now() - since >= USER_WAITS
 
     async def clear(self, text: str) -> bool:
         """Take a text out of the composer again."""
@@ -124,7 +124,7 @@ class Composing:
             return False
         since = self._keyboard.waiting_since
         if since is not None:
-            left = min(left, max(0.05, since + PATIENCE - self._view.now()))
+            left = min(left, max(0.05, since + USER_WAITS - self._view.now()))
         await self._view.changed(left)
         return True
 
@@ -133,7 +133,7 @@ class Composing:
             self._view.write(key)
 
     def proof(self, text: str) -> Proof:
-        """What tells whether a text stands in this agent's composer."""
+        """The proof whether a text stands in this agent's composer."""
         if self._proof is None or self._proof.text != text:
             pastes = self._profile.composer.pastes if self._profile.composer is not None else ()
             self._proof = Proof(text, pastes)
@@ -208,7 +208,7 @@ class Typed(StrEnum):
     # it is on its way to the agent, which does not read; nothing else may be typed before it does
     UNREAD = "unread"
     LEFT = "left"  # it stands in the composer, unsent, and nothing more can be done about it here
-    UNCERTAIN = "uncertain"  # enter was pressed, and the screen does not tell whether it was submitted
+    UNCERTAIN = "uncertain"  # enter was pressed, and the screen does not show whether it was submitted
     EXITED = "exited"
 
 
@@ -306,23 +306,23 @@ class Typist(Composing):
     # -- before Enter ---
 
     async def _put(self, text: str) -> None:
-        patience = APPEAR + len(text.encode()) / BYTES_A_SECOND
-        await self._write(text, patience)
+        limit = APPEAR + len(text.encode()) / BYTES_A_SECOND
+        await self._write(text, limit)
         begun = self._view.now()
-        await self._until_it_stands(text, begun + patience)
+        await self._until_it_stands(text, begun + limit)
         pause = begun + self._profile.submit.pause
         await self._enter.rest(pause - self._view.now())
         while (left := pause - self._view.now()) > 0:
             self._check_dialog()
             await self._view.changed(left)
 
-    async def _write(self, text: str, patience: float) -> None:
+    async def _write(self, text: str, limit: float) -> None:
         submit = self._profile.submit
         if submit.method == "paste" and self._view.modes.bracketed_paste:
             self._view.write(encode_paste(text, self._view.modes))
         else:
             await self._write_typed(text, submit.chunk or len(text), submit.chunk_pause)
-        if not await self._view.drained(patience):
+        if not await self._view.drained(limit):
             self._check_dialog()
             raise _Stop(Typed.UNREAD, UNREAD)
 
@@ -485,7 +485,7 @@ TAKES = 3.0
 
 
 class Pace:
-    """Tells when an agent has taken what it was sent: it is at rest, and an Enter has emptied its composer.
+    """Waits until an agent has taken what it was sent: it is at rest, and an Enter has emptied its composer.
 
     Agents that read several keys at once may act on Enter before, or after, they have taken in the text.
     """

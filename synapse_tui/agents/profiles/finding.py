@@ -34,7 +34,7 @@ class UntrustedFile:
 
 
 class TrustStore:
-    """The trusted contents, kept in one private file."""
+    """The trusted contents, in one private file."""
 
     def __init__(self, file: Path | None) -> None:
         self._file = file

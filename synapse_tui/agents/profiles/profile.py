@@ -30,7 +30,7 @@ class Startup:
     """When a new process may be believed to be ready."""
 
     delay: float = 3.0  # seconds after the spawn before READY is believed
-    timeout: float = 60.0  # seconds after which an agent that gave no signal is UNKNOWN in place of STARTING
+    timeout: float = 60.0  # seconds after which an agent without a signal is UNKNOWN, not STARTING
     composer: bool = False
 
 
@@ -39,7 +39,7 @@ class Submit:
     """How a message is put into the composer and sent."""
 
     method: PasteMethod = "paste"  # `paste`: as one bracketed paste; `typed`: as plain characters
-    pause: float = 0.4  # seconds between the text and the enter sequence, which is a write of its own
+    pause: float = 0.4  # seconds between the text and the enter sequence, which is a separate write
     enter: bytes = b"\r"  # the bytes that submit
     multiline: bool = True
     chunk: int = 0  # characters a write for `typed`; 0 for one write
@@ -75,7 +75,7 @@ class Hazards:
 
 @dataclass(frozen=True, slots=True)
 class PlaceholderStyle:
-    """How a suggestion, which is no draft, is told: its style, its words if known, the cursor before it."""
+    """How a suggestion differs from a draft: its style, its words if known, the cursor before it."""
 
     dim: bool = True  # it may be drawn faint (SGR 2)
     grey: bool = False
@@ -130,7 +130,7 @@ class StateRule:
     silence: float | None = None
     active: float | None = None  # something changed within so many seconds; None for no matter
     debounce: float = 0.0  # seconds that the state must hold before it is reported
-    detail: re.Pattern[str] | None = None  # its first group on the screen tells a person more; None for none
+    detail: re.Pattern[str] | None = None  # its first group on the screen is shown to people
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ class Profile:
     receives: bool = True
     instructions: bool = True
     working_input: WorkingInput = "hold"
-    hooks: Dialect | None = None  # in whose words it calls hooks of its own; None for an agent without
+    hooks: Dialect | None = None  # the dialect of its hooks; None for an agent without
     sandbox: bool = False
     startup: Startup = field(default_factory=Startup)
     submit: Submit = field(default_factory=Submit)

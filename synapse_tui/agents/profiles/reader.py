@@ -628,9 +628,9 @@ def _states(top: Section) -> tuple[StateRule, ...]:
 def _with_defaults(rules: tuple[StateRule, ...], *, composer: bool) -> tuple[StateRule, ...]:
     """The rules of a profile behind those that hold for every agent: dialogs and OSC 7501.
 
-    A profile that has a rule for one of them keeps its own. That an agent is idle is believed only behind all
-    rules that tell something else than READY, and behind those before the profile's first READY: some agents
-    tell it before they draw the end of the answer, and some never tell that they work.
+    A profile's own rule for one of them has precedence. That an agent is idle is believed only behind all
+    rules that mean something other than READY, and behind those before the profile's first READY: some agents
+    report it before they draw the end of the answer, and some never report that they work.
     """
     words = frozenset[str]().union(*(rule.status for rule in rules))
     first = [
