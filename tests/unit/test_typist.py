@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from synapse_tui.agents.delivery.typist import LATE, USER_WAITS, SETTLES, Typed, Typist
+from synapse_tui.agents.delivery.typist import LATE, SETTLES, USER_WAITS, Typed, Typist
 from synapse_tui.agents.profiles.profile import Submit
 from synapse_tui.errors import HistoryError
 from synapse_tui.model import AgentState
