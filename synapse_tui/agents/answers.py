@@ -35,7 +35,6 @@ class StitchedRows:
         self._scrolled = 0
 
     def state(self) -> dict[str, object]:
-        """All of it as JSON."""
         return {
             "rows": self.rows,
             "truncated": self.truncated,
@@ -54,7 +53,6 @@ class StitchedRows:
         return stitched
 
     def scrolled(self, row: str) -> None:
-        """The terminal moved a row over its upper edge."""
         self.rows[self._top : self._top + 1] = [row]
         self._top += 1
         self._scrolled += 1
@@ -62,7 +60,6 @@ class StitchedRows:
             self._forget(self._top - MAX_ROWS)
 
     def look(self, screen: Sequence[str]) -> bool:
-        """Take in what the screen shows now."""
         new, old = list(screen), self._screen
         moved, self._scrolled = self._scrolled, 0
         if new == old and not moved:
@@ -437,7 +434,6 @@ class AnswerCollector:
         self._kept: list[str] | None = None
 
     def state(self) -> dict[str, object]:
-        """What was collected so far, as JSON."""
         return {
             "idle": self._idle,
             "framed": bool(self._frame),
@@ -460,11 +456,9 @@ class AnswerCollector:
         self._kept = None
 
     def scrolled(self, row: str) -> None:
-        """A row has left the screen at its top."""
         self._seen.scrolled(row.rstrip())
 
     def observe(self) -> bool:
-        """Look at the screen."""
         rows = self._screen()
         below = self._count_below(len(rows))
         if below:
@@ -474,13 +468,11 @@ class AnswerCollector:
         return self._seen.look(_rows(rows))
 
     def peek(self) -> str:
-        """The answer as far as it can be seen."""
         return self._read(())[0]
 
     def so_far(
         self, prompts: Sequence[str] = (), steered_by: Sequence[str] = ()
     ) -> tuple[Callable[[], str], int]:
-        """The answer so far, while the agent works."""
         still = copy(self)
         still._seen = StitchedRows.resumed(self._seen.state())
         cuts = tuple(prompts), tuple(steered_by)
@@ -498,7 +490,6 @@ class AnswerCollector:
     def finish(
         self, prompts: Sequence[str] = (), steered_by: Sequence[str] = (), *, exited: bool = False
     ) -> Artifact:
-        """The answer."""
         self.observe()
         text, found = self._read(prompts, steered_by, exited=exited)
         return Artifact(text, truncated=self._seen.truncated or not found)

@@ -215,7 +215,6 @@ _COLORLESS = 0x1A  # channels of a grey differ by less
 
 
 def is_placeholder(terminal: Terminal, rules: ComposerRules, box: Box, texts: Sequence[str]) -> bool:
-    """Whether what stands in the composer is a suggestion."""
     style = rules.placeholder
     text = " ".join(texts).strip()
     if not text or box.scrolled:
@@ -272,13 +271,11 @@ class ScreenText:
 
     @classmethod
     def of(cls, terminal: Terminal) -> ScreenText:
-        """The text of a screen as it is now."""
         text = cls()
         text.take(terminal)
         return text
 
     def take(self, terminal: Terminal) -> Change:
-        """Read what changed."""
         if self._tracker is None or terminal is not self._terminal:
             self._terminal = terminal
             self._tracker = DamageTracker(terminal.screen, scrolls=False)
@@ -365,7 +362,6 @@ class ComposerReader:
         self._reading = ComposerReading(visible=False)
 
     def read(self, terminal: Terminal, text: ScreenText) -> ComposerReading:
-        """Read the composer."""
         if terminal.modes.synchronized:
             return ComposerReading(visible=False)  # half a frame proves nothing
         rules = self._profile.composer
@@ -395,7 +391,6 @@ class ComposerReader:
 
 
 def read_composer(terminal: Terminal, profile: Profile) -> ComposerReading:
-    """Read the composer off a terminal's screen, once."""
     return ComposerReader(profile).read(terminal, ScreenText.of(terminal))
 
 

@@ -78,13 +78,11 @@ class Pulse:
         self._waiters: set[asyncio.Future[bool]] = set()
 
     def fire(self) -> None:
-        """Wake everyone who waits now."""
         for waiter in tuple(self._waiters):
             if not waiter.done():
                 waiter.set_result(True)
 
     async def wait(self, seconds: float | None = None) -> bool:
-        """Wait for the next change."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
         self._waiters.add(waiter)
@@ -123,7 +121,6 @@ class Activity:
         self._samples: deque[tuple[float, int]] = deque()
 
     async def refresh(self) -> None:
-        """Find out anew which programs these are, now and then."""
         if self._clock() - self._listed < STALE:
             return
         pids = await asyncio.to_thread(readers_of, self._leader)
@@ -366,24 +363,20 @@ class AgentConsole:
 
     @property
     def signals(self) -> Mapping[str, TerminalEvent]:
-        """The last signal of each kind about the agent's state."""
         return self._signals
 
     # -- what delivery sees (view.AgentTerminal) ---
 
     @property
     def alive(self) -> bool:
-        """Whether the process runs."""
         return not self._gone and self.process.exit is None
 
     @property
     def report(self) -> StateReport:
-        """Its state and why it was decided."""
         return self.detector.report
 
     @property
     def modes(self) -> Modes:
-        """Modes that the agent has set."""
         return self.terminal.modes
 
     def now(self) -> float:
@@ -391,7 +384,6 @@ class AgentConsole:
         return self._clock()
 
     def reading(self) -> ComposerReading:
-        """The composer on the screen, as of the last whole frame."""
         return self.detector.reading
 
     def empty_for(self) -> float:
@@ -455,7 +447,6 @@ class AgentConsole:
         return await self._pulse.wait(seconds)
 
     def wake(self) -> None:
-        """Let everyone who waits for a change look again."""
         self._pulse.fire()
 
     # -- what the session does ---
@@ -473,7 +464,6 @@ class AgentConsole:
         return len(below) - below[::-1].index(True) if any(below) else 0
 
     def resize(self, columns: int, lines: int) -> None:
-        """Give the terminal another size, in cells."""
         self._resized_early |= self.detector.report.state is AgentState.STARTING
         self.terminal.resize(columns, lines)
         self.process.resize(columns, lines)
@@ -501,7 +491,6 @@ class AgentConsole:
         self._scheduler.charge(self.process.fd, seconds)
 
     def report_scrolled(self, wanted: bool) -> None:
-        """Switch the reporting of rows that leave the screen."""
         self.terminal.screen.report_scrolled_lines = wanted
 
     def hand_over(self) -> Handle | None:
@@ -511,7 +500,6 @@ class AgentConsole:
         return handle
 
     async def stop(self) -> ExitStatus:
-        """End the process."""
         status = await self.process.terminate()
         if self._end is not None:
             await asyncio.wait([self._end])

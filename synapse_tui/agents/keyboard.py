@@ -129,7 +129,6 @@ class DialogGuard:
         self._typed_at = now
 
     def look(self, *, fresh: bool = False) -> Dialog | None:
-        """Note which dialog is open."""
         if fresh:
             self._read()
         dialog, now = self._dialog(), self._clock()
@@ -163,7 +162,6 @@ class DialogGuard:
         )
 
     def answered(self, dialog: Dialog, data: bytes) -> None:
-        """Keys were sent to the dialog that is open."""
         if _is_report(data):
             return
         goes_on = self._opened_at == ALWAYS or _ARROWS.fullmatch(data) is not None
@@ -173,7 +171,6 @@ class DialogGuard:
             self._seen = None
 
     def passed(self, data: bytes) -> None:
-        """Keys are sent to the composer now."""
         if _is_report(data):
             return
         self._asked_until = NEVER
@@ -192,7 +189,6 @@ class DialogGuard:
         return max(0.0, max(self._opened_at, self._typed_at) + DELIBERATE - now)
 
     def tell_kept(self) -> None:
-        """Keys are held back because of the dialog that is open."""
         if not self._told_kept:
             self._told_kept = True
             self._kept()
@@ -249,7 +245,6 @@ class Keyboard:
 
     @property
     def last_key(self) -> float:
-        """When the last key was typed."""
         return self._last_key
 
     @property

@@ -32,7 +32,6 @@ class Passage:
 
     @property
     def state(self) -> AgentState:
-        """The state."""
         return self.report.state
 
     def to_json(self) -> dict[str, object]:
@@ -85,7 +84,6 @@ class Timeline:
         return self._passages[-1].report if self._passages else None
 
     def add(self, report: StateReport, now: float) -> None:
-        """Note another state, or another reason for the same."""
         self._passages.append(Passage(report, now, self._today()))
 
     def since(self) -> datetime:
@@ -248,7 +246,6 @@ class HookHints:
         self._in_turn = False
 
     def take(self, kind: HookKind, call: str, now: float) -> None:
-        """Take an event of the agent's hooks."""
         if kind in _ENDS:
             self._works, self._in_turn = _NEVER, False
             if kind is not HookKind.IDLE:  # work in the background may ask behind the end of the turn
@@ -333,7 +330,6 @@ class StateDetector:
 
     @property
     def reading(self) -> ComposerReading:
-        """The composer as of the last update."""
         return self._reading
 
     def event(self, event: TerminalEvent, now: float) -> None:

@@ -40,17 +40,14 @@ class WatchOrder:
 
     @property
     def text(self) -> str:
-        """What the agent is told."""
         return self.nudge or (CONTINUE if self.until else CONTINUE_OR_REPLY)
 
     @property
     def terms(self) -> str:
-        """How often it is nudged, in words."""
         return f"after {seconds_text(self.every)} of rest it is told, at most {self.times} times: {self.text}"
 
 
 def check_order(order: WatchOrder) -> WatchOrder:
-    """Return an order if it can be followed."""
     first, last = EVERY_RANGE
     if not first <= order.every <= last:
         raise InvalidValue(
@@ -133,7 +130,6 @@ class WatchReport:
 
     @property
     def on(self) -> bool:
-        """Whether it goes on."""
         return self.state is WatchState.ON
 
     @property
@@ -204,22 +200,18 @@ class Watch:
 
     @property
     def on(self) -> bool:
-        """Whether it goes on."""
         return self.state is WatchState.ON
 
     @property
     def words(self) -> str:
-        """What stands beside the task while its agent rests."""
         return f"watched: {self.sent} of {self.order.times} nudges"
 
     def note(self, text: str) -> None:
-        """Keep something that happened."""
         number = self.steps[-1].number + 1 if self.steps else 1
         self.steps.append(WatchStep(number, self.time(), text))
         self.version += 1
 
     def look(self, sight: Sight) -> Verdict:
-        """Say what is to be done."""
         self._count(sight)
         if self.nudge_id:
             return self._on_its_way(sight)
@@ -236,14 +228,12 @@ class Watch:
         return Verdict(seconds=sight.soon) if sight.soon else self._due()
 
     def asked(self, nudge_id: str) -> None:
-        """A nudge waits to be typed."""
         self.nudge_id = nudge_id
         self._rested = None
         self._hold = ""
         self.version += 1
 
     def nudged(self) -> None:
-        """The nudge was taken by the agent."""
         self.nudge_id = ""
         self.sent += 1
         self._since = _Since()
@@ -259,14 +249,12 @@ class Watch:
             self.note(f"the nudge was taken back: {self._hold}")
 
     def end(self, state: WatchState, text: str, now: float) -> None:
-        """The watch is over."""
         self.state = state
         self.ended = now
         self._rested = None
         self.note(text)
 
     def report(self, agent_id: str, now: float) -> WatchReport:
-        """How it stands."""
         left = None if self._rested is None else max(0.0, self._rested + self.order.every - now)
         return WatchReport(
             agent_id,

@@ -20,7 +20,6 @@ USAGE = (
 
 
 def run(event: str, dialect: str) -> int:
-    """Hand an event to the host."""
     event_data = _read(0)
     agent, place = os.environ.get("SYNAPSE_AGENT_ID", ""), os.environ.get("SYNAPSE_HOOKS", "")
     if not agent or not place:

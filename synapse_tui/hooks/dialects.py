@@ -117,7 +117,6 @@ _PATCHERS = frozenset({"apply_patch", "patch"})
 
 
 def read_event(word: str, dialect: Dialect, data: bytes) -> HookEvent:
-    """Read what an agent writes to its hook."""
     fields = json.loads(data) if data.strip() else {}
     if not isinstance(fields, dict):
         raise ValueError("a hook reads a JSON object")
@@ -262,7 +261,6 @@ def denial_answer(dialect: Dialect, reason: str) -> bytes:
 
 
 def takes_context(dialect: Dialect, kind: HookKind) -> bool:
-    """Whether what a hook of that kind adds reaches the model."""
     return kind in _EVENTS[dialect]
 
 

@@ -51,7 +51,6 @@ class Place:
 
 
 def place_of(dialect: Dialect, home: Path, environ: Mapping[str, str]) -> Place:
-    """Where an agent takes hooks of the user from."""
 
     def folder(variable: str, usual: str) -> Path:
         return Path(environ.get(variable) or home / usual)
@@ -81,7 +80,6 @@ class HookInstaller:
         self._state = state
 
     def standing(self, place: Place) -> Standing:
-        """How our hooks stand there."""
         if place.hooks is None:
             paths = {place.path / name if name else place.path: data for name, data in place.files.items()}
             if not place.path.exists():
@@ -311,7 +309,6 @@ class HookConsent:
             return False
 
     async def answer(self, dialect: Dialect, answer: Consent) -> Path | None:
-        """Remember an answer, and do what it says."""
         return await asyncio.to_thread(self._take, dialect, answer)
 
     def _look(self, dialect: Dialect) -> bool:

@@ -125,7 +125,6 @@ _CODEX_SHORT = frozenset({"Stop", "Interrupt", "SessionEnd"})  # codex lets thes
 
 
 def codex_hooks() -> dict[str, object]:
-    """Hooks in the words of Codex, as data."""
     hooks: dict[str, object] = {}
     for name, event, matcher in _CODEX:
         timeout = 3 if name in _CODEX_SHORT else TIMEOUT
@@ -179,7 +178,6 @@ def gemini_extension() -> Mapping[str, object]:
 
 
 def copilot_hooks() -> dict[str, object]:
-    """Hooks in the words of Copilot CLI."""
 
     def call(event: str, matcher: str = "") -> list[object]:
         hook = {"type": "command", "bash": command_line(event, Dialect.COPILOT), "timeoutSec": TIMEOUT}
@@ -255,7 +253,6 @@ _INITIALIZE = {"method": "initialize", "id": 1, "params": {"clientInfo": {"name"
 async def trusted_hashes(
     command: Path, cache: Path, *, environ: Mapping[str, str], cwd: Path
 ) -> Mapping[str, str]:
-    """The hash of each of our hooks, by its key."""
     file = cache / f"codex-{_identity(command)}.json"
     known = _load(file)
     if known:

@@ -72,11 +72,9 @@ class Instructions:
         self._unsubscribe: Callable[[], None] = lambda: None
 
     def start(self) -> None:
-        """Listen from now on."""
         self._unsubscribe = self._events.subscribe(self._on_event)
 
     async def stop(self) -> None:
-        """Send no more instructions."""
         self._unsubscribe()
         await self.rest()
 
@@ -99,11 +97,9 @@ class Instructions:
         self._look(session)
 
     async def compose(self, session: AgentSession) -> Composed:
-        """Put the instructions of an agent together as they are now."""
         return await asyncio.to_thread(self._put_together(session))
 
     async def send(self, agent_id: str) -> Task:
-        """Send an agent its instructions again, as they are now."""
         session = self._session(agent_id)
         task, composed = await session.briefing.send()
         self._report_faults(composed, again=True)

@@ -37,7 +37,6 @@ class Selection:
 
     @classmethod
     def of(cls, settings: Settings, agent_type: str) -> Selection:
-        """What the settings say of a type."""
         key = f"instructions.{agent_type}"
         named = str(settings.values.get(key, ""))
         return cls(
@@ -51,7 +50,6 @@ class Selection:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The files, in order."""
         wanted = (
             self.default,
             self.own,
@@ -187,5 +185,4 @@ def _described(agent: Address, own: Address, project: Path) -> str:
 
 
 def _line(text: str) -> str:
-    """A text as one line without control characters."""
     return _UNPRINTABLE.sub(" ", text).strip()

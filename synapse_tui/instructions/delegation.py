@@ -41,7 +41,6 @@ class Pick:
 
     @property
     def why(self) -> str:
-        """The reason in a few words."""
         where = f"rule '{self.rule.kind}' (line {self.rule.line})"
         if not self.matched:
             return f"{where} for what fits no other rule"

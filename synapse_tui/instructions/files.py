@@ -94,7 +94,6 @@ class Shelves:
 
 
 def shipped_texts() -> Path:
-    """The folder of the texts that come with this installation."""
     return Path(__file__).parent / "texts"
 
 

@@ -43,7 +43,6 @@ class IsoTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:  # noqa: ARG002
-        """Write it."""
         return None if value is None else value.astimezone(UTC).isoformat()
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
@@ -274,7 +273,6 @@ class LockDatabase:
         self._engine, self.moved = self._backend.open()
 
     def close(self) -> None:
-        """Close the database."""
         self._engine.dispose()
 
     def _session(self) -> Session:
@@ -294,7 +292,6 @@ class LockDatabase:
         raise AssertionError
 
     def record_modification(self, modification: Modification) -> Modification:
-        """Note a change of a file."""
         task_id = modification.task_id or local_task(modification.agent_id, modification.time)
         row = ModificationRow(
             task_id=task_id,
@@ -416,11 +413,9 @@ class LockDatabase:
         return row
 
     def release_lock(self, file: str, agent_id: str, *, call: str = "") -> bool:
-        """Give a lock back."""
         return bool(self.release_locks([file], agent_id, call=call))
 
     def release_locks(self, files: Iterable[str], agent_id: str, *, call: str = "") -> list[str]:
-        """Give the locks of several files back."""
         chosen = [col(LockRow.agent_name) == self._naming.agent(agent_id)]
         if call:
             chosen.append(col(LockRow.call) == call)
@@ -444,7 +439,6 @@ class LockDatabase:
         return self._transact(release)
 
     def release_agent(self, agent_id: str, *, calls_only: bool = False) -> list[str]:
-        """Give the locks of an agent back."""
         chosen = [col(LockRow.agent_name) == self._naming.agent(agent_id)]
         if calls_only:
             chosen.append(col(LockRow.call) != "")
@@ -534,7 +528,6 @@ class LockDatabase:
         return removed, self._transact(free)
 
     def counts(self) -> dict[str, int]:
-        """How many locks hold, and how many modifications are known."""
         with self._session() as session:
             query = select(func.count()).select_from(ModificationRow).where(self._of_project())
             modifications = session.exec(query).one()

@@ -74,7 +74,6 @@ class LockStore:
             self._tidying = asyncio.get_running_loop().create_task(self._tidy(), name="file-safety")
 
     async def ask(self, question: Callable[[LockDatabase], Result]) -> Result:
-        """Put a question to the database, in its thread."""
         try:
             found = await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, question)
         except HistoryError as error:
@@ -94,7 +93,6 @@ class LockStore:
         return found
 
     async def close(self) -> None:
-        """Answer what was asked, then close the database."""
         if self._tidying is not None:
             self._tidying.cancel()
             await asyncio.gather(self._tidying, return_exceptions=True)
@@ -217,7 +215,6 @@ class HookHandler:
             await self._settle(writer)
 
     async def gone(self, writer: Writer) -> None:
-        """Free all locks of an agent whose process has ended."""
         async with self._alone[writer.agent_id]:
             await self._settle(writer)
             self._agents.pop(writer.agent_id, None)

@@ -222,7 +222,6 @@ class FileSafety:
         return await self._consent.wanted(session.profile.hooks)
 
     async def answer_for_hooks(self, agent_id: str, answer: Consent) -> Path | None:
-        """Take the answer."""
         session = self._agents.get(agent_id)
         dialect = session.profile.hooks if session is not None else None
         return await self._consent.answer(dialect, answer) if dialect is not None else None
@@ -364,7 +363,6 @@ class HookServer:
         self._server = await asyncio.start_unix_server(self._serve, sock=listening, limit=MOST)
 
     async def stop(self) -> None:
-        """Listen no more."""
         if self._server is not None:
             self._server.close()
             self.path.unlink(missing_ok=True)

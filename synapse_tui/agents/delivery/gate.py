@@ -102,7 +102,6 @@ class Hold(NamedTuple):
 def why_held(
     view: AgentTerminal, keyboard: Keyboard, profile: Profile, *, works: bool = False
 ) -> Hold | None:
-    """Look whether a message may be typed at this very moment."""
     if not view.alive:
         return Hold(EXITED)
     if blocked := _blocked(view, works=works):
@@ -125,7 +124,6 @@ def dialog_for_keys(view: AgentTerminal) -> Dialog | None:
 
 
 def dialog_words(view: AgentTerminal) -> str:
-    """What is open, in plain words."""
     reading = view.reading()
     return _DIALOGS[reading.dialog_kind] if reading.dialog else _WORDS[AgentState.WAITING]
 

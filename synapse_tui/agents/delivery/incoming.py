@@ -57,11 +57,9 @@ class Upload:
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
         return os.fstat(self.file.fileno()).st_size if self.file is not None else len(self.content)
 
     def write_to(self, target: IO[bytes]) -> None:
-        """Write its bytes."""
         if self.file is None:
             target.write(self.content)
         else:

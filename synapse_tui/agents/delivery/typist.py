@@ -53,12 +53,10 @@ class Composing:
 
     @property
     def user_waits_too_long(self) -> bool:
-        """Whether a user typed so long ago that a message must give way."""
         since = self._keyboard.waiting_since
         return since is not None and self._view.now() - since >= USER_WAITS
 
     async def clear(self, text: str) -> bool:
-        """Take a text out of the composer again."""
         if not self.stands(text):
             return True
         self._press_clear()
@@ -133,7 +131,6 @@ class Composing:
             self._view.write(key)
 
     def proof(self, text: str) -> Proof:
-        """The proof whether a text stands in this agent's composer."""
         if self._proof is None or self._proof.text != text:
             pastes = self._profile.composer.pastes if self._profile.composer is not None else ()
             self._proof = Proof(text, pastes)
@@ -178,7 +175,6 @@ class Enter:
         return await self._view.settled(FRAME, RESTLESS, TICKS)
 
     async def press(self, look: Callable[[], Seen], *, works: bool = False) -> Seen | None:
-        """Press Enter when it goes where it is meant to."""
         for _ in range(TRIES):
             if works and not await self.rest_in_turn():
                 look()
@@ -281,7 +277,6 @@ class Typist(Composing):
         return not self._view.unread and await self._view.settled(IDLE, 2 * IDLE, TICKS)
 
     async def submit(self, text: str, commit: Commit) -> TypingResult:
-        """Submit a text that stands in the composer already."""
         self._in_turn, self._given_up = False, ""
         self._keyboard.hold()
         return await self._submit(text, commit)
@@ -496,7 +491,6 @@ class Pace:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def sent(self, data: bytes) -> None:
-        """Bytes of the user's are sent to the agent now."""
         self._entered = presses_enter(data) and not dialog_open(self._view)
 
     def taken(self, follow: Callable[[], None]) -> None:

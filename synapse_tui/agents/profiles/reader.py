@@ -143,7 +143,6 @@ class Section:
         return int(value)
 
     def flag(self, key: str, default: bool) -> bool:
-        """True or false."""
         node = self._node(key)
         if node is None:
             return default
@@ -162,7 +161,6 @@ class Section:
         return self.number(key, 0.0) if self.has(key) else None
 
     def choice(self, key: str, words: Sequence[Word], default: Word) -> Word:
-        """One of some words."""
         node = self._node(key)
         if node is None:
             return default
@@ -213,7 +211,6 @@ class Section:
         return found[0] if found else None
 
     def mapping(self, key: str) -> dict[str, str]:
-        """A mapping of texts to texts."""
         section = self.section(key)
         return {name: section.text(name) for name in section._values}
 
@@ -272,7 +269,6 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def read_mapping(path: Path, data: bytes, faults: Faults) -> Section | None:
-    """Parse a file whose top is one mapping."""
     if len(data) > MAX_FILE_BYTES:
         faults.add(None, f"the file is longer than {MAX_FILE_BYTES} bytes")
         return None
@@ -375,7 +371,6 @@ _CONDITIONS = ("title", "status", "progress", "screen", "dialog", "composer", "s
 def read_profile(
     path: Path, data: bytes, origin: Origin, environ: Mapping[str, str]
 ) -> tuple[Profile | None, list[ProfileError]]:
-    """Read one profile."""
     faults = Faults(path)
     top = read_mapping(path, data, faults)
     if top is None:
